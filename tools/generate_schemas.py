@@ -31,7 +31,7 @@ SET_BY_PACKAGE = frozenset({
 # Objects of the result by the field that holds them.
 CLASSES = {
     "roi": "Region", "program": "Region", "pmem_write_bytes": "PmemWriteBytes", "latency_ns": "LatencyNs",
-    "tx": "Transactions", "aborted_by": "AbortedBy", "host": "Host", "provenance": "Provenance",
+    "tx": "Transactions", "replay": "Replay", "aborted_by": "AbortedBy", "host": "Host", "provenance": "Provenance",
     "accesses_per_tx": "AccessesPerTx", "phases": "Phases", "execute": "Phase", "prepare": "Phase", "commit": "Phase",
 }  # fmt: skip
 # Names of options that Python has a word for.

@@ -57,6 +57,7 @@ public:
 private:
     // waitCommit: until all others have a later timestamp, or none.
     static void await_commit(const Thread& thread, std::uint64_t timestamp) {
+        look_at_threads();
         for (std::uint64_t i = 0; i < timed_threads_count; ++i) {
             const TimedThread& other = timed_threads[i];
             if (i == thread.log.number()) continue;

@@ -66,7 +66,7 @@
     X(store_not_logged) X(log_committed_behind) X(end_not_written) X(tail_before_end) X(tail_not_stored) \
     X(timestamps_tie) X(log_overwritten) X(no_fence_before_unlock) X(replay_stores_backwards) \
     X(replay_skips_last_store) X(replay_looks_once) X(replay_without_order) X(replay_newest_first) \
-    X(replay_forgets_last) X(head_before_stores) X(recovery_without_replay)
+    X(replay_forgets_last) X(head_before_stores) X(recovery_without_replay) X(heads_moved_backwards)
 
 #define DURASIM_TIMED_FAULTS_(X)                                                                                           \
     X(bound_not_told) X(final_timestamp_not_told) X(entries_not_flushed) X(no_fence_behind_entries) X(end_before_entries) \
@@ -74,6 +74,8 @@
     X(marker_not_cleaned) X(no_fence_behind_marker) X(marker_told_before_flush) X(marker_ignored) X(replay_not_cleaned)   \
     X(no_fence_behind_replay) X(replayed_before_stores) X(replayed_not_cleaned) X(replayed_ignored)                       \
     X(filter_in_wrong_direction) X(head_not_cleaned)
+#define DURASIM_TEAM_FAULTS_(X) X(replayers_not_awaited) X(page_without_replayer)
+#define DURASIM_LINK_FAULTS_(X) X(link_not_cleaned) X(predecessor_not_awaited) X(predecessor_of_own_thread) X(next_not_stored)
 // Those of SPHT-eADR that these have too.
 #define DURASIM_TIMED_SHARED_FAULTS_(X)                                                                                    \
     X(store_not_logged) X(end_not_written) X(timestamps_tie) X(log_overwritten) X(replay_skips_last_store)                \
@@ -84,7 +86,7 @@ namespace durasim {
 enum class Fault : unsigned {
     none,
 #define X(name) name,
-    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X) DURASIM_WRITE_AHEAD_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X) DURASIM_CHECK_FAULTS_(X) DURASIM_HTM_FAULTS_(X) DURASIM_SPHT_FAULTS_(X) DURASIM_TIMED_FAULTS_(X)
+    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X) DURASIM_WRITE_AHEAD_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X) DURASIM_CHECK_FAULTS_(X) DURASIM_HTM_FAULTS_(X) DURASIM_SPHT_FAULTS_(X) DURASIM_TIMED_FAULTS_(X) DURASIM_TEAM_FAULTS_(X) DURASIM_LINK_FAULTS_(X)
 #undef X
 };
 
@@ -123,9 +125,9 @@ inline void plant(const char* name) {
 #elif defined(DURASIM_BACKEND_AUTOPERSIST) || defined(DURASIM_BACKEND_IDEAL_R)
     X(none) DURASIM_OBJECT_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)
 #elif defined(DURASIM_BACKEND_SPHT_EADR) || defined(DURASIM_BACKEND_SPHT_EADR_FLUSH)
-    X(none) DURASIM_SPHT_FAULTS_(X) DURASIM_HTM_FAULTS_(X) X(recovery_first_log_only)
+    X(none) DURASIM_SPHT_FAULTS_(X) DURASIM_TEAM_FAULTS_(X) DURASIM_HTM_FAULTS_(X) X(recovery_first_log_only)
 #elif defined(DURASIM_BACKEND_SPHT) || defined(DURASIM_BACKEND_NV_HTM)
-    X(none) DURASIM_TIMED_FAULTS_(X) DURASIM_TIMED_SHARED_FAULTS_(X) X(lock_not_subscribed) X(lock_not_taken) X(ended_where_it_begins)
+    X(none) DURASIM_TIMED_FAULTS_(X) DURASIM_TIMED_SHARED_FAULTS_(X) DURASIM_TEAM_FAULTS_(X) DURASIM_LINK_FAULTS_(X) X(lock_not_subscribed) X(lock_not_taken) X(ended_where_it_begins)
 #elif defined(DURASIM_BACKEND_HTM_SGL)
     X(none) DURASIM_HTM_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)
 #else

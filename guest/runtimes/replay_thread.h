@@ -9,6 +9,7 @@
 
 #include "durasim/error.h"
 #include "durasim/lock.h"
+#include "durasim/markers.h"
 #include "durasim/threads.h"
 #include "runtimes/store.h"
 
@@ -20,8 +21,9 @@ class ReplayThread {
 public:
     std::uint64_t transactions = 0;
 
-    // `replay` is its own from now on.
-    void start(Replay* replay, unsigned core) {
+    // `replay` is its own from now on; so many replayers take part in it, from this core on.
+    void start(Replay* replay, unsigned replayers, unsigned core) {
+        replay->start(replayers, core);
         replay_ = replay;
         core_ = core;
         if (const int error = ::pthread_create(&thread_, nullptr, [](void* self) -> void* { return static_cast<ReplayThread*>(self)->run(), nullptr; }, this)) {
@@ -53,7 +55,10 @@ private:
             const bool stops = get_first(&stopping_) != 0;
             const std::uint64_t applied = replay_->apply_all();
             transactions += applied;
-            if (applied != 0) continue;
+            if (applied != 0) {
+                durasim_replay_pass(applied);
+                continue;
+            }
             if (stops && replay_->is_empty()) return;
             __atomic_store_n(&asleep_, 1, __ATOMIC_SEQ_CST);
             if (replay_->is_empty() && __atomic_load_n(&stopping_, __ATOMIC_SEQ_CST) == 0) durasim::detail::futex_wait(&asleep_, 1);

@@ -53,6 +53,10 @@ inline std::uint64_t read_timestamp() {
     std::uint64_t cycle;
     __asm__ volatile("rdcycle %0" : "=r"(cycle) : : "memory");
     return cycle;
+#elif defined(__x86_64__) && !defined(DURASIM_TEST_HOOKS)
+    // A counter in memory would have all hardware transactions conflict.
+    unsigned core;
+    return __builtin_ia32_rdtscp(&core);
 #else
     static std::uint64_t clock = 0;
     return __atomic_add_fetch(&clock, 1, __ATOMIC_SEQ_CST);
@@ -137,8 +141,8 @@ protected:
         thread.begin = thread.position = end;
         thread.slot = thread.first_slot;
         const bool was_full = (status & htm_explicit) != 0 && htm_code(status) == Thread::code_log_full;
-        const std::uint64_t wanted = was_full ? log.ring_words() : reserved_words < log.ring_words() / 2 ? reserved_words : log.ring_words() / 2;
-        if (was_full && thread.limit - thread.begin == log.ring_words()) refuse_large(log);
+        const std::uint64_t wanted = was_full ? log.ring_words() - self().words_kept() : reserved_words < log.ring_words() / 2 ? reserved_words : log.ring_words() / 2;
+        if (was_full && thread.limit - thread.begin >= log.ring_words() - self().words_kept()) refuse_large(log);
         await_words(thread, wanted);
         thread.limit = planted(Fault::log_overwritten) ? ~std::uint64_t{0} : self().room_end(thread);
     }
@@ -156,10 +160,13 @@ private:
 
     void await_words(Thread& thread, std::uint64_t wanted) {
         if (planted(Fault::log_overwritten)) return;
+        if (self().room_end(thread) - thread.begin >= wanted) return;
+        durasim_situation_begin(DURASIM_SITUATION_LOG_FULL);
         for (detail::Backoff backoff; self().room_end(thread) - thread.begin < wanted;) {
             self().wake_replayer();
             backoff.wait();
         }
+        durasim_situation_end(DURASIM_SITUATION_LOG_FULL);
     }
 
     void append(Thread& thread, std::uint64_t offset, std::uint64_t value) {
@@ -173,8 +180,9 @@ private:
 
     [[gnu::noinline]] void make_room(Thread& thread) {
         if (thread.path == HtmPath::hardware) htm_abort<Thread::code_log_full>();
-        if (thread.log.ring_words() - (thread.position - thread.begin) < Log::words_of_store + Log::words_of_end) refuse_large(thread.log);
-        await_words(thread, thread.log.ring_words());
+        const std::uint64_t ring_words = thread.log.ring_words() - self().words_kept();
+        if (ring_words - (thread.position - thread.begin) < Log::words_of_store + Log::words_of_end) refuse_large(thread.log);
+        await_words(thread, ring_words);
         thread.limit = self().room_end(thread);
     }
 

@@ -32,6 +32,7 @@ public:
             if (!options.reads_return_early) await_what_was_read(thread, timestamp);
             return acknowledge(thread);
         }
+        links_.note(mine, timestamp, thread.log.number(), thread.begin, thread.position);
         if (!planted(Fault::final_timestamp_not_told)) put(&mine.timestamp, timestamp);
         put_last(&mine.is_update, 1);
         if (planted(Fault::told_before_log)) put_last(&mine.timestamp, timestamp | TimedThread::persisted);
@@ -69,6 +70,7 @@ private:
     static bool await_preceding(const Thread& thread, std::uint64_t timestamp) {
         bool is_last = true;
         if (planted(Fault::preceding_not_awaited)) return true;
+        look_at_threads();
         for (std::uint64_t i = 0; i < timed_threads_count; ++i) {
             const TimedThread& other = timed_threads[i];
             if (i == thread.log.number()) continue;
@@ -99,6 +101,7 @@ private:
 
     // What a read-only transaction has read is of transactions before it: they are durable, or will never be known to have been.
     static void await_what_was_read(const Thread& thread, std::uint64_t timestamp) {
+        look_at_threads();
         for (std::uint64_t i = 0; i < timed_threads_count; ++i) {
             const TimedThread& other = timed_threads[i];
             if (i == thread.log.number()) continue;

@@ -20,6 +20,7 @@
 #include "durasim/layout.h"
 #include "durasim/markers.h"
 #include "durasim/persist.h"
+#include "runtimes/admission.h"
 #include "runtimes/fences.h"
 #include "runtimes/htm_attempts.h"
 #include "runtimes/planted.h"
@@ -32,6 +33,10 @@ namespace durasim {
 
 struct SphtOptions {
     bool flush_lines = false;  // -Flush: cbo.flush instead of cbo.clean
+    unsigned replayers = 1;
+    // How many threads may have a transaction open at once; 0: all. A limit that tunes itself begins there.
+    std::uint64_t limit = 0;
+    bool tunes_limit = false;
 };
 
 class Runtime : private Fences, public ShadowTransactions<Runtime, SphtLog> {
@@ -89,7 +94,8 @@ public:
         working = this;
         std::atexit([] { working->replayer_.stop(); });
         shared_ = make_shadow(path, header_.pool_bytes);
-        replayer_.start(new Replay(logs(), shared_), static_cast<unsigned>(header_.logs()));
+        replayer_.start(new Replay(logs(), shared_), options.replayers, static_cast<unsigned>(header_.logs()));
+        admission_.start(options.limit, options.tunes_limit, header_.logs());
         enter_thread(0);
     }
 
@@ -103,8 +109,10 @@ public:
     [[gnu::always_inline]] bool begin() {
         Thread& thread = this_thread();
         thread.was_full = false;
+        admission_.enter();
         const HtmPath path = thread.attempts.begin([&](std::uint64_t status) { await_room(thread, status); }, [] {});
         thread.path = path;
+        if (path == HtmPath::rolled_back) admission_.leave(false, detail::read_timestamp);
         return path != HtmPath::rolled_back;
     }
 
@@ -132,6 +140,7 @@ public:
         if constexpr (cleans_log) clean_log(thread);
         keep(thread);
         if (is_update && replayer_.is_asleep() && is_half_full(thread)) replayer_.wake();
+        admission_.leave(true, detail::read_timestamp);
     }
 
     void abort() {
@@ -139,6 +148,7 @@ public:
         if (thread.path == HtmPath::hardware) thread.attempts.roll_back();
         undo_stores(thread);
         thread.attempts.unlock();
+        admission_.leave(false, detail::read_timestamp);
         durasim_tx_abort(1);
     }
 
@@ -150,6 +160,7 @@ private:
     }
 
     static std::uint64_t room_end(const Thread& thread) { return thread.log.head() + thread.log.ring_words(); }
+    static constexpr std::uint64_t words_kept() { return 0; }
     void wake_replayer() {
         if (replayer_.is_asleep()) replayer_.wake();
     }
@@ -185,6 +196,7 @@ private:
     }
 
     ReplayThread<Replay> replayer_;
+    Admission admission_;
 };
 
 }  // namespace durasim

@@ -73,14 +73,15 @@ public:
         refuse();
     }
 
-    // Makes the stores of a transaction to the pool that lies at `base`, in their order.
-    void apply(const Transaction& transaction, std::uint64_t base) const {
+    // Makes the stores of a transaction to the pool that lies at `base`, in their order, of those that `wanted` says yes to.
+    template <class Wanted>
+    void apply(const Transaction& transaction, std::uint64_t base, Wanted&& wanted) const {
         const std::uint64_t stores = (transaction.end - transaction.begin - words_of_end) / words_of_store;
         std::uint64_t place = slot(transaction.begin);
         for (std::uint64_t i = 0; i < stores; ++i, place = next(next(place))) {
             if (planted(Fault::replay_stores_backwards)) place = slot(transaction.begin + (stores - 1 - i) * words_of_store);
             if (planted(Fault::replay_skips_last_store) && i + 1 == stores) break;
-            put(reinterpret_cast<std::uint64_t*>(base + word(place)), word(next(place)));
+            if (wanted(word(place))) put(reinterpret_cast<std::uint64_t*>(base + word(place)), word(next(place)));
         }
     }
 

@@ -23,11 +23,14 @@ namespace durasim {
 
 // Words of the pool that concern all logs, each on a line of its own behind the header.
 struct TimedWords {
-    std::uint64_t* session;   // whether a session is open: 1 or 0
+    std::uint64_t* session;   // 0: none is open, else 1 and which way links go
     std::uint64_t* replayed;  // the timestamp up to which persistent memory has all transactions
+    std::uint64_t* next;      // with links, on its line: the link to the end of the last one of these
     std::uint64_t* marker;    // SPHT: up to this timestamp transactions are durable
+    std::uint64_t* first;     // with links: the link to the first transaction of the session
 
-    explicit TimedWords(std::uint64_t base) : session(line(base, 1)), replayed(line(base, 2)), marker(line(base, 3)) {}
+    explicit TimedWords(std::uint64_t base)
+        : session(line(base, 1)), replayed(line(base, 2)), next(replayed + 1), marker(line(base, 3)), first(line(base, 4)) {}
 
 private:
     static std::uint64_t* line(std::uint64_t base, std::uint64_t number) { return reinterpret_cast<std::uint64_t*>(base + number * line_bytes); }
@@ -91,6 +94,22 @@ public:
         }
         return false;
     }
+
+    // The transaction whose entries begin at a position, where one is known to lie.
+    Transaction transaction(std::uint64_t position) const {
+        std::uint64_t place = slot(position);
+        for (std::uint64_t at = position; at < position + ring_words_; at += words_of_store, place = next(next(place))) {
+            const std::uint64_t first = word(place);
+            if ((first & end_mark) != 0) return {first & ~end_mark, position, at + words_of_end};
+            const std::uint64_t offset = first - data_offset_;
+            if (first % sizeof(std::uint64_t) != 0 || offset >= data_bytes_) refuse();
+        }
+        refuse();
+    }
+
+    // The second word of its end, in which a link lies.
+    std::uint64_t* link_place(const Transaction& transaction) const { return link_place(transaction.end - words_of_end); }
+    std::uint64_t* link_place(std::uint64_t end) const { return ring_ + slot(end) + 1; }
 
     // Takes the timestamps out of the first places of the ring, as far as it was used.
     template <class Clean>

@@ -9,6 +9,14 @@
 
 namespace durasim {
 
+// A transaction of a thread that has committed in hardware, and where it lies in its log: with forward links its end, else its begin.
+// Timestamp 0: none.
+struct Committed {
+    std::uint64_t timestamp = 0, place = 0;
+};
+// Of each thread so many are kept, the newest.
+inline constexpr std::uint64_t committed_kept = 2;
+
 struct alignas(line_bytes) TimedThread {
     // In front of this bit: the timestamp of its transaction, or a lower bound of it. The bit: nobody has to wait for it.
     static constexpr std::uint64_t persisted = std::uint64_t{1} << 63;
@@ -17,12 +25,22 @@ struct alignas(line_bytes) TimedThread {
     std::uint64_t is_update = 0;  // the transaction has committed in hardware, and has entries
     std::uint64_t durable = 0;    // everything up to this timestamp is durable
     std::uint64_t position = 0;   // where its log ends
+    Committed committed[committed_kept];  // with links alone
     alignas(line_bytes) std::uint64_t released = 0;  // up to here its log may be used again
+    std::uint64_t committed_count = 0;
 };
 
 inline TimedThread timed_threads[threads_max];
 // Those that may have transactions.
 inline std::uint64_t timed_threads_count = 0;
+
+// Brings what all threads tell to the core, all lines at once. Who then reads one word after the other, each before the next, does not wait
+// for each line, as it would not on a processor that orders all loads by itself.
+inline void look_at_threads() {
+    std::uint64_t all = 0;
+    for (std::uint64_t i = 0; i < timed_threads_count; ++i) all |= get(&timed_threads[i].timestamp);
+    __asm__ volatile("" : : "r"(all));
+}
 
 // Up to this timestamp all transactions are durable, and in their logs.
 inline std::uint64_t durable_timestamp() {

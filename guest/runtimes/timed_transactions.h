@@ -20,6 +20,7 @@
 #include "runtimes/planted.h"
 #include "runtimes/replay_thread.h"
 #include "runtimes/shadow_transactions.h"
+#include "runtimes/timed_links.h"
 #include "runtimes/timed_log.h"
 #include "runtimes/timed_replay.h"
 #include "runtimes/timed_threads.h"
@@ -30,6 +31,9 @@ struct TimedOptions {
     bool replays_backward = false;
     // A read-only transaction returns although what it has read may not be durable, as published.
     bool reads_return_early = false;
+    // Transactions are linked in the order of replay.
+    bool links = false;
+    unsigned replayers = 1;
 };
 
 // `Self` has `has_marker` and commit(), which calls the steps below.
@@ -61,8 +65,10 @@ public:
     std::uint64_t recover() {
         const TimedWords words(pool_address);
         std::vector<TimedLog> all = this->logs();
+        const Links::Way way = way_of_session(get(words.session));
+        const bool is_backward = way == Links::Way::none ? options.replays_backward : way == Links::Way::backward;
         const std::uint64_t last = Self::has_marker && !planted(Fault::marker_ignored) ? get(words.marker) : ~std::uint64_t{0};
-        const std::uint64_t count = planted(Fault::recovery_without_replay) ? 0 : TimedReplay(all, pool_address, options.replays_backward).recover(last);
+        const std::uint64_t count = planted(Fault::recovery_without_replay) ? 0 : TimedReplay(all, pool_address, is_backward, way).recover(last);
         // A power failure does not tell how far they were used.
         end_logs(all, words, [](std::uint64_t) { return ~std::uint64_t{0}; });
         return count;
@@ -79,12 +85,15 @@ public:
         });
         this->shared_ = make_shadow(path, this->header_.pool_bytes);
         const TimedWords words(this->shared_);
-        put(words.session, std::uint64_t{1});
+        const Links::Way way = !options.links ? Links::Way::none : options.replays_backward ? Links::Way::backward : Links::Way::forward;
+        put(words.session, 1 + static_cast<std::uint64_t>(way));
         clean(words.session);
         fence();
         timed_threads_count = this->header_.logs();
         for (std::uint64_t i = 0; i < timed_threads_count; ++i) timed_threads[i] = TimedThread{};
-        replayer_.start(new TimedReplay(this->logs(), this->shared_, options.replays_backward), static_cast<unsigned>(timed_threads_count));
+        links_.attach(way, this->logs(), words.first);
+        replayer_.start(new TimedReplay(this->logs(), this->shared_, options.replays_backward, way), options.replayers,
+                        static_cast<unsigned>(timed_threads_count));
         enter_thread(0);
     }
 
@@ -174,19 +183,34 @@ protected:
 
     // The timestamp behind the entries is stored, and its line flushed.
     void end_log(Thread& thread, std::uint64_t timestamp) {
+        const auto clean_link = [](const std::uint64_t* place) { clean(place); };
+        const std::uint64_t predecessor = links_.to_predecessor(thread.log.number(), timestamp);
         const std::uint64_t slot = thread.slot;
         if (!planted(Fault::end_not_written)) thread.log.put_word(slot, timestamp | TimedLog::end_mark);
+        if (predecessor != 0) thread.log.put_word(slot + 1, predecessor);
         thread.slot = thread.log.next(thread.log.next(slot));
         thread.position += TimedLog::words_of_end;
         if (!planted(Fault::end_not_cleaned)) clean(thread.log.place(slot));
+        // While that line is being flushed.
+        links_.link_from_predecessor(thread.log.number(), thread.begin, timestamp, clean_link);
         put(&told(thread).position, thread.position);
         if (!planted(Fault::no_fence_behind_end)) fence();
         this->keep(thread);
     }
 
     ReplayThread<TimedReplay> replayer_;
+    Links links_;
 
 private:
+    static Links::Way way_of_session(std::uint64_t session) {
+        if (session > 1 + static_cast<std::uint64_t>(Links::Way::backward)) {
+            fail(exit_violation, "durasim: violation: the pool's session of transactions is damaged");
+        }
+        return static_cast<Links::Way>(session - 1);
+    }
+
+    // Words of a log that are never free.
+    std::uint64_t words_kept() const { return links_.words_kept(); }
     static std::uint64_t room_end(const Thread& thread) { return get_first(&told(thread).released) + thread.log.ring_words(); }
     void wake_replayer() {
         if (replayer_.is_asleep()) replayer_.wake();
@@ -203,8 +227,13 @@ private:
         }
         put(words.marker, std::uint64_t{0});
         clean(words.marker);
+        // Links lead to a marker that is not 0.
+        fence();
         put(words.replayed, std::uint64_t{0});
+        put(words.next, std::uint64_t{0});
         clean(words.replayed);
+        put(words.first, std::uint64_t{0});
+        clean(words.first);
         fence();
         put(words.session, std::uint64_t{0});
         clean(words.session);

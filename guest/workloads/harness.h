@@ -109,6 +109,12 @@ void configure(const A& arguments, R& target) {
     if constexpr (requires { arguments.read_only; }) {
         target.options.reads_return_early = std::strcmp(arguments.read_only, "return") == 0;
     }
+    if constexpr (requires { arguments.links; }) target.options.links = arguments.links;
+    if constexpr (requires { arguments.replayers; }) target.options.replayers = static_cast<unsigned>(arguments.replayers);
+    if constexpr (requires { arguments.open_max; }) {
+        target.options.limit = arguments.open_max;
+        target.options.tunes_limit = arguments.tune_open_max;
+    }
     if constexpr (requires { arguments.no_log; }) target.options.skip_log = arguments.no_log;
 }
 

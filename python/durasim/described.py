@@ -154,6 +154,21 @@ class Transactions(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class Replay(Document):
+    """Replay of redo logs by the runtime; None where the design has no hardware transactions.
+
+    Attributes:
+        transactions: Logged transactions applied to the persistent heap.
+        lag_max: The largest number of transactions that a pass over the logs found waiting and applied.
+        stall_cycles: Cycles that threads waited for room in their logs, added up.
+    """
+
+    transactions: int
+    lag_max: int
+    stall_cycles: int
+
+
+@dataclass(frozen=True, slots=True)
 class Host(Document):
     """Cost on this computer; the only part that differs from run to run.
 
@@ -230,6 +245,7 @@ class RunResult(Document):
         phases: Phases of the committed transactions; None where the design does not commit in two phases.
         accesses_per_tx: Lines that all media read and wrote for each committed transaction; None without transactions.
         tx: Transactions of the region of interest.
+        replay: Replay of redo logs by the runtime; None where the design has no hardware transactions.
         digest: 32 hexadecimal digits that prove two runs equal.
         guest_exit_code: Exit code of the guest program.
         host: Cost on this computer; the only part that differs from run to run.
@@ -258,6 +274,7 @@ class RunResult(Document):
     phases: Phases | None
     accesses_per_tx: AccessesPerTx | None
     tx: Transactions
+    replay: Replay | None
     digest: str
     guest_exit_code: int
     host: Host

@@ -112,6 +112,8 @@ def _measures(result: RunResult) -> Iterator[tuple[str, tuple[str, int | float |
         yield f"accesses_per_tx.{kind}", ("count", value)
     for fate, number in result.tx.to_dict().items():
         yield f"tx.{fate}", ("count", number)
+    for name, number in (result.replay.to_dict() if result.replay else {}).items():
+        yield f"replay.{name}", ("cycles" if name.endswith("_cycles") else "count", number)
     for metric in METRICS:
         yield metric.name, (metric.metadata["unit"], getattr(result, metric.name))
 

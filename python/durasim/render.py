@@ -124,6 +124,7 @@ def run_table(result: RunResult) -> FoldedTable:
             table.add_row(f"media {kind} per transaction", number(value), "")
     table.add_row("transactions committed", number(result.tx.committed), "")
     table.add_row("transactions aborted", number(result.tx.aborted), "")
+    _add_replay_rows(table, result)
     _add_last_rows(table, result)
     if found := range_of(result.design):
         table.caption = (
@@ -132,6 +133,13 @@ def run_table(result: RunResult) -> FoldedTable:
             f"and {range_text(found.pmem_bytes)} for pmem writes."
         )
     return table
+
+
+def _add_replay_rows(table: FoldedTable, result: RunResult) -> None:
+    if result.replay is None or not any(result.replay.to_dict().values()):
+        return
+    table.add_row("transactions replayed", number(result.replay.transactions), "")
+    table.add_row("waits for room in logs", number(result.replay.stall_cycles), "cycles")
 
 
 def crash_text(result: CrashResult) -> Text:

@@ -35,6 +35,7 @@ _KNOWN: dict[str, Any] = {
         "sgl_committed": None,
         "aborted_by": None,
     },
+    "replay": None,
     "digest": "0123456789abcdef0123456789abcdef",
     "guest_exit_code": 0,
     "host": {"seconds": 0.5, "mips": 0.006, "peak_rss_bytes": 1048576},

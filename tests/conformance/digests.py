@@ -26,6 +26,8 @@ POPULATE = 300
 NOT_OF_THE_MODEL = ("durasim_version", "host", "provenance", "configuration")
 # Numbers that follow from statistics which the digest has.
 DERIVED = ("accesses_per_tx",)
+# What is newer than the digests, and told by runtimes.
+NEWER = ("replay",)
 # Statistics that are newer than the digests.
 NEWER_STATISTICS = ("pmem_stores",)
 # A document that says more of a run does not change what the model does: digests keep the name they were recorded with.
@@ -102,7 +104,7 @@ def digest(arguments: dict[str, Any]) -> str:
     # A program sees its path, so that has to be the same everywhere.
     with contextlib.chdir(TIMING):
         document = ds.run(**arguments, guest_output=output.discard).to_dict()
-    for key in (*NOT_OF_THE_MODEL, *DERIVED):
+    for key in (*NOT_OF_THE_MODEL, *DERIVED, *NEWER):
         del document[key]
     for key in NEWER_STATISTICS:
         del document["stats"]["core"][key]

@@ -81,11 +81,15 @@ pub enum Marker {
     ///
     /// Argument: number of the situation.
     SituationEnd = 18,
+    /// A replayer has gone over the redo logs once and applied the transactions that it found there.
+    ///
+    /// Argument: number of transactions.
+    ReplayPass = 19,
 }
 
 impl Marker {
     /// All markers, in the order of their numbers.
-    pub const ALL: [Marker; 18] = [
+    pub const ALL: [Marker; 19] = [
         Marker::RoiBegin,
         Marker::RoiEnd,
         Marker::OpBegin,
@@ -104,6 +108,7 @@ impl Marker {
         Marker::TxResume,
         Marker::SituationBegin,
         Marker::SituationEnd,
+        Marker::ReplayPass,
     ];
 
     /// The marker with the number `imm`, if there is one.
@@ -127,6 +132,7 @@ impl Marker {
             16 => Some(Marker::TxResume),
             17 => Some(Marker::SituationBegin),
             18 => Some(Marker::SituationEnd),
+            19 => Some(Marker::ReplayPass),
             _ => None,
         }
     }
@@ -152,13 +158,14 @@ impl Marker {
             Marker::TxResume => "tx_resume",
             Marker::SituationBegin => "situation_begin",
             Marker::SituationEnd => "situation_end",
+            Marker::ReplayPass => "replay_pass",
         }
     }
 }
 
 /// The names of the situations that programs report, in the order of their numbers.
-pub const SITUATIONS: [&str; 6] =
-    ["fall-back-lock", "commit-not-cleaned", "log-wrapped", "replay", "group-wait", "marker-not-fenced"];
+pub const SITUATIONS: [&str; 7] =
+    ["fall-back-lock", "commit-not-cleaned", "log-wrapped", "replay", "group-wait", "marker-not-fenced", "log-full"];
 
 /// Checked accesses, operations on their filters, and persistent stores.
 pub const CUSTOM_0: u32 = 0x0b;

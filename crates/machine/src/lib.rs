@@ -42,5 +42,5 @@ pub use session::Session;
 pub use snapshot::{Snapshot, SnapshotDescription};
 pub use system::{
     AbortedBy, CoherenceStats, CopyLocation, DRAM_BASE, LineCopy, Observer, PMEM_BASE, Plan, PowerFailureChoices,
-    PowerFailureOptions, PowerFailureResult, System, TxStats,
+    PowerFailureOptions, PowerFailureResult, ReplayStats, System, TxStats,
 };

@@ -218,6 +218,7 @@ impl Machine {
                     AccessesPerTx { reads, writes }
                 }),
                 tx,
+                replay: self.system.replay_stats(at.cycle),
             },
             ops: self.measure.ops,
         }

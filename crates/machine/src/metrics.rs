@@ -1,7 +1,7 @@
 //! What is measured of a region of interest, as the result of a run has it.
 
 use crate::latency::{PhaseLatencies, PhaseLatency};
-use crate::system::TxStats;
+use crate::system::{ReplayStats, TxStats};
 use durasim_types::{Cause, Clock};
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
@@ -128,4 +128,6 @@ pub struct Metrics {
     pub accesses_per_tx: Option<AccessesPerTx>,
     /// Transactions of the region of interest.
     pub tx: TxStats,
+    /// Replay of redo logs by the runtime; null where the design has no hardware transactions.
+    pub replay: Option<ReplayStats>,
 }

@@ -284,8 +284,9 @@ impl Port for MachinePort<'_> {
                 return Ok(Control::Yield);
             }
             Marker::SituationBegin | Marker::SituationEnd => {
-                self.system.note_situation(self.thread(core), argument, marker == Marker::SituationBegin);
+                self.system.note_situation(self.thread(core), argument, marker == Marker::SituationBegin, at);
             }
+            Marker::ReplayPass => self.system.note_replay_pass(argument),
             // The core handles the markers of transactions itself.
             Marker::TxBegin
             | Marker::TxCommit

@@ -450,7 +450,7 @@ impl Machine {
 
     /// The region of interest begins: what was counted so far belongs to no region.
     pub(crate) fn begin_region(&mut self, now: Moment) {
-        self.system.reset_stats();
+        self.system.reset_stats(now.cycle);
         self.cores.iter_mut().for_each(|core| core.reset_stats());
         self.measure.reset();
         self.measure.roi_begin = Some(now);

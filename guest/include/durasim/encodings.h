@@ -58,6 +58,9 @@
 /* The thread has left that situation. Argument: number of the situation. */
 #define DURASIM_MARKER_SITUATION_END 18
 
+/* A replayer has gone over the redo logs once and applied the transactions that it found there. Argument: number of transactions. */
+#define DURASIM_MARKER_REPLAY_PASS 19
+
 /* Numbers of situations: the argument of situation_begin and situation_end. */
 
 /* It holds the lock of transactions that have failed in hardware. */
@@ -77,6 +80,9 @@
 
 /* The mark that makes its transaction durable is being flushed. */
 #define DURASIM_SITUATION_MARKER_NOT_FENCED 5
+
+/* It waits for a replayer to make room in its log. */
+#define DURASIM_SITUATION_LOG_FULL 6
 
 /* Major opcodes kept for instructions that cannot be a HINT. */
 

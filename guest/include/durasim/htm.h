@@ -1,5 +1,6 @@
 // Hardware transactions, after Intel's RTM: instructions of designs that have them (htm-sgl and its relatives), illegal on
-// every other machine. On other hosts, and where a machine executes without a model of time, none ever begins.
+// every other machine. On x86-64 they are those of RTM where the processor has them. On other hosts, and where a machine executes without a
+// model of time, none ever begins.
 //
 // Everything that a transaction has stored, wherever it lies, and every register comes back when it aborts: the program is
 // then behind its begin once more, with a status instead of htm_started. Functional runs answer 0: no retry helps.
@@ -7,6 +8,10 @@
 #define DURASIM_HTM_H
 
 #include <cstdint>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "durasim/encodings.h"
 
@@ -70,6 +75,41 @@ template <unsigned code>
                      : "i"(DURASIM_OPCODE_HTM_TEST), "i"(DURASIM_FUNCT3_HTM_TEST), "i"(DURASIM_FUNCT7_HTM_TEST)
                      : "memory");
     return open != 0;
+}
+
+#elif defined(__x86_64__)
+
+namespace detail {
+
+// CPUID leaf 7: RTM, and whether all its transactions abort at once (Intel SDM, volume 2, CPUID).
+inline bool has_rtm() {
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b >> 11 & 1) != 0 && (d >> 11 & 1) == 0;
+}
+inline const bool rtm = has_rtm();
+
+}  // namespace detail
+
+// The bytes are those of xbegin, xend, xabort and xtest (Intel SDM, volume 2): compilers know the names with a flag alone that would let them use
+// RTM where there is none. The abort of a transaction goes on behind its begin.
+[[gnu::always_inline]] inline std::uint64_t htm_begin() {
+    if (!detail::rtm) return 0;
+    std::uint32_t status = ~std::uint32_t{0};
+    __asm__ volatile(".byte 0xc7, 0xf8, 0, 0, 0, 0" : "+a"(status) : : "memory");
+    return status == ~std::uint32_t{0} ? htm_started : status;
+}
+[[gnu::always_inline]] inline void htm_end() {
+    if (detail::rtm) __asm__ volatile(".byte 0x0f, 0x01, 0xd5" : : : "memory");
+}
+template <unsigned code>
+[[gnu::always_inline]] inline void htm_abort() {
+    static_assert(code < 256, "a code has eight bits");
+    if (detail::rtm) __asm__ volatile(".byte 0xc6, 0xf8, %c0" : : "i"(code) : "memory");
+}
+[[gnu::always_inline]] inline bool htm_test() {
+    bool open = false;
+    if (detail::rtm) __asm__ volatile(".byte 0x0f, 0x01, 0xd6\n\tsetnz %0" : "=q"(open) : : "cc", "memory");
+    return open;
 }
 
 #else

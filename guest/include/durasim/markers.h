@@ -114,6 +114,9 @@ static inline void durasim_tx_abort(uint64_t cause) { DURASIM_MARKER_(DURASIM_MA
 static inline void durasim_situation_begin(uint64_t situation) { DURASIM_MARKER_(DURASIM_MARKER_SITUATION_BEGIN, situation); }
 static inline void durasim_situation_end(uint64_t situation) { DURASIM_MARKER_(DURASIM_MARKER_SITUATION_END, situation); }
 
+/* Tells that a replayer has gone over the redo logs once and applied so many transactions that it found there. */
+static inline void durasim_replay_pass(uint64_t transactions) { DURASIM_MARKER_(DURASIM_MARKER_REPLAY_PASS, transactions); }
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,7 +1,9 @@
 //! The rows that stand on hardware transactions, and how they are tested.
 
 use super::Rtm;
-use crate::small_runs::{BTREE, CROWDED, FOUR_CONTROLLERS, HELD_UP, RING_OF_20, ROOMY, SWAP, TURNS, TWO_PLACES};
+use crate::small_runs::{
+    BTREE, CROWDED, FOUR_CONTROLLERS, FULL_QUEUE, HELD_UP, RING_OF_20, ROOMY, SWAP, TURNS, TWO_PLACES,
+};
 use durasim_design::{Backend, ErasedDesign, Interface, Laboratory, Promise, Row, Settings, ShortCampaign};
 use durasim_types::Domain;
 
@@ -138,16 +140,25 @@ const SPHT_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[ROOMY]).rehearsed(),
     ShortCampaign::of("array-swap", SHORT_LOG).with(&[CROWDED]).threads(2).rehearsed(),
     ShortCampaign::of("array-swap", LOG_OF_TWO).with(&[ROOMY, HELD_UP]).threads(4).ops(200).points(1000).seeds(4),
-    ShortCampaign::of("array-swap", SHORT_LOG_OF_WIDE)
-        .with(&[ROOMY, SMALL_READ_SETS])
-        .threads(4)
-        .ops(400)
-        .points(20)
-        .seeds(2),
 ];
 
+/// Transactions load more lines than read sets hold.
+const SPHT_READ_SETS: &[ShortCampaign] = &[ShortCampaign::of("array-swap", SHORT_LOG_OF_WIDE)
+    .with(&[ROOMY, SMALL_READ_SETS])
+    .threads(4)
+    .ops(400)
+    .points(20)
+    .seeds(2)];
+/// The same for threads that wait longer.
+const TIMED_READ_SETS: &[ShortCampaign] = &[ShortCampaign::of("array-swap", SHORT_LOG_OF_WIDE)
+    .with(&[ROOMY, SMALL_READ_SETS])
+    .threads(4)
+    .ops(250)
+    .points(20)
+    .seeds(3)];
+
 const SPHT: Laboratory = Laboratory {
-    campaigns: &[SPHT_CAMPAIGNS],
+    campaigns: &[SPHT_CAMPAIGNS, SPHT_READ_SETS, TEAM_CAMPAIGNS],
     quick_faults: &["store-not-logged", "replay-newest-first", "recovery-without-replay"],
     canary: Some("replay-forgets-last"),
     equivalent_faults: &[(
@@ -158,13 +169,55 @@ const SPHT: Laboratory = Laboratory {
     ..Laboratory::NONE
 };
 
+/// Cores for the threads of the program and for two replayers.
+const EIGHT_CORES: Settings = &["cores=8"];
+const TWO_REPLAYERS: &[(&str, &str)] =
+    &[("populate", "200"), ("element-bytes", "64"), ("log-bytes", "1024"), ("replayers", "2")];
+
+/// Transactions of all threads want the same words.
+const TWO_REPLAYERS_OF_TWO: &[(&str, &str)] =
+    &[("populate", "2"), ("element-bytes", "64"), ("log-bytes", "1024"), ("replayers", "2")];
+
+/// Elements on several pages, so that each replayer has some.
+const TEAM_CAMPAIGNS: &[ShortCampaign] = &[
+    ShortCampaign::of("array-swap", TWO_REPLAYERS).with(&[ROOMY, EIGHT_CORES]).threads(2).ops(100),
+    ShortCampaign::of("array-swap", TWO_REPLAYERS).with(&[ROOMY, EIGHT_CORES]).threads(4).ops(200).points(600).seeds(2),
+    ShortCampaign::of("array-swap", TWO_REPLAYERS_OF_TWO).with(&[ROOMY, EIGHT_CORES]).threads(4).ops(120).points(600),
+];
+
+const LINKED_LOGS: &[(&str, &str)] =
+    &[("populate", "12"), ("element-bytes", "64"), ("log-bytes", "512"), ("links", "true")];
+const LINKED_BACK: &[(&str, &str)] =
+    &[("populate", "12"), ("element-bytes", "64"), ("log-bytes", "1024"), ("links", "true"), ("replay", "backward")];
+
+const LINK_CAMPAIGNS: &[ShortCampaign] = &[
+    ShortCampaign::of("array-swap", LINKED_LOGS).with(&[ROOMY]).threads(2).ops(60),
+    ShortCampaign::of("array-swap", LINKED_BACK).with(&[ROOMY]).threads(2).ops(60),
+    ShortCampaign::of("array-swap", LINKED_LOGS).with(&[CROWDED, FOUR_CONTROLLERS]).threads(4).ops(100).points(300),
+    ShortCampaign::of("array-swap", LINKED_LOGS).with(&[ROOMY, HELD_UP]).threads(4).ops(200).points(600).seeds(2),
+    ShortCampaign::of("array-swap", LINKED_BACK).with(&[ROOMY, HELD_UP]).threads(4).ops(200).points(600).seeds(2),
+];
+
+const LONGER_LOG: &[(&str, &str)] = &[("populate", "40"), ("element-bytes", "64"), ("log-bytes", "1536")];
+
 const TIMED_CAMPAIGNS: &[ShortCampaign] = &[
     // Lines of one batch of replay, and the word that says how far it has come, go to several controllers.
     ShortCampaign::of("array-swap", SHORT_LOG).with(&[ROOMY, FOUR_CONTROLLERS]).threads(4).ops(200).points(600),
+    ShortCampaign::of("array-swap", LOG_OF_TWO)
+        .with(&[ROOMY, FOUR_CONTROLLERS, FULL_QUEUE])
+        .threads(4)
+        .ops(200)
+        .points(1000),
+    // A line waits for its controller while one that was cleaned behind it is accepted by another.
+    ShortCampaign::of("array-swap", LONGER_LOG)
+        .with(&[ROOMY, FOUR_CONTROLLERS, FULL_QUEUE])
+        .threads(4)
+        .ops(200)
+        .points(1000),
 ];
 
 const TIMED: Laboratory = Laboratory {
-    campaigns: &[SPHT_CAMPAIGNS, TIMED_CAMPAIGNS],
+    campaigns: &[SPHT_CAMPAIGNS, TIMED_READ_SETS, TIMED_CAMPAIGNS, TEAM_CAMPAIGNS, LINK_CAMPAIGNS],
     quick_faults: &["store-not-logged", "marker-not-cleaned", "recovery-without-replay"],
     canary: Some("replay-skips-last-store"),
     equivalent_faults: &[("open-sets-survive", FLUSHED_BY_PROGRAM), ("l1d-not-flushed", FLUSHED_BY_PROGRAM)],
@@ -174,5 +227,8 @@ const TIMED: Laboratory = Laboratory {
 const FLUSHED_BY_PROGRAM: &str =
     "What counts of a transaction has been flushed by the program, and recovery looks at nothing else";
 
-const NV_HTM: Laboratory =
-    Laboratory { quick_faults: &["store-not-logged", "end-not-cleaned", "recovery-without-replay"], ..TIMED };
+const NV_HTM: Laboratory = Laboratory {
+    campaigns: &[SPHT_CAMPAIGNS, TIMED_READ_SETS, TIMED_CAMPAIGNS, TEAM_CAMPAIGNS],
+    quick_faults: &["store-not-logged", "end-not-cleaned", "recovery-without-replay"],
+    ..TIMED
+};

@@ -1,7 +1,9 @@
 //! Rare situations, by name. They are looked for at crash points alone, so looking may take its time.
 
 use super::System;
+use super::situations::ReplayStats;
 use durasim_design::LevelId;
+use durasim_types::Cycle;
 
 impl System {
     /// Names the rare situations that the memory system and the design are in right now.
@@ -30,14 +32,24 @@ impl System {
         if self.observers.any_copies() {
             mark("page_copied");
         }
-        self.transactions.situations().for_each(&mut *mark);
+        self.transactions.situations().names().for_each(&mut *mark);
         self.persist_buffers.marks(mark);
         self.design.marks(mark);
     }
 
     /// A thread of the program begins or leaves a situation of this number. One without a name is no situation.
-    pub(crate) fn note_situation(&mut self, thread: u32, situation: u64, begins: bool) {
-        self.transactions.note_situation(thread, situation, begins);
+    pub(crate) fn note_situation(&mut self, thread: u32, situation: u64, begins: bool, at: Cycle) {
+        self.transactions.situations_mut().note(thread, situation, begins, at);
+    }
+
+    /// A replayer of the program has gone over its logs once.
+    pub(crate) fn note_replay_pass(&mut self, transactions: u64) {
+        self.transactions.situations_mut().note_pass(transactions);
+    }
+
+    /// Replay of redo logs since the last reset; nothing of a design without hardware transactions.
+    pub(crate) fn replay_stats(&self, now: Cycle) -> Option<ReplayStats> {
+        self.has_hardware_transactions().then(|| self.transactions.situations().replay(now))
     }
 
     /// Whether a line of an open transaction carries its tag in a cache of this level.

@@ -41,6 +41,7 @@ mod persist_buffers;
 mod persistent_write;
 mod plan;
 mod sharing;
+mod situations;
 mod state;
 mod store_requests;
 mod stores;
@@ -76,6 +77,7 @@ pub use crash::{PowerFailureChoices, PowerFailureOptions, PowerFailureResult};
 pub use hardware_transactions::AbortedBy;
 use persist_buffers::PersistBuffers;
 pub use plan::Plan;
+pub use situations::ReplayStats;
 pub(crate) use state::{Read, Written};
 pub use transactions::TxStats;
 
@@ -250,14 +252,14 @@ impl System {
     }
 
     /// Counters start again from zero; state stays.
-    pub fn reset_stats(&mut self) {
+    pub fn reset_stats(&mut self, now: Cycle) {
         self.caches.reset_stats();
         self.interconnect.reset_stats();
         self.memories.reset_stats();
         self.persist_buffers.reset_stats();
         self.line_locks.reset_stats();
         self.filters.reset_stats();
-        self.transactions.reset_stats();
+        self.transactions.reset_stats(now);
         self.design.reset_stats();
     }
 

@@ -2,10 +2,10 @@
 
 use super::design_port::DesignPort;
 use super::memories::is_pmem;
+use super::situations::Situations;
 use super::{HtmStats, TxStats};
 use crate::latency::{Latency, PhaseLatencies};
 use durasim_design::{AbortCause, LineTag};
-use durasim_isa::SITUATIONS;
 use durasim_types::{CoreId, Cycle, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -61,8 +61,8 @@ super::part::part! {
             moved_tx: bool,
             /// Whether requests for lines that look plain concern a transaction: one of these two.
             diverts: bool,
-            /// The situations that each thread has told of, bit n for that of number n; threads in none are left out.
-            situations: BTreeMap<u32, u32>,
+            /// What runtimes have told of their threads.
+            situations: Situations,
             /// Aborts that a thread has not noticed yet.
             abort_notices: u32,
             tx_count: u64,
@@ -89,7 +89,7 @@ impl OpenTransactions {
             hardware_open: 0,
             moved_tx: false,
             diverts: false,
-            situations: BTreeMap::new(),
+            situations: Situations::default(),
             abort_notices: 0,
             tx_count: 0,
             tx_stats: TxStats::default(),
@@ -314,22 +314,14 @@ impl OpenTransactions {
         self.diverts
     }
 
-    /// A thread begins or leaves a situation of this number.
-    pub(super) fn note_situation(&mut self, thread: u32, situation: u64, begins: bool) {
-        if situation >= SITUATIONS.len() as u64 {
-            return;
-        }
-        let bits = self.situations.entry(thread).or_default();
-        *bits = if begins { *bits | 1 << situation } else { *bits & !(1 << situation) };
-        if *bits == 0 {
-            self.situations.remove(&thread);
-        }
+    /// What runtimes have told of their threads.
+    pub(super) fn situations(&self) -> &Situations {
+        &self.situations
     }
 
-    /// The situations that some thread is in.
-    pub(super) fn situations(&self) -> impl Iterator<Item = &'static str> {
-        let all = self.situations.values().fold(0, |all, bits| all | bits);
-        SITUATIONS.into_iter().enumerate().filter_map(move |(number, name)| (all >> number & 1 == 1).then_some(name))
+    /// The same, for what a thread tells now.
+    pub(super) fn situations_mut(&mut self) -> &mut Situations {
+        &mut self.situations
     }
 
     pub(super) fn any_open(&self) -> bool {
@@ -355,7 +347,8 @@ impl OpenTransactions {
         &self.phases
     }
 
-    pub(super) fn reset_stats(&mut self) {
+    pub(super) fn reset_stats(&mut self, now: Cycle) {
+        self.situations.reset_stats(now);
         self.tx_stats = TxStats::default();
         self.htm_stats = HtmStats::default();
         self.tx_latency.reset();
@@ -512,7 +505,7 @@ mod tests {
             [(1, 20.0), (1, 80.0), (1, 30.0)]
         );
         assert_eq!(transactions.latency().histogram().max(), 130);
-        transactions.reset_stats();
+        transactions.reset_stats(140);
         assert_eq!(transactions.phases().all().map(PhaseLatency::count), [0; 3]);
     }
 

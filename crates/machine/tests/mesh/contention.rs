@@ -23,7 +23,7 @@ fn warm() -> System {
     for number in 0..256 {
         load(&mut system, 0, number, 2000 * number);
     }
-    system.reset_stats();
+    system.reset_stats(2000 * 256);
     system
 }
 

@@ -1,0 +1,68 @@
+"""The durable-HTM runtimes as libraries of the host: processes are killed at random moments, and what they left is recovered.
+
+This tests the code of recovery. Nothing is tested of durability: the page cache outlives the process.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from guest_programs import NativeBuild, execute
+
+# A hundred kills in all.
+KILLS = 20
+BACKENDS = ["htm-sgl", "spht-eadr", "spht-eadr-flush", "spht", "nv-htm"]
+# Time of the processor that a process gets before it is killed, at most.
+RUNNING_S = 0.15
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_killed_processes_leave_what_recovery_can_use(native: NativeBuild, tmp_path: Path, backend: str) -> None:
+    chance, pool = random.Random(backend), tmp_path / "pool"
+    program = native("array-swap", backend)
+    sizes = ["--ops", "1000000000", "--populate", "40", "--element-bytes", "64", "--threads", "3", "--log-bytes", "1024"]
+    if backend == "spht":
+        sizes.append("--links")
+    killed = recovered = 0
+    for seed in range(KILLS):
+        pool.unlink(missing_ok=True)
+        command = [program, "run", "--pool-path", pool, "--seed", str(seed), *sizes]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            wait_for_work(process, chance.uniform(0.01, RUNNING_S))
+            process.kill()
+        killed += process.returncode == -signal.SIGKILL
+        if chance.random() < 0.5:
+            kill_recovery(program, pool, chance)
+        outcome = execute([program, "recover", "--pool-path", pool])
+        assert outcome.code == 0, outcome.text
+        recovered += int(re.search(r"recovered, (\d+) log entries", outcome.text)[1])
+        checked = execute([program, "check", "--pool-path", pool])
+        assert checked.code == 0, checked.text
+    assert killed == KILLS, "a process ended by itself"
+    assert recovered > 0, "no log had anything to replay"
+
+
+def wait_for_work(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Waits until a process has had so much time of the processor, however busy the host is."""
+    ticks = seconds * os.sysconf("SC_CLK_TCK")
+    until = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < until:
+        # Behind the name, which ends with the last parenthesis: utime and stime are the 12th and 13th (proc(5)).
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        if int(fields[11]) + int(fields[12]) >= ticks:
+            return
+        time.sleep(0.002)
+
+
+def kill_recovery(program: Path, pool: Path, chance: random.Random) -> None:
+    """Recovers, but not to the end, if the moment is met."""
+    with subprocess.Popen([program, "recover", "--pool-path", pool], stdout=subprocess.DEVNULL) as process:
+        time.sleep(chance.uniform(0, 0.003))
+        process.kill()

@@ -1,0 +1,108 @@
+"""Replay of redo logs: links, several replayers, what a run says of it, and the limit on open transactions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import durasim as ds
+
+ROOMY = {"l1d.size_bytes": 32768, "l2.size_bytes": 65536, "llc.size_bytes": 1 << 20}
+DESIGNS = ("spht", "nv-htm", "spht-eadr", "spht-eadr-flush")
+# Two pages of elements.
+PAGES = {"populate": 100, "element-bytes": 64, "log-bytes": 1024}
+
+
+def run(
+    design: str, *, ops: int = 200, threads: int = 2, cores: int = 8, **arguments: object
+) -> tuple[ds.RunResult, str]:
+    """Runs array-swap with short logs; the result, and what the program said."""
+    said: list[bytes] = []
+    result = ds.run(
+        design=design,
+        workload="array-swap",
+        machine="tiny",
+        ops=ops,
+        threads=threads,
+        set=ROOMY | {"cores": cores},
+        workload_args=PAGES | {name.replace("_", "-"): value for name, value in arguments.items()},
+        guest_output=lambda _stream, data: said.append(data),
+    )
+    return result, b"".join(said).decode()
+
+
+def crash(design: str, *, threads: int, **arguments: Any) -> ds.CrashResult:
+    return ds.crash(
+        design=design,
+        workload="array-swap",
+        machine="tiny",
+        ops=100,
+        threads=threads,
+        points=200,
+        set=ROOMY | {"cores": 8},
+        workload_args=PAGES | arguments,
+    )
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_runs_say_what_was_replayed(design: str) -> None:
+    """Logs of a few transactions: nearly all are replayed in the region of interest, and threads wait for it."""
+    replay = run(design)[0].replay
+    assert replay is not None
+    assert 150 < replay.transactions <= 200
+    assert 1 <= replay.lag_max <= replay.transactions
+    assert replay.stall_cycles > 0
+
+
+def test_logs_with_room_for_all_are_not_waited_for() -> None:
+    replay = run("spht-eadr", log_bytes=1 << 20)[0].replay
+    assert replay is not None
+    assert (replay.transactions, replay.lag_max, replay.stall_cycles) == (0, 0, 0)
+
+
+def test_designs_without_hardware_transactions_say_nothing() -> None:
+    assert (
+        ds.run(design="opt", workload="array-swap", machine="tiny", ops=2, guest_output=lambda *_: None).replay is None
+    )
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_linked_logs_survive_power_failures(direction: str, threads: int) -> None:
+    result = crash("spht", threads=threads, links=True, replay=direction)
+    assert result.failures == ()
+    assert "log-full" in result.marks
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_several_replayers_survive_power_failures(design: str) -> None:
+    assert crash(design, threads=2, replayers=3).failures == ()
+
+
+def test_several_replayers_share_the_stores() -> None:
+    """Waits get shorter, however the pages are shared out."""
+    alone, together = (run("spht", ops=400, replayers=count)[0].replay for count in (1, 2))
+    assert alone is not None
+    assert together is not None
+    assert together.stall_cycles < alone.stall_cycles
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_replayers_without_cores_are_refused(design: str) -> None:
+    result, said = run(design, threads=3, cores=4, replayers=2)
+    assert result.guest_exit_code == 2
+    assert said == "durasim: 2 replayers beside 3 threads need 5 hardware threads of the machine, which has 4\n"
+
+
+def test_a_limit_on_open_transactions_holds() -> None:
+    """With one transaction at a time none conflicts; with a limit that tunes itself all are done."""
+    contended = {"populate": 2, "log_bytes": 1 << 16, "ops": 400, "threads": 4}
+    free, one, tuned = (
+        run("spht-eadr", **contended, **more)[0].tx for more in ({}, {"open_max": 1}, {"tune_open_max": True})
+    )
+    assert free.aborted_by is not None
+    assert free.aborted_by.conflict > 0
+    assert one.aborted_by is not None
+    assert one.aborted_by.conflict == 0
+    assert one.committed == tuned.committed == 400
