@@ -150,6 +150,34 @@ def geomean(ratios: list[float]) -> float:
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
+# A limit on how many threads have a transaction open at once: arguments of a run of SPHT-eADR by their names.
+LIMITS = {
+    "4": ("--arg", "open-max=4"),
+    "8": ("--arg", "open-max=8"),
+    "12": ("--arg", "open-max=12"),
+    "tunes itself": ("--arg", "tune-open-max=true"),
+}
+
+
+def limit_key(baseline: str, limit: str) -> str:
+    """The name of the document of a run like `baseline`, with a limit."""
+    return f"{baseline}.open-{limit.replace(' ', '-')}"
+
+
+def limit_rows(documents: Documents, baselines: Mapping[str, str]) -> list[dict[str, str]]:
+    """Throughput of runs without a limit, each by its name, and with each; beside it how many commits took the lock."""
+    return [
+        {
+            "program": name,
+            "limit": limit,
+            "throughput_ops_per_us": f"{documents[run]['throughput_ops_per_us']:.2f}",
+            "sgl_commits": str(documents[run]["tx"]["sgl_committed"]),
+        }
+        for name, baseline in baselines.items()
+        for limit, run in (("none", baseline), *((limit, limit_key(baseline, limit)) for limit in LIMITS))
+    ]
+
+
 def attempts(document: Mapping[str, Any]) -> dict[str, str]:
     """Gives the throughput of a run with hardware transactions, its commits by path, and its aborts by cause."""
     tx = document["tx"]

@@ -111,8 +111,11 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "published-pinspect-micro20-filters": partial(published.part_table, "pinspect-micro20", "filters"),
     "published-spht-eadr-2022": partial(published.table, "spht-eadr-2022"),
     "published-spht-eadr-2022-threads": partial(published.part_table, "spht-eadr-2022", "threads"),
+    "published-spht-eadr-2022-links": partial(published.part_table, "spht-eadr-2022", "links"),
+    "published-spht-eadr-2022-limits": partial(published.part_table, "spht-eadr-2022", "limits"),
     "published-spht-eadr-2022-programs": partial(published.table, "spht-eadr-2022-programs"),
     "published-spht-eadr-2022-programs-threads": partial(published.part_table, "spht-eadr-2022-programs", "threads"),
+    "published-spht-eadr-2022-programs-limits": partial(published.part_table, "spht-eadr-2022-programs", "limits"),
 }
 DEVIATIONS = ROOT / "DEVIATIONS.md"
 

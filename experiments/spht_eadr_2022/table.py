@@ -6,7 +6,20 @@ STAMP and TPC-C are an experiment of their own, spht_eadr_2022_programs.
 
 from __future__ import annotations
 
-from comparison import Command, Documents, Experiment, Formula, Kind, Measured, Published, attempts, geomean
+from comparison import (
+    LIMITS,
+    Command,
+    Documents,
+    Experiment,
+    Formula,
+    Kind,
+    Measured,
+    Published,
+    attempts,
+    geomean,
+    limit_key,
+    limit_rows,
+)
 
 MACHINE = "spht-eadr-2022"
 # Operations of each thread, by the words that a transaction reads and writes.
@@ -24,6 +37,9 @@ LOG_BYTES = 33554432
 CLOSE, NOTICEABLE, SIGNIFICANT = 0.10, 1.05, 1.10
 # Behind a knee a thread adds less than half of what one adds before.
 HALF = 0.5
+# What the thesis does not measure: links between the transactions of SPHT, and a limit on open transactions.
+LINKED, LIMITED = ("1w9r", "5w5r", "5w45r"), ("9w1r", "45w5r")
+LINKS = {"forward": ("--arg", "links=true"), "backward": ("--arg", "links=true", "--arg", "replay=backward")}
 
 
 def _run(design: str, mix: str, threads: int, *more: str) -> Command:
@@ -42,7 +58,14 @@ def _commands() -> dict[str, Command]:
         for threads in THREADS
     }
     flush = ("--arg", "log-lines=flush")
-    return found | {"5w5r.spht-eadr-flush.lines-flushed": _run("spht-eadr-flush", "5w5r", PEAK, *flush)}
+    found |= {"5w5r.spht-eadr-flush.lines-flushed": _run("spht-eadr-flush", "5w5r", PEAK, *flush)}
+    for mix in LINKED:
+        for way, arguments in LINKS.items():
+            found[f"{mix}.spht.links-{way}"] = _run("spht", mix, PEAK, *arguments)
+    for mix in LIMITED:
+        for limit, arguments in LIMITS.items():
+            found[limit_key(f"{mix}.spht-eadr.{ALL}", limit)] = _run("spht-eadr", mix, ALL, *arguments)
+    return found
 
 
 COMMANDS = _commands()
@@ -230,4 +253,17 @@ def _threads(documents: Documents) -> list[dict[str, str]]:
     ]
 
 
-TABLES = {"threads": _threads}
+def _links(documents: Documents) -> list[dict[str, str]]:
+    """Throughput of SPHT by how its transactions are linked."""
+    return [
+        {"mix": mix, "none": f"{_throughput(documents, mix, 'spht'):.2f}"}
+        | {way: f"{documents[f'{mix}.spht.links-{way}']['throughput_ops_per_us']:.2f}" for way in LINKS}
+        for mix in LINKED
+    ]
+
+
+def _limits(documents: Documents) -> list[dict[str, str]]:
+    return limit_rows(documents, {mix: f"{mix}.spht-eadr.{ALL}" for mix in LIMITED})
+
+
+TABLES = {"threads": _threads, "links": _links, "limits": _limits}

@@ -62,7 +62,8 @@ public:
         prepare(status);
         if (!planted(Fault::lock_not_taken)) lock_.lock();
         durasim_situation_begin(DURASIM_SITUATION_FALL_BACK_LOCK);
-        prepare(status);
+        // No attempt lies between the two.
+        prepare(0);
         announce();
         return HtmPath::lock;
     }

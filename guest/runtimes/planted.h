@@ -66,7 +66,8 @@
     X(store_not_logged) X(log_committed_behind) X(end_not_written) X(tail_before_end) X(tail_not_stored) \
     X(timestamps_tie) X(log_overwritten) X(no_fence_before_unlock) X(replay_stores_backwards) \
     X(replay_skips_last_store) X(replay_looks_once) X(replay_without_order) X(replay_newest_first) \
-    X(replay_forgets_last) X(head_before_stores) X(recovery_without_replay) X(heads_moved_backwards)
+    X(replay_forgets_last) X(head_before_stores) X(recovery_without_replay) X(heads_moved_backwards) \
+    X(page_out_before_replay) X(page_out_of_open_transaction)
 
 #define DURASIM_TIMED_FAULTS_(X)                                                                                           \
     X(bound_not_told) X(final_timestamp_not_told) X(entries_not_flushed) X(no_fence_behind_entries) X(end_before_entries) \

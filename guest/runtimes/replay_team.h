@@ -30,15 +30,16 @@ public:
     // How many replayers there are, the caller of run() included.
     unsigned count() const { return static_cast<unsigned>(members_.size()) + 1; }
 
+    // Ends the program if several replayers would share cores with each other or with its threads.
+    static void refuse_without_cores(unsigned count, unsigned threads) {
+        if (count <= 1 || threads + count <= core_count()) return;
+        fail(exit_usage, "durasim: %u replayers beside %u threads need %u hardware threads of the machine, which has %u", count, threads,
+             threads + count, core_count());
+    }
+
     // Starts all but the first, on cores `core` + 1 and up, which they have for themselves.
     void start(unsigned count, unsigned core) {
         if (count <= 1) return;
-        const cpu_set_t allowed = allowed_cores();
-        const auto cores = static_cast<unsigned>(CPU_COUNT(&allowed));
-        if (core + count > cores) {
-            fail(exit_usage, "durasim: %u replayers beside %u threads need %u hardware threads of the machine, which has %u", count, core,
-                 core + count, cores);
-        }
         members_.resize(count - 1);
         for (unsigned i = 0; i + 1 < count; ++i) {
             members_[i] = {this, i + 1, core + i + 1, {}};
@@ -69,12 +70,14 @@ public:
 
     // Whether the page of a place in the pool is that of a part.
     bool has(unsigned part, std::uint64_t offset) const {
-        if (planted(Fault::page_without_replayer) && part == 0 && count() > 1) return false;
+        if (members_.empty()) return true;
+        if (planted(Fault::page_without_replayer) && part == 0) return false;
         return offset / page_bytes % count() == part;
     }
 
 private:
     static constexpr std::uint64_t page_bytes = 4096;
+    static constexpr unsigned waits_awake = 64;
 
     struct Member {
         ReplayTeam* team;
@@ -85,14 +88,25 @@ private:
     void begin_round() {
         __atomic_store_n(&done_, 0, __ATOMIC_RELAXED);
         __atomic_add_fetch(&round_, 1, __ATOMIC_SEQ_CST);
-        durasim::detail::futex_wake(&round_, static_cast<int>(members_.size()));
+        if (__atomic_load_n(&asleep_, __ATOMIC_SEQ_CST) != 0) durasim::detail::futex_wake(&round_, static_cast<int>(members_.size()));
+    }
+
+    // Rounds follow each other closely while logs are full.
+    void await_round(std::uint32_t seen) {
+        detail::Backoff backoff;
+        for (unsigned i = 0; i < waits_awake; ++i, backoff.wait()) {
+            if (__atomic_load_n(&round_, __ATOMIC_ACQUIRE) != seen) return;
+        }
+        __atomic_add_fetch(&asleep_, 1, __ATOMIC_SEQ_CST);
+        while (__atomic_load_n(&round_, __ATOMIC_SEQ_CST) == seen) durasim::detail::futex_wait(&round_, seen);
+        __atomic_sub_fetch(&asleep_, 1, __ATOMIC_SEQ_CST);
     }
 
     static void follow(const Member& member) {
         ReplayTeam& team = *member.team;
         pin_to_core(member.core, allowed_cores());
         for (std::uint32_t seen = 0;;) {
-            for (; __atomic_load_n(&team.round_, __ATOMIC_ACQUIRE) == seen;) durasim::detail::futex_wait(&team.round_, seen);
+            team.await_round(seen);
             seen = __atomic_load_n(&team.round_, __ATOMIC_ACQUIRE);
             if (team.work_ == nullptr) return;
             team.work_(team.of_, member.part);
@@ -103,8 +117,8 @@ private:
     std::vector<Member> members_;
     void (*work_)(void*, unsigned) = nullptr;
     void* of_ = nullptr;
-    // How many rounds have begun, and how many members have ended the last one.
-    std::uint32_t round_ = 0, done_ = 0;
+    // How many rounds have begun, how many members have ended the last one, and how many sleep.
+    std::uint32_t round_ = 0, done_ = 0, asleep_ = 0;
 };
 
 }  // namespace durasim

@@ -65,7 +65,8 @@ inline std::uint64_t read_timestamp() {
 
 }  // namespace detail
 
-// `Self` has the log's room (room_end, wake_replayer) and says where a transaction commits.
+// `Self` has the log's room (room_end, wake_replayer), says where a transaction commits, and has pages come that a transaction under the
+// lock is about to store to.
 template <class Self, class Log>
 class ShadowTransactions {
 public:
@@ -82,7 +83,10 @@ public:
         Thread& thread = this_thread();
         const auto address = reinterpret_cast<std::uint64_t>(place);
         auto* const word = reinterpret_cast<std::uint64_t*>(address & ~std::uint64_t{7});
-        if (thread.path == HtmPath::lock) thread.old->push_back({word, get(word)});
+        if (thread.path == HtmPath::lock) {
+            self().bring_in_page(address - pool_address);
+            thread.old->push_back({word, get(word)});
+        }
         put(place, value);
         if (!planted(Fault::store_not_logged)) append(thread, reinterpret_cast<std::uint64_t>(word) - pool_address, get(word));
     }

@@ -25,6 +25,7 @@
 #include "runtimes/htm_attempts.h"
 #include "runtimes/planted.h"
 #include "runtimes/replay_thread.h"
+#include "runtimes/shadow_pages.h"
 #include "runtimes/shadow_transactions.h"
 #include "runtimes/spht_log.h"
 #include "runtimes/spht_replay.h"
@@ -37,6 +38,8 @@ struct SphtOptions {
     // How many threads may have a transaction open at once; 0: all. A limit that tunes itself begins there.
     std::uint64_t limit = 0;
     bool tunes_limit = false;
+    // How much of the shadow may lie in the DRAM; 0: all.
+    std::uint64_t shadow_bytes = 0;
 };
 
 class Runtime : private Fences, public ShadowTransactions<Runtime, SphtLog> {
@@ -93,7 +96,10 @@ public:
         static Runtime* working = nullptr;
         working = this;
         std::atexit([] { working->replayer_.stop(); });
+        ReplayTeam::refuse_without_cores(options.replayers, static_cast<unsigned>(header_.logs()));
+        pages_.start(options.shadow_bytes, header_.pool_bytes);
         shared_ = make_shadow(path, header_.pool_bytes);
+        logs_ = logs();
         replayer_.start(new Replay(logs(), shared_), options.replayers, static_cast<unsigned>(header_.logs()));
         admission_.start(options.limit, options.tunes_limit, header_.logs());
         enter_thread(0);
@@ -112,6 +118,7 @@ public:
         admission_.enter();
         const HtmPath path = thread.attempts.begin([&](std::uint64_t status) { await_room(thread, status); }, [] {});
         thread.path = path;
+        if (path == HtmPath::lock) pages_.begin_transaction();
         if (path == HtmPath::rolled_back) admission_.leave(false, detail::read_timestamp);
         return path != HtmPath::rolled_back;
     }
@@ -159,6 +166,17 @@ private:
         ShadowTransactions::await_room(thread, status, thread.log.tail());
     }
 
+    void bring_in_page(std::uint64_t offset) {
+        pages_.bring_in(offset, [this] { empty_logs(); });
+    }
+
+    // Under the lock, so nothing is appended meanwhile.
+    void empty_logs() {
+        for (const SphtLog& log : logs_) {
+            for (detail::Backoff backoff; log.head() != log.tail(); backoff.wait()) wake_replayer();
+        }
+    }
+
     static std::uint64_t room_end(const Thread& thread) { return thread.log.head() + thread.log.ring_words(); }
     static constexpr std::uint64_t words_kept() { return 0; }
     void wake_replayer() {
@@ -197,6 +215,8 @@ private:
 
     ReplayThread<Replay> replayer_;
     Admission admission_;
+    ShadowPages pages_;
+    std::vector<SphtLog> logs_;
 };
 
 }  // namespace durasim

@@ -52,10 +52,20 @@ public:
     void put_tail(std::uint64_t position) { put(tail_, position); }
     void put_head(std::uint64_t position) { put_last(head_, position); }
 
-    // Ends the program if head and tail cannot be those of a log.
+    // Ends the program if head and tail cannot be those of a log, or what lies between them is not a sequence of transactions.
     void check() const {
         const std::uint64_t end = tail(), begin = head();
         if (begin > end || end - begin > ring_words_) refuse();
+        std::uint64_t before = 0;
+        for (std::uint64_t position = begin; position < end;) {
+            const Transaction found = transaction(position, end);
+            if (found.timestamp < before) {
+                fail(exit_violation, "durasim: violation: the redo log of thread %llu is damaged: its timestamps go back",
+                     static_cast<unsigned long long>(number_));
+            }
+            before = found.timestamp;
+            position = found.end;
+        }
     }
 
     // The timestamp of the transaction at `position`, of those before `end`, and where it ends.

@@ -52,11 +52,12 @@ public:
         put_last(&place.timestamp, timestamp);
     }
 
-    // Backwards: the link that the end of a transaction of log `log` has to have; else 0.
-    std::uint64_t to_predecessor(std::uint64_t log, std::uint64_t timestamp) const {
-        if (way_ != Way::backward) return 0;
+    // Backwards: stores the link of a transaction of log `log` into its end, 0 if it is the first, whatever an earlier session has left there.
+    void link_to_predecessor(std::uint64_t log, std::uint64_t end, std::uint64_t timestamp) const {
+        if (way_ != Way::backward) return;
         const Predecessor before = find_predecessor(log, timestamp);
-        return before.committed.timestamp == 0 ? 0 : Link::to(before.log, before.committed.place);
+        const std::uint64_t link = before.committed.timestamp == 0 ? 0 : Link::to(before.log, before.committed.place);
+        put(logs_[log].link_place(end), link);
     }
 
     // Forwards: stores and cleans the link to a transaction that begins at a position of log `log`.

@@ -206,13 +206,19 @@ private:
     // Where the link behind the transaction lies whose end `link` names; that to the first one if there is none.
     const std::uint64_t* link_place(std::uint64_t link) const {
         if (link == 0) return words_.first;
-        if (Link::log(link) >= logs_.size()) refuse();
+        refuse_place(link);
         return logs_[Link::log(link)].link_place(Link::position(link));
     }
 
     Chosen read(std::uint64_t link) const {
-        if (link == 0 || Link::log(link) >= logs_.size()) refuse();
+        if (link == 0) refuse();
+        refuse_place(link);
         return {Link::log(link), logs_[Link::log(link)].transaction(Link::position(link))};
+    }
+
+    // Pairs begin at even places of logs that there are.
+    void refuse_place(std::uint64_t link) const {
+        if (Link::log(link) >= logs_.size() || Link::position(link) % TimedLog::words_of_store != 0) refuse();
     }
 
     [[noreturn]] static void refuse() { fail(exit_violation, "durasim: violation: the links between the redo logs are damaged"); }

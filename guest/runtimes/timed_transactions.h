@@ -83,6 +83,8 @@ public:
             std::vector<TimedLog> all = working->logs();
             end_logs(all, TimedWords(working->shared_), [](std::uint64_t number) { return timed_threads[number].position; });
         });
+        ReplayTeam::refuse_without_cores(options.replayers, static_cast<unsigned>(this->header_.logs()));
+        refuse_shadow_without_dram(this->header_.pool_bytes);
         this->shared_ = make_shadow(path, this->header_.pool_bytes);
         const TimedWords words(this->shared_);
         const Links::Way way = !options.links ? Links::Way::none : options.replays_backward ? Links::Way::backward : Links::Way::forward;
@@ -183,16 +185,14 @@ protected:
 
     // The timestamp behind the entries is stored, and its line flushed.
     void end_log(Thread& thread, std::uint64_t timestamp) {
-        const auto clean_link = [](const std::uint64_t* place) { clean(place); };
-        const std::uint64_t predecessor = links_.to_predecessor(thread.log.number(), timestamp);
+        links_.link_to_predecessor(thread.log.number(), thread.position, timestamp);
         const std::uint64_t slot = thread.slot;
         if (!planted(Fault::end_not_written)) thread.log.put_word(slot, timestamp | TimedLog::end_mark);
-        if (predecessor != 0) thread.log.put_word(slot + 1, predecessor);
         thread.slot = thread.log.next(thread.log.next(slot));
         thread.position += TimedLog::words_of_end;
         if (!planted(Fault::end_not_cleaned)) clean(thread.log.place(slot));
         // While that line is being flushed.
-        links_.link_from_predecessor(thread.log.number(), thread.begin, timestamp, clean_link);
+        links_.link_from_predecessor(thread.log.number(), thread.begin, timestamp, [](const std::uint64_t* place) { clean(place); });
         put(&told(thread).position, thread.position);
         if (!planted(Fault::no_fence_behind_end)) fence();
         this->keep(thread);
@@ -206,9 +206,11 @@ private:
         if (session > 1 + static_cast<std::uint64_t>(Links::Way::backward)) {
             fail(exit_violation, "durasim: violation: the pool's session of transactions is damaged");
         }
-        return static_cast<Links::Way>(session - 1);
+        return session == 0 ? Links::Way::none : static_cast<Links::Way>(session - 1);
     }
 
+    // All pages of the shadow have room in the DRAM.
+    static constexpr void bring_in_page(std::uint64_t) {}
     // Words of a log that are never free.
     std::uint64_t words_kept() const { return links_.words_kept(); }
     static std::uint64_t room_end(const Thread& thread) { return get_first(&told(thread).released) + thread.log.ring_words(); }

@@ -115,6 +115,7 @@ void configure(const A& arguments, R& target) {
         target.options.limit = arguments.open_max;
         target.options.tunes_limit = arguments.tune_open_max;
     }
+    if constexpr (requires { arguments.shadow_bytes; }) target.options.shadow_bytes = arguments.shadow_bytes;
     if constexpr (requires { arguments.no_log; }) target.options.skip_log = arguments.no_log;
 }
 

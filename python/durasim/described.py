@@ -161,11 +161,15 @@ class Replay(Document):
         transactions: Logged transactions applied to the persistent heap.
         lag_max: The largest number of transactions that a pass over the logs found waiting and applied.
         stall_cycles: Cycles that threads waited for room in their logs, added up.
+        page_outs: How often pages of a shadow left the DRAM, several at once.
+        page_out_cycles: Cycles that took, the replay of what they waited for included.
     """
 
     transactions: int
     lag_max: int
     stall_cycles: int
+    page_outs: int
+    page_out_cycles: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def test_killed_processes_leave_what_recovery_can_use(native: NativeBuild, tmp_p
         pool.unlink(missing_ok=True)
         command = [program, "run", "--pool-path", pool, "--seed", str(seed), *sizes]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-            wait_for_work(process, chance.uniform(0.01, RUNNING_S))
+            wait_for_work(process, chance.uniform(0.03, RUNNING_S))
             process.kill()
         killed += process.returncode == -signal.SIGKILL
         if chance.random() < 0.5:

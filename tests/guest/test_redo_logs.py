@@ -3,6 +3,7 @@ without one."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,16 @@ DAMAGE = {
     "more words than the ring": [(0, 1 << 40)],
     "a place outside of the data": [(0, 3), (LINE, 0), (2 * LINE, 1 << 50), (2 * LINE + 16, 1 << 63 | 5)],
     "a place in the middle of a word": [(0, 3), (LINE, 0), (2 * LINE, 4097), (2 * LINE + 16, 1 << 63 | 5)],
+    "its timestamps go back": [
+        *((offset, 4096) for offset in (2 * LINE, 2 * LINE + 24)),
+        *[(0, 6), (LINE, 0), (2 * LINE + 16, 1 << 63 | 9), (2 * LINE + 40, 1 << 63 | 5)],
+    ],
     "no end of a transaction": [(0, 2), (LINE, 0), (2 * LINE, 4096)],
 }
 # SPHT and NV-HTM: the word that says that a session is open, behind the header, and the first place of the ring.
 SESSION, RING = LINE, LINE
+# SPHT alone: the timestamp up to which transactions are durable, and the link to the first one.
+MARKER, FIRST = 3 * LINE, 4 * LINE
 TIMED_DAMAGE = {"a place outside of the data": 1 << 50, "a place in the middle of a word": 4097}
 
 
@@ -56,6 +63,50 @@ def test_damaged_timed_logs_are_refused(native: NativeBuild, tmp_path: Path, bac
     pool.write_bytes(content)
     outcome = execute([program, "recover-and-check", "--pool-path", pool])
     assert (outcome.code, "the redo log of thread 1 is damaged" in outcome.text) == (1, True), outcome
+
+
+# A word of the pool, and what recovery says: a session of a kind that there is not; a marker behind which a link to nothing, to a log that there is
+# not, and into the middle of a pair leads; the same backward, where no log has the transaction.
+LINK_DAMAGE = {
+    "session": ({SESSION: 9}, "the pool's session of transactions is damaged"),
+    "no link": ({SESSION: 2, MARKER: 77}, "the links between the redo logs are damaged"),
+    "no log": ({SESSION: 2, MARKER: 77, FIRST: 9 << 48}, "the links between the redo logs are damaged"),
+    "no pair": ({SESSION: 2, MARKER: 77, FIRST: 1 << 48 | 3}, "the links between the redo logs are damaged"),
+    "no newest": ({SESSION: 3, MARKER: 77}, "the links between the redo logs are damaged"),
+}
+
+
+@pytest.mark.parametrize("damage", LINK_DAMAGE)
+def test_damaged_links_are_refused(native: NativeBuild, tmp_path: Path, damage: str) -> None:
+    program, pool = _pool(native, tmp_path, "spht")
+    content = bytearray(pool.read_bytes())
+    words, said = LINK_DAMAGE[damage]
+    for place, word in words.items():
+        content[place : place + 8] = word.to_bytes(8, "little")
+    pool.write_bytes(content)
+    outcome = execute([program, "recover-and-check", "--pool-path", pool])
+    assert (outcome.code, said in outcome.text) == (1, True), outcome
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_links_of_an_earlier_session_are_none(native: NativeBuild, tmp_path: Path, direction: str) -> None:
+    """Power fails soon after the second session on a pool begins: what the first one has left in the rings is not followed."""
+    program = native("array-swap", "spht", hooks="power_failure")
+    first, pool, report = tmp_path / "first", tmp_path / "pool", tmp_path / "report"
+    settings: dict[str, object] = {"DURASIM_TEST_DOMAIN": "adr", "DURASIM_TEST_SEED": 1, "DURASIM_TEST_REPORT": report}
+    sizes = ["--threads", str(THREADS), *SIZES, "--links", "--replay", direction]
+    run = [program, "run", "--pool-path"]
+    assert execute([*run, first, *sizes], DURASIM_TEST_KILL_AT=0, **settings).code == 0
+    recovered = 0
+    for step in range(5, 200, 3):
+        shutil.copy(first, pool)
+        assert execute([*run, pool, *sizes], DURASIM_TEST_KILL_AT=step, **settings).code == 42
+        outcome = execute([program, "recover", "--pool-path", pool], DURASIM_TEST_KILL_AT=0, **settings)
+        assert outcome.code == 0, (step, outcome)
+        recovered += int(outcome.text.partition("recovered, ")[2].partition(" ")[0])
+        outcome = execute([program, "check", "--pool-path", pool], DURASIM_TEST_KILL_AT=0, **settings)
+        assert outcome.code == 0, (step, outcome)
+    assert recovered > 0
 
 
 @pytest.mark.parametrize("backend", ["spht-eadr", "spht", "nv-htm"])

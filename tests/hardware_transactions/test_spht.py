@@ -79,4 +79,5 @@ def test_crashes_fall_into_all_rare_situations(design: str) -> None:
     )
     assert result.failures == ()
     marks = next(row["marks"] for row in ds.designs() if row["name"] == design)
-    assert set(marks) <= result.marks.keys()
+    # Pages leave the DRAM in test_shadow_pages.py.
+    assert set(marks) - {"page-out"} <= result.marks.keys()

@@ -169,10 +169,16 @@ impl Backend {
     pub const fn situations(self) -> &'static [&'static str] {
         match self {
             Backend::HtmSgl => &["fall-back-lock"],
-            Backend::SphtEadr => &["fall-back-lock", "log-wrapped", "log-full", "replay", "page_copied"],
-            Backend::SphtEadrFlush => {
-                &["fall-back-lock", "log-wrapped", "log-full", "replay", "page_copied", "commit-not-cleaned"]
-            }
+            Backend::SphtEadr => &["fall-back-lock", "log-wrapped", "log-full", "replay", "page_copied", "page-out"],
+            Backend::SphtEadrFlush => &[
+                "fall-back-lock",
+                "log-wrapped",
+                "log-full",
+                "replay",
+                "page_copied",
+                "page-out",
+                "commit-not-cleaned",
+            ],
             Backend::Spht | Backend::NvHtm => &[
                 "fall-back-lock",
                 "log-wrapped",

@@ -164,8 +164,16 @@ impl Marker {
 }
 
 /// The names of the situations that programs report, in the order of their numbers.
-pub const SITUATIONS: [&str; 7] =
-    ["fall-back-lock", "commit-not-cleaned", "log-wrapped", "replay", "group-wait", "marker-not-fenced", "log-full"];
+pub const SITUATIONS: [&str; 8] = [
+    "fall-back-lock",
+    "commit-not-cleaned",
+    "log-wrapped",
+    "replay",
+    "group-wait",
+    "marker-not-fenced",
+    "log-full",
+    "page-out",
+];
 
 /// Checked accesses, operations on their filters, and persistent stores.
 pub const CUSTOM_0: u32 = 0x0b;

@@ -84,6 +84,9 @@
 /* It waits for a replayer to make room in its log. */
 #define DURASIM_SITUATION_LOG_FULL 6
 
+/* Pages of its shadow of the pool leave the DRAM. */
+#define DURASIM_SITUATION_PAGE_OUT 7
+
 /* Major opcodes kept for instructions that cannot be a HINT. */
 
 /* Checked accesses, operations on their filters, and persistent stores. */

@@ -143,22 +143,20 @@ const SPHT_CAMPAIGNS: &[ShortCampaign] = &[
 ];
 
 /// Transactions load more lines than read sets hold.
-const SPHT_READ_SETS: &[ShortCampaign] = &[ShortCampaign::of("array-swap", SHORT_LOG_OF_WIDE)
-    .with(&[ROOMY, SMALL_READ_SETS])
-    .threads(4)
-    .ops(400)
-    .points(20)
-    .seeds(2)];
-/// The same for threads that wait longer.
-const TIMED_READ_SETS: &[ShortCampaign] = &[ShortCampaign::of("array-swap", SHORT_LOG_OF_WIDE)
-    .with(&[ROOMY, SMALL_READ_SETS])
-    .threads(4)
-    .ops(250)
-    .points(20)
-    .seeds(3)];
+const fn read_sets(ops: u64, seeds: u64) -> ShortCampaign {
+    ShortCampaign::of("array-swap", SHORT_LOG_OF_WIDE)
+        .with(&[ROOMY, SMALL_READ_SETS])
+        .threads(4)
+        .ops(ops)
+        .points(20)
+        .seeds(seeds)
+}
+const SPHT_READ_SETS: &[ShortCampaign] = &[read_sets(400, 2)];
+/// Threads wait longer: fewer operations take as many instructions.
+const TIMED_READ_SETS: &[ShortCampaign] = &[read_sets(250, 3)];
 
 const SPHT: Laboratory = Laboratory {
-    campaigns: &[SPHT_CAMPAIGNS, SPHT_READ_SETS, TEAM_CAMPAIGNS],
+    campaigns: &[SPHT_CAMPAIGNS, SPHT_READ_SETS, TEAM_CAMPAIGNS, PAGE_CAMPAIGNS],
     quick_faults: &["store-not-logged", "replay-newest-first", "recovery-without-replay"],
     canary: Some("replay-forgets-last"),
     equivalent_faults: &[(
@@ -183,6 +181,15 @@ const TEAM_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("array-swap", TWO_REPLAYERS).with(&[ROOMY, EIGHT_CORES]).threads(2).ops(100),
     ShortCampaign::of("array-swap", TWO_REPLAYERS).with(&[ROOMY, EIGHT_CORES]).threads(4).ops(200).points(600).seeds(2),
     ShortCampaign::of("array-swap", TWO_REPLAYERS_OF_TWO).with(&[ROOMY, EIGHT_CORES]).threads(4).ops(120).points(600),
+];
+
+/// Elements on eleven pages, of which six may lie in the DRAM.
+const SIX_PAGES: &[(&str, &str)] =
+    &[("populate", "40"), ("element-bytes", "1024"), ("log-bytes", "8192"), ("shadow-bytes", "24576")];
+
+const PAGE_CAMPAIGNS: &[ShortCampaign] = &[
+    ShortCampaign::of("array-swap", SIX_PAGES).with(&[ROOMY]).threads(2).ops(40).points(200),
+    ShortCampaign::of("array-swap", SIX_PAGES).with(&[ROOMY]).threads(4).ops(80).points(200),
 ];
 
 const LINKED_LOGS: &[(&str, &str)] =

@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The situation of a thread that waits for room in its log.
+/// The situation of a thread that waits for room in its log, and that of one that has pages of its shadow leave the DRAM.
 const LOG_FULL: &str = "log-full";
+const PAGE_OUT: &str = "page-out";
 
 /// Replay of redo logs in the region of interest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +19,10 @@ pub struct ReplayStats {
     pub lag_max: u64,
     /// Cycles that threads waited for room in their logs, added up.
     pub stall_cycles: u64,
+    /// How often pages of a shadow left the DRAM, several at once.
+    pub page_outs: u64,
+    /// Cycles that took, the replay of what they waited for included.
+    pub page_out_cycles: u64,
 }
 
 /// The situations of all threads.
@@ -27,6 +32,8 @@ pub(super) struct Situations {
     threads: BTreeMap<u32, u32>,
     /// Threads that wait for room in their logs, and since when.
     stalled_since: BTreeMap<u32, Cycle>,
+    /// The same of threads that have pages leave the DRAM.
+    paging_since: BTreeMap<u32, Cycle>,
     replay: ReplayStats,
 }
 
@@ -39,13 +46,16 @@ impl Situations {
         if *bits == 0 {
             self.threads.remove(&thread);
         }
-        if name != LOG_FULL {
-            return;
-        }
+        let (since, cycles) = match name {
+            LOG_FULL => (&mut self.stalled_since, &mut self.replay.stall_cycles),
+            PAGE_OUT => (&mut self.paging_since, &mut self.replay.page_out_cycles),
+            _ => return,
+        };
         if begins {
-            self.stalled_since.entry(thread).or_insert(at);
-        } else if let Some(since) = self.stalled_since.remove(&thread) {
-            self.replay.stall_cycles += at.saturating_sub(since);
+            since.entry(thread).or_insert(at);
+        } else if let Some(since) = since.remove(&thread) {
+            *cycles += at.saturating_sub(since);
+            self.replay.page_outs += u64::from(name == PAGE_OUT);
         }
     }
 
@@ -63,13 +73,18 @@ impl Situations {
 
     /// Counters since the last reset, with the waits that go on at `now`.
     pub(super) fn replay(&self, now: Cycle) -> ReplayStats {
-        let waiting: u64 = self.stalled_since.values().map(|&since| now.saturating_sub(since)).sum();
-        ReplayStats { stall_cycles: self.replay.stall_cycles + waiting, ..self.replay }
+        let until_now =
+            |since: &BTreeMap<u32, Cycle>| -> u64 { since.values().map(|&at| now.saturating_sub(at)).sum() };
+        ReplayStats {
+            stall_cycles: self.replay.stall_cycles + until_now(&self.stalled_since),
+            page_out_cycles: self.replay.page_out_cycles + until_now(&self.paging_since),
+            ..self.replay
+        }
     }
 
     pub(super) fn reset_stats(&mut self, now: Cycle) {
         self.replay = ReplayStats::default();
-        for since in self.stalled_since.values_mut() {
+        for since in self.stalled_since.values_mut().chain(self.paging_since.values_mut()) {
             *since = now.max(*since);
         }
     }
@@ -103,7 +118,17 @@ mod tests {
         for transactions in [3, 9, 0, 4] {
             situations.note_pass(transactions);
         }
-        assert_eq!(situations.replay(0), ReplayStats { transactions: 16, lag_max: 9, stall_cycles: 0 });
+        assert_eq!(situations.replay(0), ReplayStats { transactions: 16, lag_max: 9, ..ReplayStats::default() });
+    }
+
+    #[test]
+    fn pages_that_leave_count_when_they_have_left() {
+        let (mut situations, out) = (Situations::default(), number_of(PAGE_OUT));
+        situations.note(2, out, true, 10);
+        assert_eq!((situations.replay(15).page_outs, situations.replay(15).page_out_cycles), (0, 5));
+        situations.note(2, out, false, 30);
+        assert_eq!((situations.replay(40).page_outs, situations.replay(40).page_out_cycles), (1, 20));
+        assert_eq!(situations.replay(40).stall_cycles, 0);
     }
 
     #[test]
