@@ -84,7 +84,7 @@ def test_several_replayers_survive_power_failures(design: str) -> None:
     ("design", "replayers", "element_bytes"), [("spht-eadr", 2, 512), ("spht-eadr", 3, 768), ("spht", 3, 512)]
 )
 def test_a_log_that_fills_in_the_last_attempt_is_no_error(design: str, replayers: int, element_bytes: int) -> None:
-    """No attempt follows the wait for room in front of the lock: the next wait must not take it for one with all the room."""
+    """No attempt follows the wait for room in front of the lock: the next wait must not take it for one."""
     result, said = run(design, ops=400, replayers=replayers, element_bytes=element_bytes, log_bytes=8192)
     assert result.guest_exit_code == 0, said
     assert result.tx.committed == 400
