@@ -2,7 +2,8 @@
 
 Every published gain, loss or share is a ratio of two designs here. *reproduced*: ours is within 15 % of it, or a rate
 below 5 % within one point, or a claim holds. *direction holds*: the same design is ahead, and the logarithm of our
-ratio is between half of the published one and twice of it. *differs*: else. *not comparable*: the reason says why.
+ratio is between half of the published one and twice of it. *differs*: else. *calibration*: it decided
+how the experiment is set up. *not comparable*: the reason says why.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Kind(Enum):
     RATE = "a rate, of which a point counts"
     AMOUNT = "a number that is no ratio"
     CLAIM = "a claim that holds or does not"
+    CALIBRATION = "what decided how the experiment is set up, and therefore reproduces nothing"
     NONE = "nothing"
 
 
@@ -132,6 +134,8 @@ def verdict(measured: Measured) -> str:
     ours, published = measured.ours, measured.published
     if measured.kind is Kind.NONE:
         return "not comparable"
+    if measured.kind is Kind.CALIBRATION:
+        return "calibration"
     if measured.kind is Kind.CLAIM:
         return "reproduced" if ours else "differs"
     if measured.kind is Kind.RATE:

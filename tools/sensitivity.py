@@ -133,7 +133,7 @@ OF_MACHINES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
 OF_SEVERAL_CORES = {"snoop", "skew"}
 # What media of one kind have; others are bound to a standard.
 OF_MACHINES_WITH = {
-    "dram": ("tiny", "hercules-tecs23", "hercules-tecs23-eighth"),
+    "dram": ("tiny", "hercules-tecs23-modern", "hercules-tecs23-modern-eighth"),
     "pinspect-machine": ("pinspect-micro20",),
     "tag-latency": ("pinspect-micro20",),
     "tlb": ("pinspect-micro20",),

@@ -9,6 +9,8 @@
 //     kind_of_root, option, percent_option               the arguments that wanted and remove_percent read
 //     struct Container                                   a multiple of lines, begins with `Tally tally`; all zeros is empty
 //     wanted(arguments), remove_percent(arguments)       the number of containers, 0 for the usual one
+//     limit(arguments)                                   items at most, 0 for any number
+//     value_bytes_min                                    the least bytes of an item's value
 //     arena_bytes(items_max, value_bytes)                what so many items take
 //     insert(t, container, arena, item, value_words)     returns where the value lies in the pool
 //     remove(t, container, arena, value, value_words)    reads the value; returns the key
@@ -23,6 +25,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "durasim/random.h"
@@ -69,7 +72,8 @@ class Containers {
         std::uint64_t kind;
         std::uint64_t seed;
         std::uint64_t populate;
-        std::uint64_t remove_percent;
+        std::uint32_t remove_percent;
+        std::uint32_t items_max;  // an insertion beyond so many removes one; 0: any number
         std::uint64_t value_bytes;
         std::uint64_t threads;
         std::uint64_t containers;
@@ -91,7 +95,8 @@ public:
         const std::uint64_t number = arenas(arguments);
         const Teams teams(arguments.threads, number);
         const std::uint64_t ops = share_max(teams.ops_max(arguments.ops), teams.things_of(teams.count() - 1));
-        const std::uint64_t items = items_max(arguments.populate / number + 1, ops, Kind::remove_percent(arguments));
+        std::uint64_t items = items_max(arguments.populate / number + 1, ops, Kind::remove_percent(arguments));
+        if (const std::uint64_t limit = Kind::limit(arguments); limit != 0) items = std::min(items, limit / number + 1);
         const std::uint64_t shared = sizeof(ArenaHeader) + sizeof(Root) + block_bytes(number * sizeof(Container));
         return number * (shared + Kind::arena_bytes(items, arguments.value_bytes) + line_bytes);
     }
@@ -101,6 +106,9 @@ public:
             fail(exit_usage, "%s: --value-bytes has to be a multiple of 8, not %llu", program_name,
                  static_cast<Long>(arguments.value_bytes));
         }
+        if (const std::uint64_t limit = Kind::limit(arguments); limit != 0 && (limit < arenas(arguments) || limit < arguments.populate)) {
+            fail(exit_usage, "%s: --items-max has to be 0, or as large as --populate and %s", program_name, Kind::option);
+        }
         root_ = pool.root<Root>();
         if (root_ == nullptr) {
             make(pool, arguments);
@@ -108,13 +116,16 @@ public:
         }
         if (root_->kind != Kind::kind_of_root) fail(exit_usage, "%s: the pool belongs to another workload", program_name);
         if (root_->seed != arguments.seed || root_->populate != arguments.populate ||
-            root_->remove_percent != Kind::remove_percent(arguments) || root_->value_bytes != arguments.value_bytes ||
+            root_->remove_percent != Kind::remove_percent(arguments) || root_->items_max != Kind::limit(arguments) ||
+            root_->value_bytes != arguments.value_bytes ||
             root_->containers != arenas(arguments) || root_->threads != arguments.threads) {
             fail(exit_usage,
-                 "%s: the pool was made with --seed %llu --populate %llu %s %llu --value-bytes %llu %s %llu --threads %llu; "
+                 "%s: the pool was made with --seed %llu --populate %llu %s %llu%s --value-bytes %llu %s %llu --threads %llu; "
                  "use these",
                  program_name, static_cast<Long>(root_->seed), static_cast<Long>(root_->populate), Kind::percent_option,
-                 static_cast<Long>(root_->remove_percent), static_cast<Long>(root_->value_bytes), Kind::option,
+                 static_cast<Long>(root_->remove_percent),
+                 root_->items_max == 0 ? "" : (" --items-max " + std::to_string(root_->items_max)).c_str(),
+                 static_cast<Long>(root_->value_bytes), Kind::option,
                  static_cast<Long>(root_->containers), static_cast<Long>(root_->threads));
         }
         seed_ = root_->seed;
@@ -177,7 +188,7 @@ public:
         const Teams teams(root->threads, root->containers);
         if (root->containers != pool.arenas() || root->threads == 0 || root->threads > threads_max ||
             teams.count() > root->containers || root->remove_percent > 100 || root->value_bytes % 8 != 0 ||
-            root->value_bytes == 0 || root->value_bytes > item_bytes_max || root->populate >> operation_bits != 0) {
+            root->value_bytes < Kind::value_bytes_min || root->value_bytes > item_bytes_max || root->populate >> operation_bits != 0) {
             DURASIM_VIOLATION("the root object is damaged");
         }
         if (!audit.claim(root->container, root->containers * sizeof(Container))) DURASIM_VIOLATION("the containers are not allocated");
@@ -228,8 +239,10 @@ private:
 
     // Whether operation `number` on a container removes an item, which is not so before populating has done its share.
     // Where there is no item, one is inserted instead.
-    static bool removes(std::uint64_t seed, std::uint64_t container, std::uint64_t number, std::uint64_t remove_percent) {
-        return Random(mix(~seed) + operation_of(container, number)).below(100) < remove_percent;
+    static bool removes(const Root& root, std::uint64_t container, std::uint64_t number, std::uint64_t items) {
+        if (items == 0) return false;
+        if (root.items_max != 0 && items >= share_of(root.items_max, root.containers, container)) return true;
+        return Random(mix(~root.seed) + operation_of(container, number)).below(100) < root.remove_percent;
     }
 
     static std::uint64_t counted_for(const Root* root, const Teams& teams, std::uint64_t thread) {
@@ -253,7 +266,8 @@ private:
             t.write(root->kind, Kind::kind_of_root);
             t.write(root->seed, arguments.seed);
             t.write(root->populate, arguments.populate);
-            t.write(root->remove_percent, Kind::remove_percent(arguments));
+            t.write(root->remove_percent, static_cast<std::uint32_t>(Kind::remove_percent(arguments)));
+            t.write(root->items_max, static_cast<std::uint32_t>(Kind::limit(arguments)));
             t.write(root->value_bytes, arguments.value_bytes);
             t.write(root->threads, arguments.threads);
             t.write(root->containers, number);
@@ -272,7 +286,7 @@ private:
         [[maybe_unused]] std::uint64_t found = 0;
         if constexpr (has_history) found = version_of_tally(tally, read);
         const std::uint64_t inserted = t.read(tally.inserted), removed = t.read(tally.removed);
-        if (by != nullptr && inserted != removed && removes(seed_, number, inserted + removed, root_->remove_percent)) {
+        if (by != nullptr && removes(*root_, number, inserted + removed, inserted - removed)) {
             const std::uint64_t key = Kind::remove(t, container, number, thread.value, value_words_);
             t.write(tally.removed, removed + 1);
             if constexpr (has_history) report_change(key, version_of(thread.value, value_words_), 0);
@@ -323,7 +337,7 @@ private:
         typename Kind::Model model;
         std::uint64_t inserted = 0, removed = 0;
         for (std::uint64_t n = 0; n < container.tally.finished(); ++n) {
-            if (n >= populating && inserted != removed && removes(root->seed, number, n, root->remove_percent)) {
+            if (n >= populating && removes(*root, number, n, inserted - removed)) {
                 model.remove();
                 ++removed;
             } else {

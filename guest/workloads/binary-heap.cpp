@@ -4,7 +4,7 @@
 // insertions, so --extract-percent is 0 unless given. An entry of the heap is a priority and a pointer to a block with the
 // payload: what moves when items change places is 16 bytes, whatever the size of the payload. With 64 bytes of that, an
 // insertion modifies 5.3 lines on average: the heap's own with its counts, the allocator, the payload, and 2.6 entries, some
-// on one line, since a random item moves up by 1.6 places. Taking the smallest out moves an entry on each level: with half
+// on one line, since a random item moves up by 1.6 places; without a payload (--value-bytes 0) it modifies 3.3. Taking the smallest out moves an entry on each level: with half
 // of the operations doing that, a transaction in a heap of 100,000 items modifies 13 lines.
 //
 // Each level of the heap is a block of its own, allocated when the heap first grows so high and kept; so nothing is copied
@@ -43,6 +43,7 @@ class BinaryHeap {
 public:
     static constexpr std::uint64_t kind_of_root = 0x70616568;  // "heap"
     static constexpr const char* option = "--heaps";
+    static constexpr std::uint64_t value_bytes_min = 0;
     static constexpr const char* percent_option = "--extract-percent";
 
     struct alignas(64) Container {
@@ -56,16 +57,17 @@ public:
     static_assert(sizeof(Container) == 8 * durasim::line_bytes);
 
     static std::uint64_t wanted(const Arguments& arguments) { return arguments.heaps; }
+    static std::uint64_t limit(const Arguments& arguments) { return arguments.items_max; }
     static std::uint64_t remove_percent(const Arguments& arguments) { return arguments.extract_percent; }
 
     static std::uint64_t arena_bytes(std::uint64_t items_max, std::uint64_t value_bytes) {
-        std::uint64_t bytes = items_max * durasim::block_bytes(value_bytes);
+        std::uint64_t bytes = value_bytes == 0 ? 0 : items_max * durasim::block_bytes(value_bytes);
         for (std::uint64_t level = 0; items_max >> level != 0; ++level) bytes += durasim::block_bytes(level_bytes(level));
         return bytes;
     }
 
     static const std::uint64_t* insert(Tx& t, Container& heap, std::uint64_t arena, durasim::Item item, std::uint64_t value_words) {
-        auto* payload = static_cast<std::uint64_t*>(t.allocate(value_words * 8, arena));
+        auto* payload = value_words == 0 ? nullptr : static_cast<std::uint64_t*>(t.allocate(value_words * 8, arena));
         for (std::uint64_t w = 0; w < value_words; ++w) t.write(payload[w], item.word(w));
         std::uint64_t place = size(t, heap) + 1;
         if (const std::uint64_t level = level_of(place); level == t.read(heap.levels)) {
@@ -84,8 +86,10 @@ public:
 
     static std::uint64_t remove(Tx& t, Container& heap, std::uint64_t arena, std::uint64_t* value, std::uint64_t value_words) {
         const Entry smallest = read(t, heap, 1);
-        t.read_words(value, smallest.payload, value_words * 8);
-        t.free(smallest.payload, value_words * 8, arena);
+        if (value_words != 0) {
+            t.read_words(value, smallest.payload, value_words * 8);
+            t.free(smallest.payload, value_words * 8, arena);
+        }
         const std::uint64_t left = size(t, heap) - 1;
         if (left == 0) return smallest.priority;
         // The free place moves down until the last item may go there.
@@ -140,7 +144,7 @@ public:
         std::vector<std::uint64_t> priorities;
         for (std::uint64_t place = 1; place <= heap.tally.size(); ++place) {
             const Entry& entry = heap.entry(place);
-            if (!audit.claim(entry.payload, value_bytes)) DURASIM_VIOLATION("a payload is reachable twice or not allocated");
+            if (value_bytes != 0 && !audit.claim(entry.payload, value_bytes)) DURASIM_VIOLATION("a payload is reachable twice or not allocated");
             if (!durasim::is_value_of(entry.priority, entry.payload, value_bytes / 8)) {
                 DURASIM_VIOLATION("a payload does not belong to its item");
             }
@@ -162,7 +166,7 @@ public:
         }
         for (std::uint64_t place = 1; place <= size; ++place) {
             const Entry& entry = heap.entry(place);
-            if (!durasim::can_be_block(pool, entry.payload, value_bytes)) return false;
+            if (value_bytes != 0 && !durasim::can_be_block(pool, entry.payload, value_bytes)) return false;
             take(entry.priority, entry.payload);
         }
         return true;

@@ -67,6 +67,7 @@ struct alignas(64) Graph {
     std::uint64_t stripes;
     Vertex** stripe;     // the vertices of each stripe: vertex v is number v / stripes in stripe v % stripes
     Progress* progress;  // of each thread
+    std::uint64_t items_max;  // edges: an insertion beyond so many deletes one; 0: any number
 
     Vertex& vertex(std::uint64_t number) const { return stripe[number % stripes][number / stripes]; }
 };
@@ -94,7 +95,10 @@ class Owner {
 public:
     // The owner of what populating dealt to `thread` when it had inserted `ready` edges.
     Owner(const Graph& graph, std::uint64_t thread, std::uint64_t ready)
-        : seed_(graph.seed), erase_percent_(graph.erase_percent), thread_(thread) {
+        : seed_(graph.seed),
+          erase_percent_(graph.erase_percent),
+          thread_(thread),
+          items_max_(durasim::share_of(graph.items_max, graph.threads, thread)) {
         for (std::uint64_t i = 0; i < durasim::share_of(ready, graph.threads, thread); ++i) live_.push_back(inserted_++);
     }
 
@@ -107,7 +111,8 @@ public:
     // What the n-th operation does. Where there is no edge to delete, it inserts one.
     Step step(std::uint64_t n) const {
         durasim::Random random(durasim::mix(~seed_) + durasim::operation_of(thread_, n));
-        if (random.below(100) >= erase_percent_ || live_.empty()) return {durasim::operation_of(thread_, inserted_), false, 0};
+        const bool is_full = items_max_ != 0 && live_.size() >= items_max_;
+        if ((random.below(100) >= erase_percent_ && !is_full) || live_.empty()) return {durasim::operation_of(thread_, inserted_), false, 0};
         const std::uint64_t place = random.below(live_.size());
         return {durasim::operation_of(thread_, live_[place]), true, place};
     }
@@ -125,7 +130,7 @@ public:
     const std::vector<std::uint64_t>& live() const { return live_; }
 
 private:
-    std::uint64_t seed_, erase_percent_, thread_;
+    std::uint64_t seed_, erase_percent_, thread_, items_max_;
     std::uint64_t inserted_ = 0;
     std::vector<std::uint64_t> live_;
 };
@@ -161,7 +166,8 @@ public:
 
     static std::uint64_t pool_bytes(const Arguments& arguments) {
         const std::uint64_t stripes = arenas(arguments);
-        const std::uint64_t edges = durasim::items_max(arguments.populate, arguments.ops, arguments.erase_percent);
+        std::uint64_t edges = durasim::items_max(arguments.populate, arguments.ops, arguments.erase_percent);
+        if (arguments.items_max != 0) edges = std::min(edges, arguments.items_max);
         const std::uint64_t records = durasim::share_max(2 * edges, stripes);
         const std::uint64_t shared = sizeof(durasim::ArenaHeader) + sizeof(Graph) + durasim::block_bytes(stripes * sizeof(Vertex*)) +
                                      durasim::block_bytes(arguments.threads * sizeof(Progress));
@@ -174,6 +180,9 @@ public:
             durasim::fail(durasim::exit_usage, "graph: --value-bytes has to be a multiple of 8, not %llu",
                           static_cast<Long>(arguments.value_bytes));
         }
+        if (arguments.items_max != 0 && (arguments.items_max < arguments.threads || arguments.items_max < arguments.populate)) {
+            durasim::fail(durasim::exit_usage, "graph: --items-max has to be 0, or as large as --populate and --threads");
+        }
         if (arguments.vertices == 1) durasim::fail(durasim::exit_usage, "graph: --vertices has to be at least 2, or 0");
         graph_ = pool.root<Graph>();
         if (graph_ == nullptr) {
@@ -184,13 +193,13 @@ public:
         if (graph_->seed != arguments.seed || graph_->populate != arguments.populate ||
             graph_->erase_percent != arguments.erase_percent || graph_->value_bytes != arguments.value_bytes ||
             graph_->vertices != vertices_of(arguments) || graph_->stripes != arenas(arguments) ||
-            graph_->threads != arguments.threads) {
+            graph_->threads != arguments.threads || graph_->items_max != arguments.items_max) {
             durasim::fail(durasim::exit_usage,
                           "graph: the pool was made with --seed %llu --populate %llu --erase-percent %u --value-bytes %llu "
-                          "--vertices %llu --stripes %llu --threads %u; use these",
+                          "--vertices %llu --stripes %llu --threads %u --items-max %llu; use these",
                           static_cast<Long>(graph_->seed), static_cast<Long>(graph_->populate), graph_->erase_percent,
                           static_cast<Long>(graph_->value_bytes), static_cast<Long>(graph_->vertices),
-                          static_cast<Long>(graph_->stripes), graph_->threads);
+                          static_cast<Long>(graph_->stripes), graph_->threads, static_cast<Long>(graph_->items_max));
         }
         value_words_ = graph_->value_bytes / 8;
         for (std::uint64_t i = 0; i < graph_->threads; ++i) finished_.push_back(graph_->progress[i].finished);
@@ -287,6 +296,7 @@ private:
             t.write(graph->value_bytes, arguments.value_bytes);
             t.write(graph->vertices, vertices);
             t.write(graph->stripes, stripes);
+            t.write(graph->items_max, arguments.items_max);
             t.write(graph->stripe, stripe);
             t.write(graph->progress, progress);
             pool.set_root(t, graph);

@@ -34,6 +34,8 @@ namespace durasim {
 
 template <class Map, class Program>
 class Keyed {
+    using Steps = StepsWithin<ItemsMax>;
+
 public:
     static std::uint64_t arenas(const Arguments& arguments) { return shards_of(Program::shards(arguments), arguments.threads); }
 
@@ -43,6 +45,7 @@ public:
         const Percentages percentages = percentages_of(arguments);
         const MapShape shape{arguments.value_bytes, Program::parameter(arguments, shards), percentages.erase != 0};
         std::uint64_t insertions = ops;
+        if (arguments.items_max != 0) insertions = std::min(ops, arguments.items_max);
         if (!percentages.is_insertion_only()) {
             // Who has no key left inserts one, and has one.
             insertions = std::min(ops, ops / 100 * percentages.insert() + percentages.insert() + spread_of(ops) + arguments.threads);
@@ -50,14 +53,17 @@ public:
         return Shards<Map>::pool_bytes(shape, shards, arguments.threads, arguments.populate + insertions, arguments.populate + ops);
     }
 
-    Keyed(Pool& pool, const Arguments& arguments) : percentages_(percentages_of(arguments)) {
+    Keyed(Pool& pool, const Arguments& arguments)
+        : percentages_(percentages_of(arguments)), only_inserts_(percentages_.is_insertion_only() && arguments.items_max == 0) {
         check_arguments(arguments);
         ShardsRoot wanted = root_of(arguments);
-        if (pool.root<ShardsRoot>() == nullptr) Shards<Map>::make(pool, wanted, is_simple(wanted));
+        if (pool.root<ShardsRoot>() == nullptr) {
+            Shards<Map>::make(pool, wanted, only_inserts_ && wanted.shards == 1 && wanted.threads == 1, arguments.items_max);
+        }
         auto* root = pool.root<ShardsRoot>();
         if (root->kind != Program::kind) fail(exit_usage, "%s: the pool belongs to another workload", program_name);
         if (Program::parameter_given(arguments) == 0) wanted.parameter = root->parameter;
-        if (!root->is_like(wanted)) refuse(*root);
+        if (!root->is_like(wanted) || items_max_of(*root) != arguments.items_max) refuse(*root);
         shards_ = Shards<Map>(root, percentages_.erase != 0);
         for (std::uint64_t i = 0; i < root->threads; ++i) {
             states_.push_back({steps_of(*root, i), 0, 0});
@@ -68,8 +74,7 @@ public:
     }
 
     std::uint64_t populated() const {
-        return percentages_.is_insertion_only() ? shards_.finished(0)
-                                                : std::min<std::uint64_t>(shards_.finished(0), shards_.root().populated);
+        return only_inserts_ ? shards_.finished(0) : std::min<std::uint64_t>(shards_.finished(0), shards_.root().populated);
     }
 
     struct Thread {
@@ -137,7 +142,7 @@ public:
             found.push_back({key, value});
         });
         const ShardsRoot& root = all.root();
-        const bool has_seals = !percentages_of(root).is_insertion_only();
+        const bool has_seals = !only_inserts(root);
         if (all.is_simple() && has_seals) DURASIM_VIOLATION("the operations of the only thread are not counted");
         std::uint64_t operations = 0;
         for (std::uint64_t thread = 0; thread < root.threads; ++thread) {
@@ -173,12 +178,16 @@ private:
     static Percentages percentages_of(const ShardsRoot& root) { return {root.settings[0], root.settings[1], root.setting_more}; }
 
     // With a single thread that only inserts there is no need for more lines than the root's.
-    static bool is_simple(const ShardsRoot& root) {
-        return root.shards == 1 && root.threads == 1 && percentages_of(root).is_insertion_only();
+    static bool only_inserts(const ShardsRoot& root) { return percentages_of(root).is_insertion_only() && root.items_max_of(0) == 0; }
+
+    static std::uint64_t items_max_of(const ShardsRoot& root) {
+        std::uint64_t sum = 0;
+        for (std::uint64_t i = 0; i < root.threads; ++i) sum += root.items_max_of(i);
+        return sum;
     }
 
     static Steps steps_of(const ShardsRoot& root, std::uint64_t thread) {
-        return {root.seed, percentages_of(root), thread, root.threads, root.populated};
+        return {root.seed, percentages_of(root), thread, root.threads, root.populated, ItemsMax{root.items_max_of(thread)}};
     }
 
     static void check_arguments(const Arguments& arguments) {
@@ -190,6 +199,9 @@ private:
         if (!percentages_of(arguments).are_possible()) {
             fail(exit_usage, "%s: --search-percent, --update-percent and --erase-percent are more than 100 together", program_name);
         }
+        if (arguments.items_max != 0 && (arguments.items_max < arguments.threads || arguments.items_max < arguments.populate)) {
+            fail(exit_usage, "%s: --items-max has to be 0, or as large as --populate and --threads", program_name);
+        }
     }
 
     static ShardsRoot root_of(const Arguments& arguments) {
@@ -199,7 +211,8 @@ private:
         root.kind = Program::kind;
         root.seed = arguments.seed;
         root.parameter = static_cast<std::uint32_t>(Program::parameter(arguments, shards));
-        root.populated = percentages.is_insertion_only() ? 0 : static_cast<std::uint32_t>(arguments.populate);
+        const bool only_inserts = percentages.is_insertion_only() && arguments.items_max == 0;
+        root.populated = only_inserts ? 0 : static_cast<std::uint32_t>(arguments.populate);
         root.shards = static_cast<std::uint16_t>(shards);
         root.settings[0] = static_cast<std::uint8_t>(percentages.search);
         root.settings[1] = static_cast<std::uint8_t>(percentages.update);
@@ -215,7 +228,8 @@ private:
         std::string text = with("seed", root.seed) + with("threads", root.threads) + with(Program::shards_name, root.shards);
         if (Program::parameter_name != nullptr) text += with(Program::parameter_name, Program::parameter_of_all(root.parameter, root.shards));
         text += with("value-bytes", root.value_bytes());
-        if (!percentages.is_insertion_only()) {
+        if (root.items_max_of(0) != 0) text += with("items-max", items_max_of(root));
+        if (!only_inserts(root)) {
             text += with("populate", root.populated) + with("search-percent", percentages.search) +
                     with("update-percent", percentages.update) + with("erase-percent", percentages.erase);
         }
@@ -248,7 +262,7 @@ private:
     // Ends an operation that found the version `before` and leaves `value`, null if the key is gone.
     void conclude(Tx& t, const Thread& thread, const Step& step, std::uint64_t before, const std::uint64_t* value) {
         if constexpr (has_history) report_change(step.key, before, shards_.version(t, value));
-        shards_.count(t, thread.steps.thread(), thread.steps.finished() + 1, !percentages_.is_insertion_only());
+        shards_.count(t, thread.steps.thread(), thread.steps.finished() + 1, !only_inserts_);
     }
 
     [[gnu::noinline]] void insert(Thread& thread, std::uint64_t shard, const Step& step) {
@@ -350,6 +364,7 @@ private:
     }
 
     Percentages percentages_;
+    bool only_inserts_;
     Shards<Map> shards_;
     std::unique_ptr<TxLock[]> locks_;  // of the shards; a single thread needs none
     std::vector<Thread> states_;     // of each thread: what the pool must hold

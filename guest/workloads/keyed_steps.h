@@ -2,7 +2,8 @@
 // search, an insertion, an update or a removal of an own key, by percentages.
 //
 // A thread owns an equal part of what populating has made and what it inserts. It removes the oldest key it has, so that
-// its keys are always a range of their sequence; it searches and updates any of them. With no key left it inserts.
+// its keys are always a range of their sequence; it searches and updates any of them. With no key left it inserts; with as many
+// as it may have it updates one where it would insert.
 #ifndef DURASIM_WORKLOADS_KEYED_STEPS_H
 #define DURASIM_WORKLOADS_KEYED_STEPS_H
 
@@ -40,12 +41,27 @@ inline std::uint64_t word_of(std::uint64_t key, std::uint64_t stamp, std::uint64
     return mix((key ^ 0xD1B54A32D192ED03u) + stamp * 0x9E3779B97F4A7C15u + index * 0x632BE59BD9B4E019u);
 }
 
-class Steps {
+// How many keys a thread may have.
+struct NoLimit {
+    static constexpr bool exists() { return false; }
+    static constexpr bool is_reached(std::uint64_t) { return false; }
+};
+struct ItemsMax {
+    std::uint64_t max = 0;  // 0: any number
+
+    bool exists() const { return max != 0; }
+    bool is_reached(std::uint64_t live) const { return max != 0 && live >= max; }
+};
+
+template <class Limit>
+class StepsWithin {
 public:
     // `populated` items are populated before the first operation of any thread.
-    Steps(std::uint64_t seed, const Percentages& percentages, std::uint64_t thread, std::uint64_t threads, std::uint64_t populated)
+    StepsWithin(std::uint64_t seed, const Percentages& percentages, std::uint64_t thread, std::uint64_t threads, std::uint64_t populated,
+                Limit limit = {})
         : seed_(seed),
           percentages_(percentages),
+          limit_(limit),
           thread_(thread),
           threads_(threads),
           populated_(thread == 0 ? populated : 0),
@@ -66,7 +82,7 @@ public:
     }
 
     Step next() const {
-        if (percentages_.is_insertion_only()) return {StepKind::insert, inserted_, key_of(seed_, thread_, inserted_), 0};
+        if (percentages_.is_insertion_only() && !limit_.exists()) return {StepKind::insert, inserted_, key_of(seed_, thread_, inserted_), 0};
         return choose();
     }
 
@@ -85,8 +101,9 @@ private:
         Random random(mix(seed_) + operation_of(thread_, finished_) * 0x632BE59BD9B4E019u);
         const std::uint64_t percent = random.below(100), live = end() - oldest();
         if (live == 0) return insertion();
-        if (percent >= percentages_.search + percentages_.update + percentages_.erase) return insertion();
-        if (percent >= percentages_.search + percentages_.update) return {StepKind::erase, oldest(), key_at(oldest()), 0};
+        const bool inserts = percent >= percentages_.search + percentages_.update + percentages_.erase;
+        if (inserts && !limit_.is_reached(live)) return insertion();
+        if (!inserts && percent >= percentages_.search + percentages_.update) return {StepKind::erase, oldest(), key_at(oldest()), 0};
         const std::uint64_t place = oldest() + random.below(live);
         if (percent >= percentages_.search) return {StepKind::update, place, key_at(place), finished_ + 1};
         return {StepKind::search, place, key_at(place), 0};
@@ -96,6 +113,7 @@ private:
 
     std::uint64_t seed_;
     Percentages percentages_;
+    [[no_unique_address]] Limit limit_;
     std::uint64_t thread_;
     std::uint64_t threads_;
     std::uint64_t populated_;  // of the thread's operations
@@ -104,6 +122,8 @@ private:
     std::uint64_t inserted_ = 0;
     std::uint64_t erased_ = 0;
 };
+
+using Steps = StepsWithin<NoLimit>;
 
 }  // namespace durasim
 

@@ -35,6 +35,7 @@ class Queue {
 public:
     static constexpr std::uint64_t kind_of_root = 0x6575657571;  // "queue"
     static constexpr const char* option = "--queues";
+    static constexpr std::uint64_t value_bytes_min = 8;
     static constexpr const char* percent_option = "--dequeue-percent";
 
     struct alignas(64) Container {
@@ -45,6 +46,7 @@ public:
     static_assert(sizeof(Container) == durasim::line_bytes);
 
     static std::uint64_t wanted(const Arguments& arguments) { return arguments.queues; }
+    static std::uint64_t limit(const Arguments&) { return 0; }
     static std::uint64_t remove_percent(const Arguments& arguments) { return arguments.dequeue_percent; }
 
     static std::uint64_t arena_bytes(std::uint64_t items_max, std::uint64_t value_bytes) {

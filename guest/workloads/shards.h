@@ -20,11 +20,12 @@ struct alignas(64) ShardTop {
     std::uint64_t word;
 };
 
-// What a thread has finished. The seal says that the count was written by the thread; where the contents of the maps say
-// how many operations there were it is 0.
+// What a thread has finished, and how many keys it may have (0: any number). The seal says that the count was written by the
+// thread; where the contents of the maps say how many operations there were it is 0.
 struct alignas(64) ThreadCount {
     std::uint64_t finished;
     std::uint64_t seal;
+    std::uint64_t items_max;
 };
 
 struct alignas(64) ShardsRoot {
@@ -43,6 +44,7 @@ struct alignas(64) ShardsRoot {
     std::uint64_t only_finished;
 
     std::uint64_t value_bytes() const { return 8 * (value_words_more + std::uint64_t{1}); }
+    std::uint64_t items_max_of(std::uint64_t thread) const { return count == nullptr ? 0 : count[thread].items_max; }
     bool is_like(const ShardsRoot& o) const {
         return kind == o.kind && seed == o.seed && parameter == o.parameter && populated == o.populated && shards == o.shards &&
                settings[0] == o.settings[0] && settings[1] == o.settings[1] && threads == o.threads &&
@@ -102,8 +104,8 @@ public:
           shards_(root->shards),
           shape_{root->value_bytes(), root->parameter, erases} {}
 
-    // Makes the root object that is `wanted` and what belongs to it.
-    static void make(Pool& pool, const ShardsRoot& wanted, bool is_simple) {
+    // Makes the root object that is `wanted` and what belongs to it, for so many keys at most of all threads.
+    static void make(Pool& pool, const ShardsRoot& wanted, bool is_simple, std::uint64_t items_max = 0) {
         tx([&](Tx& t) {
             auto* root = static_cast<ShardsRoot*>(t.allocate(sizeof(ShardsRoot)));
             ShardTop* top = nullptr;
@@ -114,6 +116,7 @@ public:
                 for (std::uint64_t i = 0; i < wanted.threads; ++i) {
                     t.write(count[i].finished, 0);
                     t.write(count[i].seal, 0);
+                    if (items_max != 0) t.write(count[i].items_max, share_of(items_max, wanted.threads, i));
                 }
             }
             for (std::uint64_t i = 0; i < wanted.shards; ++i) {

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from durasim.toolchain import Argument, WorkloadInfo
 
 DEFAULT_DESIGN = "opt"
-DEFAULT_MACHINE = "hercules-tecs23"
+DEFAULT_MACHINE = "hercules-tecs23-modern"
 DEFAULT_SEED = 1
 _SEED_LIMIT = 2**64
 # More than any machine has; a machine file is read later.

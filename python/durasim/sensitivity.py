@@ -53,9 +53,9 @@ class Place:
 
 PLACES = (
     Place("tiny", "btree", 300, what="medium transactions, data beyond the LLC"),
-    Place("hercules-tecs23", "btree", 2000, what="medium transactions, data in the LLC"),
+    Place("hercules-tecs23-modern", "btree", 2000, what="medium transactions, data in the LLC"),
     Place(
-        "hercules-tecs23-eighth", "array-swap", 300, arguments=("element-bytes=2048", "populate=1600"),
+        "hercules-tecs23-modern-eighth", "array-swap", 300, arguments=("element-bytes=2048", "populate=1600"),
         fast_forward=True, what="large transactions, data beyond the LLC",
     ),
     Place(

@@ -17,6 +17,8 @@ from durasim.scale import Scale
 from durasim.toolchain import Argument, ToolchainError, WorkloadInfo
 
 GROUP_PREFIX = "all-"
+SIZES = ("populate", "items-max", "buckets", "lists", "vertices", "footprint-bytes")
+"""Arguments that say how large the data are."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +124,7 @@ def at_scale(info: WorkloadInfo, scale: Scale) -> WorkloadInfo:
     if not info.quick:
         names = ", ".join(member.info.name for member in members() if member.info.quick)
         raise refusal("scale", f"'{scale.name}' is known of {names}, not of {info.name}")
-    sizes = {
-        name: int(info.given[name]) // scale.divisor for name in ("populate", "footprint-bytes") if name in info.given
-    }
+    sizes = {name: int(info.given[name]) // scale.divisor for name in SIZES if name in info.given}
     given = info.given | sizes | info.quick
     arguments = tuple(_with_default(argument, given) for argument in info.arguments)
     return replace(info, arguments=arguments, given=given)

@@ -34,7 +34,7 @@ def test_one_row_for_each_pair():
 
 
 DATA_IN_CACHES = {
-    "machine": "hercules-tecs23", "ops": 1000, "workload_args": {"populate": 5000}, "fast_forward": "roi",
+    "machine": "hercules-tecs23-modern", "ops": 1000, "workload_args": {"populate": 5000}, "fast_forward": "roi",
 }  # fmt: skip
 WAITS = {
     "hercules": "commit.commit",

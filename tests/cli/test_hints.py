@@ -91,7 +91,7 @@ def test_a_missing_table_of_one_workload_does_not_break_the_others(without_a_tab
     listed = without_a_table("workloads", "--json", "-")
     names = {row["name"] for row in json.loads(listed.stdout)}
     assert "array-swap" in names
-    assert not {"btree", "hercules-btree"} & names
+    assert not {"btree", "hercules-beyond-btree"} & names
     assert "left out" in listed.stderr
     assert "btree.toml" in listed.stderr
     small = ("--machine", "tiny", "--ops", "5", "--quiet")

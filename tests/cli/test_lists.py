@@ -45,7 +45,7 @@ def test_the_first_workloads_are_there():
 
 
 def test_a_preset_can_be_shown_and_used_again(program, tmp_path):
-    assert {"tiny", "hercules-tecs23"} <= {machine["name"] for machine in ds.machines()}
+    assert {"tiny", "hercules-tecs23-modern"} <= {machine["name"] for machine in ds.machines()}
     result = program("machines", "--show", "tiny")
     assert result.returncode == 0
     assert tomllib.loads(result.stdout)
@@ -61,7 +61,7 @@ def test_machine_files_have_a_schema():
 
 
 def test_the_command_measures(program, conforms):
-    names = ["array-swap", "hercules-array-swap"]
+    names = ["array-swap", "hercules-beyond-array-swap"]
     result = program("workloads", *names, "--measure", "--ops", "40", "--json", "-")
     assert result.returncode == 0, result.stderr
     rows = json.loads(result.stdout)
@@ -79,8 +79,8 @@ def test_what_the_command_refuses(program):
 
 
 def test_a_suite_is_named_as_a_whole(program):
-    rows = json.loads(program("workloads", "all-hercules", "--json", "-").stdout)
+    rows = json.loads(program("workloads", "all-hercules-beyond", "--json", "-").stdout)
     assert [row["name"] for row in rows] == [
-        member.info.name for member in ds.suite_members() if member.suite == "hercules"
+        member.info.name for member in ds.suite_members() if member.suite == "hercules-beyond"
     ]
-    assert all(row["suite"] == "hercules" and row["program"] != row["name"] for row in rows)
+    assert all(row["suite"] == "hercules-beyond" and row["program"] != row["name"] for row in rows)

@@ -12,21 +12,21 @@ QUICK = {"scale": "quick", "ops": 300, "workload_args": {"warm-ops": 50, "popula
 
 
 def test_machine_design_and_data_shrink_by_one_factor_and_a_run_says_so():
-    result = ds.run(design="hercules", workload="hercules-array-swap", **QUICK)
+    result = ds.run(design="hercules", workload="hercules-beyond-array-swap", **QUICK)
     caches = [result.configuration[level]["size_bytes"] for level in ("l1d", "l2", "llc")]
     assert caches == [4096, 32 << 10, 2 << 20]
     assert result.configuration["design"]["hercules"]["migration_period_instructions"] == 375_000
-    whole = ds.run(design="hercules", workload="hercules-array-swap", ops=10, workload_args={"populate": 100})
+    whole = ds.run(design="hercules", workload="hercules-beyond-array-swap", ops=10, workload_args={"populate": 100})
     assert whole.configuration["l1i"] == result.configuration["l1i"]
     assert whole.configuration["llc"]["size_bytes"] == 8 * caches[-1]
-    words = Scenario(workload="hercules-btree", scale="quick").guest_command("run", 7)
+    words = Scenario(workload="hercules-beyond-btree", scale="quick").guest_command("run", 7)
     assert words[words.index("--populate") + 1] == str(1_500_000 // 8)
     assert words[words.index("--ops") + 1] == "7"
 
 
 def test_what_is_set_is_set_after_the_machine_has_shrunk():
     result = ds.run(
-        design="hercules", workload="hercules-array-swap", set=["design.hercules.ewpq_entries=100"], **QUICK
+        design="hercules", workload="hercules-beyond-array-swap", set=["design.hercules.ewpq_entries=100"], **QUICK
     )
     assert result.configuration["design"]["hercules"]["ewpq_entries"] == 100
 
@@ -42,7 +42,7 @@ def test_operations_before_the_measured_region_are_not_measured():
 
 
 def test_the_data_are_brought_in_once_for_each_guest_program():
-    options = {"designs": ["opt", "swl-eadr", "hercules"], "workloads": ["hercules-array-swap"], **QUICK}
+    options = {"designs": ["opt", "swl-eadr", "hercules"], "workloads": ["hercules-beyond-array-swap"], **QUICK}
     results = ds.api.compare_runs(**options, jobs=2)
     starts = [result.configuration["start"]["kind"] for result in results]
     assert starts == ["fast_forward", "fast_forward", "moved_program"]
@@ -53,7 +53,7 @@ def test_the_data_are_brought_in_once_for_each_guest_program():
 
 def test_a_run_with_too_few_rounds_of_an_engine_has_no_part_in_the_means():
     names = ["opt", "hercules"]
-    results = ds.api.compare_runs(names, ["hercules-array-swap"], **QUICK)
+    results = ds.api.compare_runs(names, ["hercules-beyond-array-swap"], **QUICK)
     long, short = (comparison.judge(results, scale) for scale in ("paper", "quick"))
     assert short[1].rounds.keys() == {"migration_rounds"}
     assert short[1].rounds["migration_rounds"] < 3
@@ -65,7 +65,7 @@ def test_a_run_with_too_few_rounds_of_an_engine_has_no_part_in_the_means():
 
 
 def test_means_are_geometric_and_leave_out_what_has_no_scored_baseline():
-    results = ds.api.compare_runs(["opt", "hercules"], ["hercules-array-swap", "hercules-sdg"], **QUICK)
+    results = ds.api.compare_runs(["opt", "hercules"], ["hercules-beyond-array-swap", "hercules-beyond-sdg"], **QUICK)
     judged = [dataclasses.replace(run, scored=True) for run in comparison.judge(results)]
     ratios = [run.relative_to_opt for run in judged if run.result.design == "hercules"]
     assert comparison.means(judged)[1].relative_to_opt == pytest.approx((ratios[0] * ratios[1]) ** 0.5)
@@ -84,7 +84,10 @@ def test_names_that_papers_use_stand_for_rows():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--designs", "opt", "--workloads", "btree", "--scale", "quick"], ["scale", "hercules-btree", "not of btree"]),
+        (
+            ["--designs", "opt", "--workloads", "btree", "--scale", "quick"],
+            ["scale", "hercules-beyond-btree", "not of btree"],
+        ),
         (["--designs", "opt", "--workloads", "btree", "--scale", "quik"], ["scale", "did you mean 'quick'"]),
         (["--designs", "all-macro", "--workloads", "btree"], ["designs", "all-macro"]),
         (["--designs", "opt,volatile", "--workloads", "btree"], ["designs", "twice"]),

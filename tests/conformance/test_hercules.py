@@ -91,7 +91,7 @@ CHAINED = [
 def test_a_transaction_of_60000_lines_commits():
     """Section 5.2: caches, eWPQ and extension area do not hold it, so the extension area grows."""
     result = ds.run(
-        design="hercules", workload="huge", machine="hercules-tecs23-eighth", ops=2,
+        design="hercules", workload="huge", machine="hercules-tecs23-modern-eighth", ops=2,
         workload_args={"lines-per-tx": 60000, "populate": 60000}, guest_output=lambda *_: None,
     )  # fmt: skip
     assert result.guest_exit_code == 0

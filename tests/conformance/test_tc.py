@@ -10,7 +10,7 @@ FAULTS = ("clean", "nested", "recrash")
 def test_a_transaction_of_60000_lines_commits():
     """Section 4.1: the fall-back path takes what the transaction cache does not hold."""
     result = ds.run(
-        design="tc", workload="huge", machine="hercules-tecs23-eighth", ops=1,
+        design="tc", workload="huge", machine="hercules-tecs23-modern-eighth", ops=1,
         workload_args={"lines-per-tx": 60000, "populate": 60000}, guest_output=lambda *_: None,
     )  # fmt: skip
     assert result.guest_exit_code == 0

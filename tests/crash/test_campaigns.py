@@ -75,14 +75,14 @@ def test_sizes_of_workloads_come_from_their_tables(file):
     sweep = """
 [[sweep]]
 designs = ["tc"]
-workloads = ["all-hercules", "btree"]
+workloads = ["all-hercules-beyond", "btree"]
 small = true
 args = { populate = 7 }
 workload_args = { btree = { node-bytes = 128 } }
 """
     units = {unit.scenario.workload: unit.scenario for unit in read(file(sweep)).units()}
-    assert units.keys() == {"btree"} | {m.info.name for m in ds.suite_members() if m.suite == "hercules"}
-    assert dict(units["hercules-btree"].workload_args) == {"populate": "7", "node-bytes": "64"}
+    assert units.keys() == {"btree"} | {m.info.name for m in ds.suite_members() if m.suite == "hercules-beyond"}
+    assert dict(units["hercules-beyond-btree"].workload_args) == {"populate": "7", "node-bytes": "64"}
     assert dict(units["btree"].workload_args) == {"populate": "7", "node-bytes": "128"}
     assert units["btree"].ops == 24
 

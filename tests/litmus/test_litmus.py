@@ -53,7 +53,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
 def simulate(elf: Path, *arguments: object, **options: object) -> str:
     """What a program prints in the simulator."""
     request = {
-        "machine": "hercules-tecs23",
+        "machine": "hercules-tecs23-modern",
         "design": "opt",
         "elf": str(elf),
         "elf_name": elf.name,
@@ -90,7 +90,7 @@ def run(request: pytest.FixtureRequest, program: Program) -> Run:
     return lambda name, *arguments: execute(program(name, host=True), *arguments)
 
 
-@pytest.fixture(params=["tiny", "hercules-tecs23", "two-threads-per-core"])
+@pytest.fixture(params=["tiny", "hercules-tecs23-modern", "two-threads-per-core"])
 def timed(request: pytest.FixtureRequest, program: Program) -> Run:
     """The same on a machine with several cores."""
     if not SEVERAL_CORES:

@@ -90,7 +90,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Pa
 def ours(elf: Path, arguments: str, root: Path, *, functional: bool) -> tuple[int, bytes, int]:
     """Instructions, output and exit code of a program that is started as ./NAME in its folder."""
     request = {
-        "machine": "hercules-tecs23",
+        "machine": "hercules-tecs23-modern",
         "design": "opt",
         # As many as the command that recorded the counts leaves to qemu.
         "set": ["cores=1"],

@@ -87,7 +87,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 def run(elf: Path, *arguments: str, **options: Any) -> Ending:
     """Runs a program functionally, unless the options say otherwise."""
     request = {
-        "machine": "hercules-tecs23",
+        "machine": "hercules-tecs23-modern",
         "design": "opt",
         "elf": str(elf),
         "elf_name": elf.name,
@@ -110,7 +110,7 @@ def run(elf: Path, *arguments: str, **options: Any) -> Ending:
 # Where programs run: functionally, or threads taking turns on the one core of a machine with caches and timing.
 MODES = {
     "functional": {"functional": True},
-    "hercules-tecs23": {"functional": False},
+    "hercules-tecs23-modern": {"functional": False},
     "tiny": {"functional": False, "machine": "tiny", "design": "hercules", "set": ["core.time_slice_cycles=20000"]},
 }
 

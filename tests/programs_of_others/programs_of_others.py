@@ -24,9 +24,9 @@ from durasim import _core
 EXPECTED = Path(__file__).resolve().parent / "expected"
 QEMU = shutil.which("qemu-riscv64") or shutil.which("qemu-riscv64-static")
 RECORD = os.environ.get("DURASIM_RECORD") == "1"
-FUNCTIONAL = {"functional": True, "machine": "hercules-tecs23"}
+FUNCTIONAL = {"functional": True, "machine": "hercules-tecs23-modern"}
 TIMED = {
-    "hercules-tecs23": {"functional": False, "machine": "hercules-tecs23"},
+    "hercules-tecs23-modern": {"functional": False, "machine": "hercules-tecs23-modern"},
     "tiny": {"functional": False, "machine": "tiny", "design": "hercules", "set": ["core.time_slice_cycles=20000"]},
 }
 

@@ -84,7 +84,7 @@ def test_fast_forwarding_changes_no_result_of_the_program(design: str, threads: 
 
 
 def test_warm_caches_save_the_misses_that_cold_ones_have() -> None:
-    request = scenario("hercules", machine="hercules-tecs23", ops=50, workload_args=(("populate", "3000"),))
+    request = scenario("hercules", machine="hercules-tecs23-modern", ops=50, workload_args=(("populate", "3000"),))
     whole = result_of(request)
     warm = result_of(dataclasses.replace(request, fast_forward="roi"))
     cold = result_of(dataclasses.replace(request, fast_forward="roi", warm=False))

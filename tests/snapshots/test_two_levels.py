@@ -32,7 +32,7 @@ def test_a_run_in_pieces_is_the_run(design: str, how: str) -> None:
 def test_warm_caches_save_the_misses_that_cold_ones_have(inclusion: str) -> None:
     settings = ("cores=1", *TWO_LEVELS, f"interconnect.inclusion={inclusion}")
     request = scenario(
-        "opt", machine="hercules-tecs23", settings=settings, ops=50, workload_args=(("populate", "3000"),)
+        "opt", machine="hercules-tecs23-modern", settings=settings, ops=50, workload_args=(("populate", "3000"),)
     )
     whole = result_of(request)
     warm = result_of(dataclasses.replace(request, fast_forward="roi"))
@@ -47,7 +47,7 @@ def test_a_program_moves_between_machines_with_and_without_an_l2(
     before: tuple[str, ...], after: tuple[str, ...], inclusion: str, tmp_path: Path
 ) -> None:
     file, common = tmp_path / "a.snapshot", ("cores=1", f"interconnect.inclusion={inclusion}")
-    options = {"machine": "hercules-tecs23", "workload_args": (("populate", "1000"),)}
+    options = {"machine": "hercules-tecs23-modern", "workload_args": (("populate", "1000"),)}
     run(scenario("tc", settings=(*common, *before), snapshot_at=0, snapshot=str(file), **options))
     moved = scenario("opt", settings=(*common, *after), from_=str(file), **options)
     misses = {}

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p durasim-machine --example functional_speed -- TURNS ELF ARGUMENTS...`, where ARGUMENTS are those
 //! of the guest. The three ways take turns; the best and the median turn of each are shown. The variables MACHINE and DESIGN
-//! name another machine than `hercules-tecs23` and another design than `opt`.
+//! name another machine than `hercules-tecs23-modern` and another design than `opt`.
 
 use durasim_machine::{Captured, RunRequest, Session, prepare, run};
 use std::time::Instant;
@@ -25,7 +25,7 @@ fn main() {
     let elf = arguments.next().expect("a guest program");
     let arguments: Vec<String> = arguments.collect();
     let named = |variable, usual: &str| std::env::var(variable).unwrap_or(usual.into());
-    let (machine, design) = (named("MACHINE", "hercules-tecs23"), named("DESIGN", "opt"));
+    let (machine, design) = (named("MACHINE", "hercules-tecs23-modern"), named("DESIGN", "opt"));
     let request = |fast_forward: Option<bool>| -> RunRequest {
         let request = serde_json::json!({
             "machine": machine, "design": design, "elf": elf, "elf_name": elf, "args": arguments, "seed": 1,

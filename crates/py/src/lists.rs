@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// The machine whose geometry prices the designs; also the default of the command line.
-const DEFAULT_MACHINE: &str = "hercules-tecs23";
+const DEFAULT_MACHINE: &str = "hercules-tecs23-modern";
 
 /// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -94,7 +94,8 @@ pub struct MediaConfig {
     /// `ddr4`: groups of banks in a rank (4), a power of two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bank_groups: Option<u32>,
-    /// `ddr3`, `ddr4`: bytes of a row over all chips of a rank (8192: eight chips with 1 KB each).
+    /// `ddr3`, `ddr4`: bytes of a row over all chips of a rank (8192: eight chips with 1 KB each). `fixed`: bytes of adjacent lines
+    /// that share a bank (64: none do). A power of two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row_bytes: Option<u32>,
     /// `ddr3`, `ddr4`: what becomes of a row after an access (`open`).
@@ -186,6 +187,9 @@ impl MediaConfig {
         }
         if kind == MediaKind::Ddr4 {
             self.bank_groups.get_or_insert(4);
+        }
+        if kind == MediaKind::Fixed {
+            self.row_bytes.get_or_insert(LINE_BYTES as u32);
         }
         if kind.is_ddr() {
             self.row_bytes.get_or_insert(8192);
@@ -323,7 +327,7 @@ impl MediaConfig {
             ("rank_switch_ps", self.rank_switch_ps.is_some(), !fixed && !module),
             ("permute_banks", self.permute_banks.is_some(), !fixed && !module),
             ("bank_groups", self.bank_groups.is_some(), self.kind == MediaKind::Ddr4),
-            ("row_bytes", self.row_bytes.is_some(), ddr),
+            ("row_bytes", self.row_bytes.is_some(), ddr || fixed),
             ("page_policy", self.page_policy.is_some(), ddr),
             ("address_mapping", self.address_mapping.is_some(), ddr),
             ("timing", self.timing.is_some(), ddr),

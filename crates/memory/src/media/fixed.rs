@@ -4,7 +4,7 @@
 use super::{Access, Direction, MediaConfig};
 use crate::reservations::Reservations;
 use crate::trace::{Command, CommandKind, Trace};
-use durasim_types::Picos;
+use durasim_types::{LINE_BYTES, Picos};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
@@ -14,6 +14,7 @@ pub(super) struct Fixed {
     write_ps: Picos,
     transfer_ps: Picos,
     salt: u64,
+    row_lines: u64,
     banks: Vec<Reservations>,
     channel: Reservations,
 }
@@ -26,16 +27,17 @@ impl Fixed {
             write_ps: config.write_latency_ns.expect(complete) * 1000,
             transfer_ps: config.transfer_ps(),
             salt,
+            row_lines: u64::from(config.row_bytes.expect(complete)) / LINE_BYTES,
             banks: vec![Reservations::default(); config.banks.expect(complete) as usize],
             channel: Reservations::default(),
         }
     }
 
-    /// The bank of a line: adjacent lines lie in different banks, and higher address bits permute the banks (as Zhang,
+    /// The bank of a line: adjacent rows lie in different banks, and higher address bits permute the banks (as Zhang,
     /// Zhu and Zhang, MICRO 2000, do with pages), or a victim would always meet the line that replaces it.
     #[inline]
     pub fn bank(&self, line: u64) -> usize {
-        let mut hash = line + self.salt;
+        let mut hash = line / self.row_lines + self.salt;
         for shift in [20, 10, 5] {
             hash ^= hash >> shift;
         }

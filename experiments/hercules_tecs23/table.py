@@ -1,0 +1,544 @@
+"""What Hercules measures: Ye, Chen, Jiang and Wang, ACM TECS 2023, sections 3 and 5.
+
+At scale quick: data, transactions and data caches are an eighth of the paper's. Each footprint is a suite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from statistics import mean, stdev
+from typing import Any
+
+from comparison import Command, Documents, Experiment, Formula, Kind, Measured, Published, geomean
+
+WORKLOADS = ("array-swap", "binary-heap", "btree", "hash-table", "linked-list", "rbtree", "sdg")
+# Suites by what the data come to, in multiples of the last-level cache; those of the paper are compared with the first.
+FOOTPRINTS = {"1.4": "hercules", "0.5": "hercules-half", "4": "hercules-four"}
+MACHINES = {"gem5": "hercules-tecs23", "modern": "hercules-tecs23-modern"}
+DESIGNS = ("opt", "hercules", "tc", "kiln", "proteus", "hoop", "fwb", "swl-eadr")
+SEEDS = (1, 2, 3)
+# The designs by the names of the paper.
+ROWS = {
+    "OPT": "opt",
+    "Hercules": "hercules",
+    "TC": "tc",
+    "Kiln": "kiln",
+    "Proteus": "proteus",
+    "HOOP": "hoop",
+    "FWB": "fwb",
+    "SWL_eADR": "swl-eadr",
+    "SWL_flush": "swl-flush",
+    "PiCL": "picl",
+}
+MOTIVATION = "btree"
+# Student's t for 95 % and two degrees of freedom.
+T_OF_THREE = 4.303
+
+
+def _run(machine: str, design: str, suite: str, workload: str, seed: int, *more: str) -> Command:
+    run = ["run", "--design", design, "--machine", machine, "--workload", f"{suite}-{workload}", "--scale", "quick"]
+    run += ["--seed", str(seed), "--arg", "no-check=true", "--fast-forward", "roi"]
+    return Command((*run, *more))
+
+
+def key(workload: str, design: str, footprint: str = "1.4", machine: str = "gem5", seed: int = 1) -> str:
+    """The name of a run's document."""
+    return f"{workload}.{design}.{footprint}.{machine}.{seed}"
+
+
+def _main_runs() -> dict[str, Command]:
+    return {
+        key(workload, design, footprint, machine, seed): _run(MACHINES[machine], design, suite, workload, seed)
+        for seed in SEEDS
+        for machine in MACHINES
+        for footprint, suite in FOOTPRINTS.items()
+        for workload in WORKLOADS
+        for design in DESIGNS
+    }
+
+
+# TPC-C and YCSB, by the name of the workload behind `hercules-`.
+MACRO = ("tpcc", "ycsb-64", "ycsb-256", "ycsb-1024", "ycsb-4096")
+SCALING = (1, 2, 4, 8, 16)
+# Lines of an artificial transaction, in thousands.
+HUGE = (1, 10, 20, 30, 40, 50, 60)
+# What Figure 10 scales down beside the caches: the eWPQ, the array of TC, the queues of Proteus.
+SCALED_DOWN = {
+    "hercules": ("--set", "design.hercules.ewpq_entries=64"),
+    "tc": ("--set", "design.tc.entries=8"),
+    "proteus": ("--set", "design.proteus.lpq_entries=32", "--set", "design.proteus.logq_entries=2"),
+}
+UNLIMITED = ("--set", "design.hercules.ewpq_entries=1048576")
+RATIOS = (25, 50, 100)
+RESETS = (0, 90)
+# Workloads that Figure 11 has fall more, and less.
+LIGHT, HEAVY = ("linked-list", "hash-table", "array-swap", "binary-heap"), ("btree", "rbtree", "sdg")
+WRITE_QUEUES = (16, 64, 256)
+WRITE_LATENCIES_NS = (50, 100, 400)
+VARIED = ("hercules", "tc", "kiln", "proteus", "hoop", "fwb")
+VARIED_WORKLOAD = "linked-list"
+# Claims in words, as bounds: "comparable" is within 10 %, "no evident fluctuations" within 2 %, "benefit" 5 % and more,
+# "badly degrade" to 0.8 and less.
+COMPARABLE, UNCHANGED, BENEFIT, DEGRADED = 0.10, 0.02, 1.05, 0.80
+
+
+def _macro(design: str, workload: str, threads: int, *more: str) -> Command:
+    return _run(MACHINES["gem5"], design, "hercules", workload, 1, "--threads", str(threads), *more)
+
+
+def _huge(design: str, lines: int, *more: str) -> Command:
+    run = ["run", "--design", design, "--machine", "hercules-tecs23-eighth", "--workload", f"hercules-huge-{lines}k"]
+    return Command((*run, "--arg", "no-check=true", "--fast-forward", "roi", *more))
+
+
+def _other_runs() -> dict[str, Command]:
+    machine = MACHINES["gem5"]
+    found = {key(MOTIVATION, "swl-flush"): _run(machine, "swl-flush", "hercules", MOTIVATION, 1)}
+    found |= {key(workload, "picl"): _run(machine, "picl", "hercules", workload, 1) for workload in WORKLOADS}
+    for workload in MACRO:
+        for design in DESIGNS:
+            found |= {f"{workload}.{design}.{n}": _macro(design, workload, n) for n in (1, 4)}
+        for threads in SCALING:
+            cores = ("--set", f"cores={threads}") if threads > 8 else ()  # noqa: PLR2004 - cores of the preset
+            found[f"{workload}.hercules.{threads}"] = _macro("hercules", workload, threads, *cores)
+    for lines in HUGE:
+        for design, settings in SCALED_DOWN.items():
+            found[f"huge-{lines}.{design}.down"] = _huge(design, lines, *settings)
+    found["huge-60.hercules.512"] = _huge("hercules", 60)
+    found["huge-60.hercules.unlimited"] = _huge("hercules", 60, *UNLIMITED)
+    for percent in RATIOS:
+        found[f"huge-30.hercules.ratio-{percent}"] = _huge(
+            "hercules", 30, "--set", f"design.hercules.trans_tag_percent_llc={percent}"
+        )
+    for workload in WORKLOADS:
+        for cycles in RESETS:
+            settings = ("--set", f"design.hercules.state_reset_cycles={cycles}")
+            found[f"{workload}.hercules.reset-{cycles}"] = _run(machine, "hercules", "hercules", workload, 1, *settings)
+    for design in VARIED:
+        for entries in WRITE_QUEUES:
+            settings = ("--set", f"pmem.controller.write_queue_entries={entries}")
+            found[f"{design}.queue-{entries}"] = _run(machine, design, "hercules", VARIED_WORKLOAD, 1, *settings)
+        for latency in WRITE_LATENCIES_NS:
+            settings = ("--set", f"pmem.media.write_latency_ns={latency}")
+            found[f"{design}.write-{latency}"] = _run(machine, design, "hercules", VARIED_WORKLOAD, 1, *settings)
+    for suite in ("hercules", "hercules-beyond"):
+        names = tuple(f"{suite}-{workload}" for workload in WORKLOADS)
+        found[f"lines.{suite}"] = Command(("workloads", *names, "--measure", "--ops", "5000"))
+    found["cost"] = Command(("designs", "hercules"))
+    return found
+
+
+COMMANDS = _main_runs() | _other_runs()
+EXPERIMENTS: tuple[Experiment, ...] = ()
+EXPERIMENT_COMMANDS: dict[str, Command] = {}
+
+
+def _throughput(document: Mapping[str, Any]) -> float:
+    return float(document["throughput_ops_per_us"])
+
+
+def _bytes(document: Mapping[str, Any]) -> float:
+    return float(document["pmem_write_bytes"])
+
+
+def _mean_ratio(
+    documents: Documents, pair: tuple[str, str], value: Any, footprint: str = "1.4", machine: str = "gem5"
+) -> float:
+    """The geometric mean over the workloads and seeds of a design's value relative to another one's."""
+    ours, baseline = pair
+    return geomean([
+        value(documents[key(workload, ours, footprint, machine, seed)])
+        / value(documents[key(workload, baseline, footprint, machine, seed)])
+        for workload in WORKLOADS
+        for seed in SEEDS
+    ])  # fmt: skip
+
+
+def _percent_more(ratio: float, number: Published) -> Measured:
+    return Measured(f"{(ratio - 1) * 100:.1f}", Kind.RATIO, ratio, 1 + number.number / 100)
+
+
+def gain() -> Formula:
+    """Throughput over that of the baseline, as a gain in percent."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        return _percent_more(_mean_ratio(documents, ("hercules", ROWS[number.baseline]), _throughput), number)
+
+    return formula
+
+
+def bytes_share() -> Formula:
+    """Bytes written to persistent memory, as a share of the baseline's."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        ours = _mean_ratio(documents, ("hercules", ROWS[number.baseline]), _bytes)
+        return Measured(f"{ours * 100:.1f}", Kind.RATIO, ours, number.number / 100)
+
+    return formula
+
+
+def of_motivation(value: Any, kind: Kind = Kind.RATIO, *, is_share: bool = False) -> Formula:
+    """A value of the B+-tree of section 3 under one design, relative to another one."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        pair = [documents[key(MOTIVATION, ROWS[name])] for name in (number.design, number.baseline)]
+        ours = value(pair[0]) / value(pair[1])
+        if is_share:
+            return Measured(f"{ours * 100:.1f}", kind, ours, number.number / 100)
+        return Measured(f"{(ours - 1) * 100:.1f}", kind, ours, 1 + number.number / 100)
+
+    return formula
+
+
+def _accesses(level: str) -> Any:
+    return lambda document: document["stats"][level]["accesses"]["value"]
+
+
+def tail() -> Formula:
+    """The 99.9th percentile of the latency of a transaction, as a reduction in percent."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        ours, theirs = (
+            documents[key(MOTIVATION, of)]["latency_ns"]["p999"] for of in ("hercules", ROWS[number.baseline])
+        )
+        return Measured(f"{(1 - ours / theirs) * 100:.1f}", Kind.RATIO, ours / theirs, 1 - number.number / 100)
+
+    return formula
+
+
+def of_picl(*, is_time: bool) -> Formula:
+    """Time, or bytes, of PiCL relative to Hercules."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        ratios = []
+        for workload in WORKLOADS:
+            ours, theirs = (documents[key(workload, design)] for design in ("hercules", "picl"))
+            time = _throughput(ours) / _throughput(theirs)
+            ratios.append(time if is_time else _bytes(theirs) / _bytes(ours))
+        ratio = geomean(ratios)
+        if is_time:
+            return _percent_more(ratio, number)
+        return Measured(f"{ratio:.1f}", Kind.RATIO, ratio, number.number)
+
+    return formula
+
+
+def lines(workload: str, column: str) -> Formula:
+    """Lines that a transaction writes."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        own, beyond = (
+            next(row for row in documents[f"lines.{suite}"] if row["name"] == f"{suite}-{workload}")["tx_lines"][column]
+            for suite in ("hercules", "hercules-beyond")
+        )
+        note = f"`hercules-beyond-{workload}`, which is made for this table; `hercules-{workload}` {own:.1f}"
+        return Measured(f"{beyond:.1f}", Kind.AMOUNT, beyond, number.number, note)
+
+    return formula
+
+
+def eviction_loss() -> Formula:
+    """What the limit of the eWPQ costs transactions of 60,000 lines."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        ours, free = (_throughput(documents[f"huge-60.hercules.{of}"]) for of in ("512", "unlimited"))
+        return Measured(f"{(1 - ours / free) * 100:.1f}", Kind.RATIO, ours / free, 1 - number.number / 100)
+
+    return formula
+
+
+def huge_gain() -> Formula:
+    """Throughput with huge transactions on the machine that is scaled down, over all sizes."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        baseline = ROWS[number.baseline.split()[0]]
+        ratios = [
+            _throughput(documents[f"huge-{n}.hercules.down"]) / _throughput(documents[f"huge-{n}.{baseline}.down"])
+            for n in HUGE
+        ]
+        return _percent_more(geomean(ratios), number)
+
+    return formula
+
+
+def macro_gain(threads: int) -> Formula:
+    """Throughput over that of the baseline on the macro-benchmarks, as a gain in percent."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        baseline = ROWS[number.baseline]
+        ratios = [
+            _throughput(documents[f"{workload}.hercules.{threads}"])
+            / _throughput(documents[f"{workload}.{baseline}.{threads}"])
+            for workload in MACRO
+        ]
+        return _percent_more(geomean(ratios), number)
+
+    return formula
+
+
+def scaling(threads: int) -> Formula:
+    """Throughput of Hercules with several threads, relative to one."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        ratios = [
+            _throughput(documents[f"{workload}.hercules.{threads}"]) / _throughput(documents[f"{workload}.hercules.1"])
+            for workload in MACRO
+        ]
+        ours = geomean(ratios)
+        return Measured(f"{ours:.1f}", Kind.RATIO, ours, number.number)
+
+    return formula
+
+
+def _bits(documents: Documents, name: str) -> float:
+    structures = documents["cost"][0]["cost"]["structures"]
+    return float(next(of["bits"] for of in structures if of["name"] == name))
+
+
+def storage(name: str, divisor: float, digits: int = 0) -> Formula:
+    """The size of a structure, in the unit of the paper."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        ours = _bits(documents, name) / divisor
+        return Measured(f"{ours:.{digits}f}", Kind.AMOUNT, ours, number.number)
+
+    return formula
+
+
+# Bits of a line with its tag and state, by the paper's estimate.
+LINE_BITS, TAG_BITS, TRANS_TAG_BITS = 48 + 512, 48, 22
+LINES_OF = {"l1d": 480, "l2": 4096, "llc": 262144}
+
+
+def overhead(level: str) -> Formula:
+    """Bits of TransTags for each line, as a share of a line's."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        ours = _bits(documents, f"TransTags {level}") / LINES_OF[level] / LINE_BITS
+        return Measured(f"{ours * 100:.1f}", Kind.AMOUNT, ours * 100, number.number)
+
+    return formula
+
+
+def tag_growth(_documents: Documents, number: Published) -> Measured:
+    """Bits of a TransTag in a tag that has one."""
+    ours = TRANS_TAG_BITS / (TAG_BITS + TRANS_TAG_BITS) * 100
+    return Measured(f"{ours:.1f}", Kind.AMOUNT, ours, number.number)
+
+
+def energy(name: str, digits: int) -> Formula:
+    """An energy of a crash."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        ours = documents["cost"][0]["cost"][name]
+        return Measured(f"{ours:.{digits}f}", Kind.AMOUNT, ours, number.number)
+
+    return formula
+
+
+def energy_overhead(documents: Documents, number: Published) -> Measured:
+    """The energy that TransTags add to a crash, as a share."""
+    cost = documents["cost"][0]["cost"]
+    ours = (cost["crash_energy_mj"] + cost["crash_comparison_energy_nj"] * 1e-6) / cost["crash_base_energy_mj"] * 100
+    return Measured(f"{ours:.2f}", Kind.AMOUNT, ours, number.number)
+
+
+def comparable(documents: Documents, _number: Published) -> Measured:
+    """Whether Hercules is as fast as without durability."""
+    ours = _mean_ratio(documents, ("hercules", "opt"), _throughput)
+    return Measured(f"{ours:.2f} x", Kind.CLAIM, float(abs(ours - 1) <= COMPARABLE))
+
+
+def best_ratio(documents: Documents, number: Published) -> Measured:
+    """Which ratio of TransTags in the last level is best for transactions of 30,000 lines."""
+    found = {percent: _throughput(documents[f"huge-30.hercules.ratio-{percent}"]) for percent in RATIOS}
+    best = max(found, key=lambda percent: found[percent])
+    return Measured(str(best), Kind.AMOUNT, best, number.number, f"of {', '.join(map(str, RATIOS))}")
+
+
+def reset_order(documents: Documents, _number: Published) -> Measured:
+    """Whether light transactions lose more than heavy ones by a longer state reset."""
+    drops = {
+        workload: 1
+        - _throughput(documents[f"{workload}.hercules.reset-90"])
+        / _throughput(documents[f"{workload}.hercules.reset-0"])
+        for workload in WORKLOADS
+    }
+    holds = min(drops[of] for of in LIGHT) > max(drops[of] for of in HEAVY)
+    text = ", ".join(f"{of} {drops[of] * 100:.1f} %" for of in (*LIGHT, *HEAVY))
+    return Measured(text, Kind.CLAIM, float(holds), reason="lost from 0 to 90 cycles")
+
+
+def _ends(documents: Documents, design: str, setting: str, values: Iterable[int]) -> float:
+    """Throughput with the last of some values, relative to that with the first."""
+    first, *_, last = (_throughput(documents[f"{design}.{setting}-{value}"]) for value in values)
+    return last / first
+
+
+def unaffected(setting: str, values: tuple[int, ...]) -> Formula:
+    """Whether throughput stays the same."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        ours = _ends(documents, ROWS[number.design], setting, values)
+        return Measured(
+            f"{ours:.2f} x", Kind.CLAIM, float(abs(ours - 1) <= UNCHANGED), reason=f"from {values[0]} to {values[-1]}"
+        )
+
+    return formula
+
+
+def queue_helps(documents: Documents, _number: Published) -> Measured:
+    """Whether HOOP and Proteus gain by more entries of the write queue."""
+    found = [_ends(documents, design, "queue", WRITE_QUEUES) for design in ("hoop", "proteus")]
+    text = ", ".join(f"{ratio:.2f}" for ratio in found)
+    return Measured(
+        f"{text} x",
+        Kind.CLAIM,
+        float(min(found) >= BENEFIT),
+        reason=f"HOOP, Proteus, from {WRITE_QUEUES[0]} to {WRITE_QUEUES[-1]}",
+    )
+
+
+def latency_hurts(documents: Documents, _number: Published) -> Measured:
+    """Whether designs that write copies lose by slower persistent memory."""
+    names = tuple(design for design in VARIED if design != "hercules")
+    found = [_ends(documents, design, "write", WRITE_LATENCIES_NS) for design in names]
+    text = ", ".join(f"{ratio:.2f}" for ratio in found)
+    reason = f"{', '.join(names)}, from {WRITE_LATENCIES_NS[0]} to {WRITE_LATENCIES_NS[-1]} ns"
+    return Measured(f"{text} x", Kind.CLAIM, float(max(found) <= DEGRADED), reason=reason)
+
+
+def not_measured(reason: str) -> Formula:
+    """A number without one of ours."""
+    return lambda _documents, _number: Measured("", Kind.NONE, reason=reason)
+
+
+PREVALENT, MOTIVATION_ROW = "avg(prevalent workloads)", "B+-Tree 1M KV inserts (8B/8B)"
+MICRO, HUGE_ROW = "micro average", "artificial huge tx"
+MACRO_ROW = "macro average (TPC-C, YCSB value sizes), {}"
+UNCLEAR = not_measured("the text that is left of Table 4 does not tell of which column it is")
+PAIRS = not_measured("two programs that share a core are not built yet")
+FORMULAS: dict[tuple[str, str, str, str], Formula] = {
+    ("Sec1 (intro)", "throughput_gain", "Hercules", PREVALENT): gain(),
+    ("Sec1 (intro)", "pmem_write_ratio", "Hercules", PREVALENT): bytes_share(),
+    ("Fig2b", "throughput_gain", "SWL_eADR", MOTIVATION_ROW): of_motivation(_throughput),
+    ("Fig2c", "pmem_write_ratio", "SWL_eADR", MOTIVATION_ROW): of_motivation(_bytes, Kind.CALIBRATION, is_share=True),
+    ("Fig5", "throughput_gain", "Hercules", MICRO): gain(),
+    ("Fig5", "throughput_relation", "Hercules", "micro"): comparable,
+    ("Fig6", "pmem_write_ratio", "Hercules", MICRO): bytes_share(),
+    ("Fig7b", "tail_latency_99.9P_reduction", "Hercules", "B+-Tree"): tail(),
+    ("Fig8", "exec_time_increase", "PiCL", MICRO): of_picl(is_time=True),
+    ("Fig8", "pmem_write_ratio", "PiCL", MICRO): of_picl(is_time=False),
+    ("Table4", "TxLen_avg", "(workload property)", "Array Swap"): lines("array-swap", "avg"),
+    ("Table4", "TxLen_avg", "(workload property)", "Binary Heap"): lines("binary-heap", "avg"),
+    ("Table4", "TxLen_avg", "(workload property)", "B+-Tree"): lines("btree", "avg"),
+    ("Table4", "TxLen_avg", "(workload property)", "Linked List"): lines("linked-list", "avg"),
+    ("Table4", "TxLen_avg", "(workload property)", "RB-Tree"): lines("rbtree", "avg"),
+    ("Table4", "TxLen_avg", "(workload property)", "SDG"): lines("sdg", "avg"),
+    ("Table4", "TxLen_max", "(workload property)", "Binary Heap or Hash Table (OCR column unclear)"): UNCLEAR,
+    ("Table4", "TxLen_max", "(workload property)", "B+-Tree (OCR column unclear)"): lines("btree", "max"),
+    ("Table4", "TxLen_max", "(workload property)", "Linked List (OCR column unclear)"): lines("linked-list", "max"),
+    ("Table4", "TxLen_max", "(workload property)", "SDG (OCR column unclear)"): lines("sdg", "max"),
+    ("Table4", "TxLen_min", "(workload property)", "SDG (OCR column unclear)"): lines("sdg", "min"),
+    ("Fig9a", "throughput_loss", "Hercules eWPQ=512", "artificial huge tx 60k lines, caches /8"): eviction_loss(),
+    ("Fig9b", "best_L3_TransTag_ratio", "Hercules", "30k-line huge tx, 2MB L3"): best_ratio,
+    ("Fig10", "throughput_gain", "Hercules (scale-down /8)", HUGE_ROW): huge_gain(),
+    (
+        "Fig11",
+        "state_reset_latency_sensitivity order",
+        "Hercules",
+        "LinkedList,HashTable,ArraySwap,BinaryHeap drop more than B+-Tree,RB-Tree,SDG",
+    ): reset_order,
+    ("Fig12", "WPQ_size_sensitivity", "Hercules", "Linked List"): unaffected("queue", WRITE_QUEUES),
+    ("Fig12", "WPQ_size_sensitivity", "HOOP and Proteus", "Linked List"): queue_helps,
+    ("Fig13", "pmem_latency_sensitivity", "Hercules", "Linked List"): unaffected("write", WRITE_LATENCIES_NS),
+    ("Fig13", "pmem_latency_sensitivity", "prior works relying on pmem backup writes", "Linked List"): latency_hurts,
+    ("Table6", "TransTag_storage L1D (per core)", "Hercules", ""): storage("TransTags l1d", 8192, 2),
+    ("Table6", "TransTag_storage L2 (per core)", "Hercules", ""): storage("TransTags l2", 8192, 2),
+    ("Table6", "TransTag_storage L3", "Hercules", ""): storage("TransTags llc", 8192),
+    ("Table6", "eWPQ_entries_storage", "Hercules", ""): storage("eWPQ entries", 8),
+    ("Sec5.4", "eWPQ_validity_bitmap_storage", "Hercules", ""): storage("eWPQ validity bitmap", 8),
+    ("Sec5.4", "LogHead_storage", "Hercules", ""): storage("LogHead and LogTail", 16),
+    ("Sec5.4", "LogTail_storage", "Hercules", ""): storage("LogHead and LogTail", 16),
+    ("Sec5.4", "TransTag_space_overhead L1D", "Hercules", ""): overhead("l1d"),
+    ("Sec5.4", "TransTag_space_overhead L2", "Hercules", ""): overhead("l2"),
+    ("Sec5.4", "TransTag_space_overhead L3", "Hercules", ""): overhead("llc"),
+    ("Sec5.4", "TransTag_tag_growth L1D (22/(48+22))", "Hercules", ""): tag_growth,
+    ("Sec5.4", "crash_flush_energy base (whole hierarchy, 8 cores)", "eADR", ""): energy("crash_base_energy_mj", 3),
+    (
+        "Sec5.4",
+        "crash_flush_energy extra TransTag+home addr",
+        "Hercules",
+        "worst case all dirty uncommitted",
+    ): energy("crash_energy_mj", 3),
+    ("Sec5.4", "crash WayNo comparison energy total", "Hercules", "worst case"): energy(
+        "crash_comparison_energy_nj", 3
+    ),
+    ("Sec5.4", "crash_flush_energy_overhead max", "Hercules", "worst case"): energy_overhead,
+    ("Fig14", "throughput_gain", "Hercules", MACRO_ROW.format("1 thread")): macro_gain(1),
+    ("Fig15", "throughput_gain", "Hercules", MACRO_ROW.format("4 threads")): macro_gain(4),
+}
+FORMULAS |= {
+    ("Fig2d", f"cache_access_increase_{published}", "SWL_eADR", MOTIVATION_ROW): of_motivation(
+        _accesses(level), Kind.CALIBRATION
+    )
+    for published, level in (("L1D", "l1d"), ("L2", "l2"), ("L3", "llc"))
+}
+FORMULAS |= {
+    ("Fig16", "throughput_scaling", f"Hercules {threads} threads", "macro geomean"): scaling(threads)
+    for threads in SCALING[1:]
+}
+FORMULAS |= {
+    ("Table5", f"miss_rate_{level} of ordinary thread", f"contended by {other}", tree): PAIRS
+    for level in ("L1", "L2", "L3")
+    for other in ("Hercules transactional thread", "ordinary thread")
+    for tree in ("B+-Tree", "RB-Tree")
+}
+
+
+def _means(documents: Documents) -> list[dict[str, str]]:
+    """Throughput and bytes relative to Hercules, of each footprint and machine: means with intervals over the seeds."""
+    found = []
+    for footprint in FOOTPRINTS:
+        for machine, preset in MACHINES.items():
+            for design in DESIGNS:
+                row = {"data_over_llc": footprint, "machine": preset, "design": design}
+                for name, value in (("throughput", _throughput), ("pmem_bytes", _bytes)):
+                    of_seeds = [_of_seed(documents, design, value, footprint, machine, seed) for seed in SEEDS]
+                    half = T_OF_THREE * stdev(of_seeds) / len(SEEDS) ** 0.5
+                    row |= {f"{name}_over_hercules": f"{mean(of_seeds):.2f}", f"{name}_95_percent": f"{half:.2f}"}
+                found.append(row)
+    return found
+
+
+def _of_seed(documents: Documents, design: str, value: Any, footprint: str, machine: str, seed: int) -> float:
+    of = [[value(documents[key(w, d, footprint, machine, seed)]) for w in WORKLOADS] for d in (design, "hercules")]
+    # With data in the caches some programs write nothing.
+    if min(map(min, of)) == 0:
+        return sum(of[0]) / sum(of[1]) if sum(of[1]) else float("nan")
+    return geomean([ours / theirs for ours, theirs in zip(*of, strict=True)])
+
+
+def _by_workload(documents: Documents) -> list[dict[str, str]]:
+    """Throughput relative to `opt` and bytes relative to Hercules by workload, in the footprint that is compared."""
+    found = []
+    for workload in WORKLOADS:
+        for design in DESIGNS:
+            run, opt, hercules = (documents[key(workload, of)] for of in (design, "opt", "hercules"))
+            found.append({
+                "workload": workload,
+                "design": design,
+                "throughput_over_opt": f"{_throughput(run) / _throughput(opt):.2f}",
+                "pmem_bytes_over_hercules": f"{_bytes(run) / _bytes(hercules):.2f}",
+                "l2_miss_percent": f"{_miss_percent(run, 'l2'):.1f}",
+                "llc_miss_percent": f"{_miss_percent(run, 'llc'):.1f}",
+            })  # fmt: skip
+    return found
+
+
+def _miss_percent(document: Mapping[str, Any], level: str) -> float:
+    of = document["stats"][level]
+    return 100 * float(of["misses"]["value"]) / float(of["accesses"]["value"])
+
+
+TABLES = {"means": _means, "workloads": _by_workload}
