@@ -28,8 +28,9 @@ NOT_OF_THE_MODEL = ("durasim_version", "host", "provenance", "configuration")
 DERIVED = ("accesses_per_tx",)
 # What is newer than the digests, and told by runtimes.
 NEWER = ("replay",)
-# Statistics that are newer than the digests.
+# Statistics that are newer than the digests: of the core, and of levels by thread.
 NEWER_STATISTICS = ("pmem_stores",)
+NEWER_BY_THREAD = ("l1d", "l2")
 # A document that says more of a run does not change what the model does: digests keep the name they were recorded with.
 RECORDED_SCHEMA = "durasim-run/1"
 KERNELS = ("sort 500", "matmul 12", "rbmap 300", "hash 2000", "atomics 500", "divs 500")
@@ -119,6 +120,10 @@ def digest(arguments: dict[str, Any]) -> str:
         del document[key]
     for key in NEWER_STATISTICS:
         del document["stats"]["core"][key]
+    for level in NEWER_BY_THREAD:
+        counters = document["stats"].get(level, {})
+        for name in [name for name in counters if name.startswith("thread_")]:
+            del counters[name]
     if document["phases"] is None:
         del document["phases"]
     document["tx"] = recorded.transactions(document)

@@ -45,7 +45,8 @@ mod tests {
     use durasim_designs::{ROWS, row};
 
     fn preset(overrides: &[String]) -> MachineConfig {
-        MachineConfig::parse("hercules-tecs23-modern", presets::text("hercules-tecs23-modern").unwrap(), overrides).unwrap()
+        MachineConfig::parse("hercules-tecs23-modern", presets::text("hercules-tecs23-modern").unwrap(), overrides)
+            .unwrap()
     }
 
     #[test]

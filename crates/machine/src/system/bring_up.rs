@@ -67,8 +67,8 @@ impl System {
         at: Cycle,
     ) -> Found {
         let alone = self.caches.alone();
+        self.caches.count_l1d(core);
         let array = self.caches.l1d_mut(core);
-        array.stats.accesses += 1;
         if let Some(slot) = array.find(line)
             && (want == AccessMode::Read || alone || array.is_exclusive(slot))
             && !self.transactions.diverts()
@@ -141,8 +141,8 @@ impl System {
     }
 
     fn miss_l1d(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: AccessMode, at: Cycle) -> Found {
-        let array = self.caches.l1d_mut(core);
-        array.stats.misses += 1;
+        self.caches.count_l1d_miss(core);
+        let array = self.caches.l1d(core);
         let looked = at + array.geometry().tag_latency_cycles + self.caches.request_cycles();
         let start = self.caches.mshrs(LevelId::L1d, core).acquire(looked);
         self.waits.forget_added(core);
@@ -241,11 +241,11 @@ impl System {
         line: LineAddr,
         at: Cycle,
     ) -> (Option<Slot>, Cycle) {
-        let array = self.caches.array_mut(level, core);
+        let array = self.caches.array(level, core);
         let found = array.find(line);
-        array.stats.accesses += 1;
-        array.stats.misses += u64::from(found.is_none());
-        (found, at + look_up_cycles(array, found))
+        let known = at + look_up_cycles(array, found);
+        self.caches.count_lookup(level, core, found.is_none());
+        (found, known)
     }
 
     /// A line that the private caches lack comes up from the last level, or from memory.
@@ -256,7 +256,7 @@ impl System {
         let llc = self.caches.llc();
         let found = llc.find(line);
         let after_llc = start + look_up_cycles(llc, found);
-        self.caches.count_llc_access(self.transactions.thread_on(core), found.is_none());
+        self.caches.count_lookup(LevelId::Llc, core, found.is_none());
         if let Some(slot) = found {
             self.line_locks.note_directory(start + self.caches.llc().geometry().tag_latency_cycles, false);
             let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc);
@@ -467,7 +467,7 @@ impl System {
         let llc = self.caches.llc();
         let found = llc.find(line);
         let after_llc = start + look_up_cycles(llc, found);
-        self.caches.count_llc_access(self.transactions.thread_on(core), found.is_none());
+        self.caches.count_lookup(LevelId::Llc, core, found.is_none());
         if let Some(slot) = found {
             let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc);
             let done = self.interconnect.send_to_core(core, line, Load::Line, done) + self.caches.way_up_from_llc();

@@ -18,6 +18,7 @@ pub(crate) use warm::CachedLines;
 
 use super::counters::cache_stats;
 use super::design_port::DesignPort;
+use super::level_counts::LevelCounts;
 use crate::{CacheConfig, Inclusion, MachineConfig};
 use durasim_cache::{CacheArray, CacheStats, Directory, Mshrs};
 use durasim_design::{Geometry, LevelId, Levels, LineTag};
@@ -40,8 +41,8 @@ super::part::part! {
             llc: CacheArray,
             directory: Directory,
             coherence_stats: CoherenceStats,
-            /// Accesses of the last level and misses by thread, those for code included.
-            llc_of_threads: Vec<(u64, u64)>,
+            /// Accesses and misses by level and thread; those for code are among them below the L1I.
+            counts: LevelCounts,
             /// The line that each core has reserved by LR.
             reservations: Vec<Option<LineAddr>>,
             l1i_mshrs: Vec<Mshrs>,
@@ -97,7 +98,7 @@ impl Caches {
             llc: CacheArray::with_replacement(geometry.llc, config.llc.replacement, 0),
             directory: Directory::new(config.cores),
             coherence_stats: CoherenceStats::default(),
-            llc_of_threads: Vec::new(),
+            counts: LevelCounts::new(config.hardware_threads().into()),
             reservations: vec![None; config.hardware_threads().into()],
             l1i_mshrs: mshrs(config.l1i.mshrs),
             l1d_mshrs: mshrs(config.l1d.mshrs),
@@ -132,7 +133,7 @@ impl Caches {
             llc: self.llc.fork(),
             directory: self.directory.clone(),
             coherence_stats: self.coherence_stats,
-            llc_of_threads: self.llc_of_threads.clone(),
+            counts: self.counts.clone(),
             reservations: self.reservations.clone(),
             l1i_mshrs: self.l1i_mshrs.clone(),
             l1d_mshrs: self.l1d_mshrs.clone(),
@@ -331,17 +332,27 @@ impl Caches {
         self.directory.digest(hasher);
     }
 
-    /// A lookup in the last level for a thread.
-    pub(super) fn count_llc_access(&mut self, thread: u32, is_miss: bool) {
-        self.llc.stats.accesses += 1;
-        self.llc.stats.misses += u64::from(is_miss);
-        let thread = thread as usize;
-        if thread >= self.llc_of_threads.len() {
-            self.llc_of_threads.resize(thread + 1, (0, 0));
+    #[inline]
+    pub(super) fn count_l1d(&mut self, core: CoreId) {
+        self.counts.access(core, LevelId::L1d);
+    }
+
+    #[inline]
+    pub(super) fn count_l1d_miss(&mut self, core: CoreId) {
+        self.counts.miss(core, LevelId::L1d);
+    }
+
+    /// Another thread of the program comes to a hardware thread.
+    pub(super) fn assign_thread(&mut self, core: CoreId, thread: u32) {
+        self.counts.assign(core, thread);
+    }
+
+    /// A lookup in a level below the L1D.
+    pub(super) fn count_lookup(&mut self, level: LevelId, core: CoreId, is_miss: bool) {
+        self.counts.access(core, level);
+        if is_miss {
+            self.counts.miss(core, level);
         }
-        let of_thread = &mut self.llc_of_threads[thread];
-        of_thread.0 += 1;
-        of_thread.1 += u64::from(is_miss);
     }
 
     pub(super) fn reset_stats(&mut self) {
@@ -349,7 +360,7 @@ impl Caches {
             array.stats = CacheStats::default();
         }
         self.coherence_stats = CoherenceStats::default();
-        self.llc_of_threads.clear();
+        self.counts.reset();
         if let Some(ports) = &mut self.llc_ports {
             ports.reset_stats();
         }
@@ -357,18 +368,18 @@ impl Caches {
 
     /// Counters of the levels and of the directory.
     pub(super) fn stats(&self, stats: &mut Stats) {
-        let private =
-            [("l1i", &self.l1i[..]), ("l1d", &self.l1d), ("l2", &self.l2), ("filter_buffer", &self.filter_buffers)];
-        for (name, arrays) in private.into_iter().filter(|(_, arrays)| !arrays.is_empty()) {
-            cache_stats(stats, name, arrays);
+        let by_thread = |level| Some(self.counts.sum(level));
+        let levels = [
+            ("l1i", &self.l1i[..], None),
+            ("l1d", &self.l1d, by_thread(LevelId::L1d)),
+            ("l2", &self.l2, by_thread(LevelId::L2)),
+            ("llc", std::slice::from_ref(&self.llc), by_thread(LevelId::Llc)),
+            ("filter_buffer", &self.filter_buffers, None),
+        ];
+        for (name, arrays, by_thread) in levels.into_iter().filter(|(_, arrays, _)| !arrays.is_empty()) {
+            cache_stats(stats, name, arrays, by_thread);
         }
-        cache_stats(stats, "llc", std::slice::from_ref(&self.llc));
-        let of_threads = self.llc_of_threads.iter().enumerate();
-        for (thread, (accesses, misses)) in of_threads.filter(|(_, counts)| counts.0 > 0) {
-            let name = |what| format!("llc.thread_{thread}.{what}");
-            stats.count(name("accesses"), *accesses, "Lookups for this thread");
-            stats.count(name("misses"), *misses, "Lookups for this thread that found nothing");
-        }
+        self.counts.stats(stats);
         if let Some(ports) = &self.llc_ports {
             ports.stats(stats);
         }

@@ -4,11 +4,12 @@ use durasim_cache::CacheArray;
 use durasim_memory::{ControllerStats, Memory, ModuleStats, RowStats};
 use durasim_types::Stats;
 
-/// Counters of the caches of a level.
-pub(super) fn cache_stats(stats: &mut Stats, name: &str, arrays: &[CacheArray]) {
+/// Counters of the caches of a level; lookups and misses are those counted by thread, or else by the arrays.
+pub(super) fn cache_stats(stats: &mut Stats, name: &str, arrays: &[CacheArray], by_thread: Option<(u64, u64)>) {
     let sum = |f: fn(&durasim_cache::CacheStats) -> u64| arrays.iter().map(|a| f(&a.stats)).sum::<u64>();
-    stats.count(format!("{name}.accesses"), sum(|s| s.accesses), "Lookups");
-    stats.count(format!("{name}.misses"), sum(|s| s.misses), "Lookups that found nothing");
+    let (accesses, misses) = by_thread.unwrap_or_else(|| (sum(|s| s.accesses), sum(|s| s.misses)));
+    stats.count(format!("{name}.accesses"), accesses, "Lookups");
+    stats.count(format!("{name}.misses"), misses, "Lookups that found nothing");
     stats.count(format!("{name}.evictions"), sum(|s| s.evictions), "Lines that had to leave");
     stats.count(format!("{name}.write_backs"), sum(|s| s.write_backs), "Dirty or tagged lines that had to leave");
 }

@@ -29,11 +29,11 @@ impl System {
         if !self.transactions.diverts()
             && let Some(slot) = array.find(addr.line())
         {
-            array.stats.accesses += 1;
             array.touch(slot);
             let done = (at + array.geometry().latency_cycles).max(array.ready(slot));
             let tag = array.tag(slot);
             let word = read_word(array.data(slot), addr.offset(), len);
+            self.caches.count_l1d(core);
             return match tag {
                 LineTag::NONE => (word, done),
                 tag if self.design.is_own(tag, tx) => (word, done + self.design.tagged_access_cycles(LevelId::L1d)),

@@ -28,6 +28,7 @@ mod hardware_transactions;
 mod interconnect;
 mod invariants;
 mod kernel_access;
+mod level_counts;
 mod line_locks;
 mod loads;
 mod locked_lines;

@@ -51,8 +51,8 @@ impl System {
             return None;
         }
         self.tell_sibling(core, line);
+        self.caches.count_l1d(core);
         let array = self.caches.l1d_mut(core);
-        array.stats.accesses += 1;
         array.touch(slot);
         write_word(array.data_mut(slot), store.addr.offset(), store.len, store.data);
         array.set_dirty(slot, true);

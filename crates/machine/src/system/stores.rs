@@ -40,10 +40,11 @@ impl System {
             && let Some(slot) = array.find(line)
             && (alone || array.is_exclusive(slot))
         {
-            array.stats.accesses += 1;
             array.touch(slot);
             let tag = array.tag(slot);
+            self.caches.count_l1d(core);
             if tag.is_some() {
+                let array = self.caches.l1d(core);
                 let done = (at + array.geometry().latency_cycles).max(array.ready(slot));
                 let tag = self.design.live(tag);
                 self.tagged_access(core, LevelId::L1d, line, tag, done);

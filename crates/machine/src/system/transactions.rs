@@ -164,6 +164,7 @@ impl System {
     /// A thread of the program takes its place on a core.
     pub fn assign_thread(&mut self, core: CoreId, thread: u32) {
         self.transactions.assign_thread(core, thread);
+        self.caches.assign_thread(core, thread);
     }
 
     /// Another thread takes over the core: the open transactions of both. The cycle in which it may start.

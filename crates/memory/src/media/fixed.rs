@@ -86,3 +86,25 @@ impl Fixed {
         self.banks.iter().chain([&self.channel]).for_each(|r| hasher.write_u64(r.end()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::media::MediaKind;
+
+    #[test]
+    fn lines_of_a_row_share_a_bank_and_adjacent_rows_do_not() {
+        let of = |row_bytes| {
+            let mut config = MediaConfig { row_bytes: Some(row_bytes), ..MediaConfig::of(MediaKind::Fixed) };
+            config.complete();
+            Fixed::new(&config, 0)
+        };
+        let (lines, rows) = (of(64), of(256));
+        assert_ne!(lines.bank(0), lines.bank(1));
+        for row in 0..64 {
+            let bank = rows.bank(4 * row);
+            assert!((1..4).all(|line| rows.bank(4 * row + line) == bank), "row {row}");
+            assert_ne!(bank, rows.bank(4 * row + 4), "row {row}");
+        }
+    }
+}
