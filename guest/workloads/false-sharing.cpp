@@ -8,6 +8,9 @@
 // transaction; or it notices and aborts, and the thread tries again. What isolates words is not disturbed; a log in
 // software does so with --log-granularity word only. This is why a workload keeps data of different locks on different
 // lines, as this one does with --shared-lines false.
+//
+// With --look-percent some operations only look at a column: they read its count and the words that its last operation changed, and
+// write nothing at all. What they have read has to survive.
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -101,6 +104,7 @@ public:
         stride_words_ = table_->stride_words;
         finished_.resize(table_->threads);
         for (std::uint64_t i = 0; i < finished_.size(); ++i) finished_[i] = table_->progress[i].finished;
+        look_percent_ = arguments.look_percent;
         if (table_->threads > 1) locks_ = std::make_unique<durasim::TxLock[]>(columns);
     }
 
@@ -108,10 +112,11 @@ public:
 
     struct Thread {
         std::uint64_t number;
-        std::uint64_t finished;  // operations
+        std::uint64_t finished;  // operations that the pool counts
+        std::uint64_t looks;     // the others
     };
 
-    Thread enter(std::uint64_t number) const { return {number, finished_[number]}; }
+    Thread enter(std::uint64_t number) const { return {number, finished_[number], 0}; }
     void leave(const Thread& thread) { finished_[thread.number] = thread.finished; }
 
     void populate_one(Thread&) {
@@ -127,6 +132,10 @@ public:
     }
 
     void operation(Thread& thread) {
+        if (look_percent_ != 0) {
+            durasim::Random random(durasim::mix(~seed_) + durasim::operation_of(thread.number, thread.finished + thread.looks));
+            if (random.below(100) < look_percent_) return look(thread, random.below(columns));
+        }
         const std::uint64_t column = column_of(seed_, thread.number, thread.finished);
         std::unique_lock<durasim::TxLock> held;
         if (locks_ != nullptr) held = std::unique_lock(locks_[column]);
@@ -189,6 +198,22 @@ public:
     }
 
 private:
+    void look(Thread& thread, std::uint64_t column) {
+        std::unique_lock<durasim::TxLock> held;
+        if (locks_ != nullptr) held = std::unique_lock(locks_[column]);
+        durasim::tx([&](Tx& t) {
+            const std::uint64_t count = t.read(word(0, column));
+            if constexpr (durasim::has_history) durasim::report_read(object_of(0, column), count);
+            if (count == 0) return;
+            const Change change = change_of(seed_, column, count - 1, rows_);
+            for (const std::uint64_t row : {change.first_row, change.second_row}) {
+                [[maybe_unused]] const std::uint64_t found = t.read(word(row, column));
+                if constexpr (durasim::has_history) durasim::report_read(object_of(row, column), found);
+            }
+        });
+        ++thread.looks;
+    }
+
     static std::uint64_t rows_of(const Arguments& arguments) {
         if (arguments.populate < rows_min) {
             durasim::fail(durasim::exit_usage, "false-sharing: --populate has to be at least %llu", static_cast<Long>(rows_min));
@@ -231,6 +256,7 @@ private:
     std::uint64_t seed_ = 0;
     std::uint64_t rows_ = 0;
     std::uint64_t stride_words_ = 0;
+    std::uint64_t look_percent_ = 0;
     std::unique_ptr<durasim::TxLock[]> locks_;  // of the columns; a single thread needs none
     std::vector<std::uint64_t> finished_;     // by each thread: what the pool must hold
 };

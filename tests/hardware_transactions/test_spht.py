@@ -81,3 +81,24 @@ def test_crashes_fall_into_all_rare_situations(design: str) -> None:
     marks = next(row["marks"] for row in ds.designs() if row["name"] == design)
     # Pages leave the DRAM in test_shadow_pages.py.
     assert set(marks) - {"page-out"} <= result.marks.keys()
+
+
+@pytest.mark.parametrize("design", ["spht", "nv-htm"])
+def test_what_read_only_transactions_have_read_survives_if_they_wait(design: str) -> None:
+    """As published they return before the transaction is durable whose words they have read."""
+    lost = {
+        how: ds.crash(
+            design=design,
+            workload="false-sharing",
+            machine="tiny",
+            domain="adr",
+            ops=600,
+            threads=4,
+            points=1000,
+            set=ROOMY,
+            workload_args={"populate": 4, "shared-lines": "false", "look-percent": 50, "read-only": how},
+        ).violations
+        for how in ("wait", "return")
+    }
+    assert lost["wait"] == 0
+    assert lost["return"] > 0
