@@ -138,7 +138,7 @@ def _throughput(document: Mapping[str, Any]) -> float:
 
 
 def _bytes(document: Mapping[str, Any]) -> float:
-    return float(document["pmem_write_bytes"])
+    return float(document["pmem_write_bytes"]["total"])
 
 
 def _mean_ratio(

@@ -219,8 +219,8 @@ def mutation(
 
 def compare(
     *,
-    designs: Iterable[str],
     workloads: Iterable[str],
+    designs: Iterable[str] | None = None,
     progress: Callable[[RunResult], None] | None = None,
     jobs: int | None = None,
     **options: Any,
@@ -231,11 +231,12 @@ def compare(
     designs. Units stand last in the names of the columns.
 
     Args:
-        designs: Names of designs; `all-SUITE` stands for those that the paper of a suite compares.
         workloads: Names of workloads; `all-SUITE` stands for those of a suite.
+        designs: Names of designs; `all-SUITE` stands for those that the paper of a suite compares, as None
+            does for workloads of one suite.
         progress: Takes each result as soon as it is there.
         jobs: Runs at a time; all cores if None. Results do not depend on it.
-        options: The other arguments of `run`.
+        options: The other arguments of `run`; without threads each workload has those of its suite.
 
     Raises:
         ConfigError: Refused before cycle 0, or the same name is given twice.
@@ -247,7 +248,7 @@ def compare(
 
 
 def compare_runs(
-    designs: Iterable[str],
+    designs: Iterable[str] | None,
     workloads: Iterable[str],
     progress: Callable[[RunResult], None] | None = None,
     *,

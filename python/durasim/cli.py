@@ -85,11 +85,11 @@ def run(
 
 @app.command()
 def compare(
-    designs: options.Designs,
     workloads: options.Workloads,
+    designs: options.Designs = None,
     machine: options.Machine = DEFAULT_MACHINE,
     ops: options.Ops = None,
-    threads: options.Threads = 1,
+    threads: options.SuiteThreads = None,
     seed: options.Seed = DEFAULT_SEED,
     scale: options.ScaleName = DEFAULT_SCALE,
     set_: options.Set = None,
@@ -110,7 +110,8 @@ def compare(
     """
     check_json(json)
     scenarios = comparison.scenarios(
-        options.names_of(designs), options.names_of(workloads), machine=machine, ops=ops, threads=threads, seed=seed,
+        None if designs is None else options.names_of(designs), options.names_of(workloads),
+        machine=machine, ops=ops, threads=threads, seed=seed,
         scale=scale, set=set_, control=control, workload_args=dict(options.pairs_of(arg)), fast_forward=fast_forward,
     )  # fmt: skip
     comparison.check_lost_cycles(lost, scenarios)

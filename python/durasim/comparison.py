@@ -56,17 +56,29 @@ class Judged:
     scored: bool
 
 
-def scenarios(designs: Iterable[str], workloads: Iterable[str], **fields: Unpack[ScenarioArguments]) -> list[Scenario]:
+def scenarios(
+    designs: Iterable[str] | None,
+    workloads: Iterable[str],
+    *,
+    threads: int | None = None,
+    **fields: Unpack[ScenarioArguments],
+) -> list[Scenario]:
     """Gives every workload under every design, workload by workload, with the members of suites in their places.
 
+    Without designs they are those that the paper of the suite compares; without threads each workload has those of its
+    suite.
+
     Raises:
-        ConfigError: A name is unknown or stands twice.
+        ConfigError: A name is unknown or stands twice, or there are no designs and the workloads are not of one suite
+            that has some.
     """
     from durasim import suites  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    expanded = suites.designs_of(_distinct("designs", designs))
-    design_names = _distinct("designs", [row_name(name) for name in expanded])
     workload_names = _distinct("workloads", suites.expand(_distinct("workloads", workloads)))
+    expanded = (
+        suites.designs_for(workload_names) if designs is None else suites.designs_of(_distinct("designs", designs))
+    )
+    design_names = _distinct("designs", [row_name(name) for name in expanded])
     # Every name is looked up before the first run, which may take minutes.
     for name in design_names:
         if name not in design_rows():
@@ -75,8 +87,12 @@ def scenarios(designs: Iterable[str], workloads: Iterable[str], **fields: Unpack
         workload_info(name)
     if fields.get("fast_forward") is not None and fields.get("scale", DEFAULT_SCALE) != DEFAULT_SCALE:
         raise refusal("fast_forward", "a smaller scale starts all designs with one snapshot: leave fast_forward out")
-    pairs = [(workload, design) for workload in workload_names for design in design_names]
-    return [scenario_of(**(fields | {"design": design, "workload": workload})) for workload, design in pairs]
+    threads_of = {name: suites.threads_of(name) if threads is None else threads for name in workload_names}
+    return [
+        scenario_of(**(fields | {"design": design, "workload": workload, "threads": threads_of[workload]}))
+        for workload in workload_names
+        for design in design_names
+    ]
 
 
 def _distinct(field: str, names: Iterable[str]) -> list[str]:

@@ -41,6 +41,10 @@ Machine = Annotated[
     str, typer.Option("--machine", metavar="NAME|FILE", help="Preset, see `durasim machines`, or a TOML file.")
 ]
 Ops = Annotated[int | None, typer.Option("--ops", help="Operations of the workload.")]
+SuiteThreads = Annotated[
+    int | None,
+    typer.Option("--threads", help="Threads of the guest; for each workload those of its suite if not given."),
+]
 Threads = Annotated[int, typer.Option("--threads", help="Threads of the guest.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random; equal seeds, equal results.")]
 Set = Annotated[
@@ -113,11 +117,12 @@ RunOptionValues = Mapping[str, Any] | None
 """The values of the options that `takes_run_options` gives a command."""
 
 Designs = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--designs",
         metavar="A,B",
-        help="Designs, separated by commas; all-SUITE stands for those of its paper.",
+        help="Designs, separated by commas; all-SUITE stands for those of its paper. "
+        "Those of the workloads' suite if not given.",
     ),
 ]
 Workloads = Annotated[

@@ -130,6 +130,24 @@ def at_scale(info: WorkloadInfo, scale: Scale) -> WorkloadInfo:
     return replace(info, arguments=arguments, given=given)
 
 
+def threads_of(workload: str) -> int:
+    """Gives the threads with which a workload is run: those of its suite, one for a program as it is."""
+    return next((member.threads for member in members() if member.info.name == workload), 1)
+
+
+def designs_for(workloads: list[str]) -> list[str]:
+    """Gives the designs that the paper of the workloads compares.
+
+    Raises:
+        ConfigError: The workloads are not of one suite, or it does not say what its paper compares.
+    """
+    of = {member.info.name: member.suite for member in members()}
+    found = {of.get(workload) for workload in workloads}
+    if len(found) != 1 or found == {None}:
+        raise refusal("designs", "not given, and the workloads are not those of one suite")
+    return designs_of([f"{GROUP_PREFIX}{found.pop()}"])
+
+
 def designs_of(names: list[str]) -> list[str]:
     """Replaces ``all-SUITE`` by the rows of the registry that the paper of that suite compares."""
     groups = {GROUP_PREFIX + path.stem: [str(row) for row in _compared(path)] for path in _files()}

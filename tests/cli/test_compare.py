@@ -6,6 +6,7 @@ import polars
 import pytest
 
 import durasim as ds
+from durasim import comparison
 from durasim.api import compare_runs
 from durasim.lost_cycles import lost_cycles
 
@@ -49,7 +50,7 @@ WAITS = {
 
 
 def test_the_counters_name_what_designs_lose():
-    results = compare_runs(["opt", *WAITS], ["tc-sps"], **DATA_IN_CACHES)
+    results = compare_runs(["opt", *WAITS], ["tc-sps"], threads=1, **DATA_IN_CACHES)
     causes = ("structure", "order", "commit", "design_lookup", "path", "queue")
     of_opt = {path for path, _ in results[0].stats.walk() if path.startswith("core.stalls.")}
     assert not {path for path in of_opt if path.rpartition(".")[2] in causes}, "without a design nothing waits for it"
@@ -123,3 +124,21 @@ def test_writes_are_compared_with_a_design_of_choice(program, refused):
         assert ratios[baseline] == 1.0
         assert (ratios["swl-flush"] > ratios["opt"]) is True
     refused([*options, "--pmem-baseline", "tc"], 2, "pmem_baseline", "unknown name 'tc'", "opt, swl-flush")
+
+
+def test_designs_and_threads_are_those_of_the_suite():
+    chosen = comparison.scenarios(None, ["all-tc"], machine="tiny")
+    assert [(of.workload, of.design) for of in chosen[:4]] == [
+        ("tc-sps", "opt"), ("tc-sps", "sp"), ("tc-sps", "tc"), ("tc-sps", "kiln"),
+    ]  # fmt: skip
+    assert {of.threads for of in chosen} == {4}
+    assert {of.threads for of in comparison.scenarios(["opt"], ["tc-sps", "btree"], threads=2)} == {2}
+    assert [of.threads for of in comparison.scenarios(["opt"], ["tc-sps", "btree"])] == [4, 1]
+
+
+@pytest.mark.parametrize(
+    ("workloads", "words"),
+    [("btree", "not those of one suite"), ("tc-sps,lad-tatp", "not those of one suite"), ("all-macro", "all-macro")],
+)
+def test_workloads_without_one_suite_need_designs(refused, workloads, words):
+    refused(["compare", "--workloads", workloads, "--machine", "tiny", "--ops", "5"], 2, "designs", words)

@@ -1,0 +1,226 @@
+"""What TC measures: Lai, Zhao and Yang, "Leave the Cache Hierarchy Operation as It Is", DAC 2017, section 5.
+
+At scale quick: data and data caches are an eighth of the paper's, instructions a sixteenth or less. SP is `sp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import mean, stdev
+from typing import Any
+
+from comparison import Command, Documents, Experiment, Formula, Kind, Measured, Published, geomean
+
+MACHINE = "tc-dac17"
+THREADS = 4
+WORKLOADS = ("sps", "graph", "rbtree", "btree", "hashtable")
+# Suites by where the data lie. Figure 9 is relative to what a program writes without durability, which are evictions of
+# the last level: so numbers of the paper are compared with runs whose data exceed it.
+FOOTPRINTS = {"beyond": "tc", "inside": "tc-inside"}
+DESIGNS = ("opt", "tc", "kiln", "sp")
+SEEDS = (1, 2, 3)
+ROWS = {"TC": "tc", "Kiln": "kiln", "SP": "sp", "Optimal": "opt"}
+# "Hardly any" stall is less than a percent of the time.
+HARDLY = 0.01
+# Student's t for 95 % and two degrees of freedom.
+T_OF_THREE = 4.303
+# What docs/results/tc-dac17.md explains differences by: one thing is other than in the runs that are compared.
+OTHER = {
+    "one thread": ("--threads", "1"),
+    "no latency": (
+        "--set",
+        "design.tc.latency_read_cycles=0",
+        "--set",
+        "design.tc.latency_write_cycles=0",
+    ),
+    "stores joined": ("--set", 'design.tc.coalesce="line"'),
+    "two versions in the LLC": ("--set", 'design.kiln.versions="two-in-llc"'),
+}
+OF = {
+    "one thread": ("opt", "tc", "kiln"),
+    "no latency": ("tc",),
+    "stores joined": ("tc",),
+    "two versions in the LLC": ("kiln",),
+}
+
+
+def _run(design: str, suite: str, workload: str, seed: int, *more: str) -> Command:
+    run = ["run", "--design", design, "--machine", MACHINE, "--workload", f"{suite}-{workload}", "--scale", "quick"]
+    if "--threads" not in more:
+        run += ["--threads", str(THREADS)]
+    run += ["--seed", str(seed), "--arg", "no-check=true"]
+    program = "" if "--threads" in more else f"{suite}-{workload}-{'sp' if design == 'sp' else 'hardware'}-{seed}"
+    return Command((*run, *more, *(() if program else ("--fast-forward", "0"))), program)
+
+
+def key(workload: str, design: str, footprint: str = "beyond", seed: int = 1, other: str = "") -> str:
+    """The name of a run's document."""
+    return f"{workload}.{design}.{footprint}.{seed}{f'.{other}'.replace(' ', '-') if other else ''}"
+
+
+COMMANDS = {
+    key(workload, design, footprint, seed): _run(design, suite, workload, seed)
+    for footprint, suite in FOOTPRINTS.items()
+    for workload in WORKLOADS
+    for seed in SEEDS
+    for design in DESIGNS
+} | {
+    key(workload, design, footprint, 1, other): _run(design, suite, workload, 1, *OTHER[other])
+    for footprint, suite in FOOTPRINTS.items()
+    for other, designs in OF.items()
+    for design in designs
+    for workload in WORKLOADS
+}
+EXPERIMENTS: tuple[Experiment, ...] = ()
+EXPERIMENT_COMMANDS: dict[str, Command] = {}
+
+
+def _throughput(document: Mapping[str, Any]) -> float:
+    return float(document["throughput_ops_per_us"])
+
+
+def _ipc(document: Mapping[str, Any]) -> float:
+    return float(document["roi"]["ipc"])
+
+
+def _bytes(document: Mapping[str, Any]) -> float:
+    return float(document["pmem_write_bytes"]["total"])
+
+
+def _llc_miss_rate(document: Mapping[str, Any]) -> float:
+    llc = document["stats"]["llc"]
+    return float(llc["misses"]["value"]) / float(llc["accesses"]["value"])
+
+
+def _load_latency(document: Mapping[str, Any]) -> float:
+    return float(document["stats"]["core"]["pmem_loads"]["latency_mean"]["value"])
+
+
+def _full_share(document: Mapping[str, Any]) -> float:
+    """The share of the time of all cores in which nothing commits because a structure of the design is full."""
+    stalls = document["stats"]["core"]["stalls"]
+    waited = sum(of["structure"]["value"] for of in stalls.values() if isinstance(of.get("structure"), Mapping))
+    return float(waited) / (THREADS * float(document["roi"]["cycles"]))
+
+
+def _mean_ratio(documents: Documents, pair: tuple[str, str], value: Any, footprint: str = "beyond") -> float:
+    """The geometric mean over workloads and seeds of a value relative to another design; NaN if that is 0 somewhere."""
+    found = [
+        [value(documents[key(workload, design, footprint, seed)]) for design in pair]
+        for workload in WORKLOADS
+        for seed in SEEDS
+    ]
+    if any(baseline == 0 for _, baseline in found):
+        return float("nan")
+    return geomean([ours / baseline for ours, baseline in found])
+
+
+def normalized(value: Any, scale: float = 100, digits: int = 1) -> Formula:
+    """A value relative to that of the baseline, in percent or as a factor."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        pair = (ROWS[number.design], ROWS[number.baseline])
+        ours, inside = (_mean_ratio(documents, pair, value, footprint) for footprint in ("beyond", "inside"))
+        note = f"data inside the LLC: {inside * scale:.{digits}f}" if inside == inside else ""  # noqa: PLR0124 - NaN
+        return Measured(f"{ours * scale:.{digits}f}", Kind.RATIO, ours, number.number / scale, note)
+
+    return formula
+
+
+def more_misses(documents: Documents, number: Published) -> Measured:
+    """By how much the miss rate of the last level is higher than under `opt`; the increase is what counts."""
+    of_opt, of_tc = (_mean_ratio(documents, ("kiln", other), _llc_miss_rate) for other in ("opt", "tc"))
+    text = f"{(of_opt - 1) * 100:.1f}"
+    note = f"than TC: {(of_tc - 1) * 100:.1f}"
+    return Measured(text, Kind.AMOUNT, of_opt - 1, number.number / 100, note)
+
+
+def stalled(documents: Documents, number: Published) -> Measured:
+    """The share of time that sps waits for the transaction cache."""
+    ours, inside = (
+        mean(_full_share(documents[key("sps", "tc", footprint, seed)]) for seed in SEEDS)
+        for footprint in ("beyond", "inside")
+    )
+    return Measured(
+        f"{ours * 100:.2f}", Kind.RATE, ours, number.number / 100, f"data inside the LLC: {inside * 100:.2f}"
+    )
+
+
+def hardly_stalled(documents: Documents, _number: Published) -> Measured:
+    """Whether the others hardly wait for it."""
+    found = [
+        mean(_full_share(documents[key(of, "tc", "beyond", seed)]) for seed in SEEDS) for of in WORKLOADS if of != "sps"
+    ]
+    text = ", ".join(f"{share * 100:.2f}" for share in found)
+    return Measured(f"{text} %", Kind.CLAIM, float(max(found) < HARDLY), reason="graph, rbtree, btree, hashtable")
+
+
+def order_of_writes(documents: Documents, _number: Published) -> Measured:
+    """Whether TC writes more than Kiln, and Kiln more than `opt`."""
+    kiln, opt = (_mean_ratio(documents, ("tc", other), _bytes) for other in ("kiln", "opt"))
+    return Measured(f"{kiln:.2f}, {opt:.2f} x", Kind.CLAIM, float(opt > kiln > 1), reason="TC over Kiln, over Optimal")
+
+
+FORMULAS: dict[tuple[str, str, str, str], Formula] = {
+    ("abstract-intro", "performance_vs_optimal", "TC", "average"): normalized(_throughput),
+    ("Fig6", "IPC_normalized", "SP", "average"): normalized(_ipc),
+    ("Fig6", "IPC_normalized", "TC", "average"): normalized(_ipc),
+    ("Fig6", "IPC_normalized", "Kiln", "average"): normalized(_ipc),
+    ("Fig7", "throughput_normalized", "SP", "average"): normalized(_throughput),
+    ("Fig7", "throughput_normalized", "TC", "average"): normalized(_throughput),
+    ("Fig7", "throughput_normalized", "Kiln", "average"): normalized(_throughput),
+    ("Sec5.2 (Fig6/7 text)", "TC_full_stall_time", "TC 4KB/core", "sps"): stalled,
+    ("Sec5.2 (Fig6/7 text)", "TC_full_stall_time", "TC 4KB/core", "graph,rbtree,btree,hashtable"): hardly_stalled,
+    ("Fig8", "LLC_miss_rate_increase", "Kiln", "average"): more_misses,
+    ("Fig9", "NVRAM_write_traffic_ratio", "SP", "average"): normalized(_bytes, 1),
+    ("Fig9", "NVRAM_write_traffic_relation", "TC", "average"): order_of_writes,
+    ("Fig10", "persistent_load_latency_ratio", "Kiln", "average"): normalized(_load_latency, 1, 2),
+    ("conclusion", "performance_vs_optimal", "TC", "average"): normalized(_throughput),
+}
+
+
+def _workloads(documents: Documents) -> list[dict[str, str]]:
+    """All measures of each workload relative to `opt`: means over the seeds, throughput with its interval."""
+    found = []
+    for footprint in FOOTPRINTS:
+        for workload in WORKLOADS:
+            for design in DESIGNS[1:]:
+                pairs = [[documents[key(workload, of, footprint, seed)] for of in (design, "opt")] for seed in SEEDS]
+                ratios = [_throughput(ours) / _throughput(opt) for ours, opt in pairs]
+                half = T_OF_THREE * stdev(ratios) / len(SEEDS) ** 0.5
+                row = {"data": footprint, "workload": workload, "design": design}
+                row |= {"throughput": f"{mean(ratios):.3f}", "95_percent": f"{half:.3f}"}
+                measures = {
+                    "ipc": _ipc,
+                    "llc_miss_rate": _llc_miss_rate,
+                    "load_latency": _load_latency,
+                    "bytes": _bytes,
+                }
+                for name, value in measures.items():
+                    of_opt = [value(opt) for _, opt in pairs]
+                    ours = [value(of) for of, _ in pairs]
+                    row[name] = f"{mean(ours) / mean(of_opt):.2f}" if all(of_opt) else "-"
+                row["full_percent"] = f"{mean(_full_share(of) for of, _ in pairs) * 100:.2f}" if design == "tc" else "-"
+                found.append(row)
+    return found
+
+
+def _other(documents: Documents) -> list[dict[str, str]]:
+    """Throughput relative to `opt` where one thing is other."""
+    found = []
+    for footprint in FOOTPRINTS:
+        for other, designs in OF.items():
+            for design in designs:
+                if design == "opt":
+                    continue
+                row = {"data": footprint, "other": other, "design": design}
+                for workload in WORKLOADS:
+                    opt = key(workload, "opt", footprint, 1, other if "opt" in designs else "")
+                    run = key(workload, design, footprint, 1, other)
+                    ratio = _throughput(documents[run]) / _throughput(documents[opt])
+                    row[workload] = f"{ratio:.3f}"
+                found.append(row)
+    return found
+
+
+TABLES = {"workloads": _workloads, "other": _other}
