@@ -13,7 +13,8 @@ DESIGNS = [row for row in ds.designs() if "transactions" in row["interfaces"]]
 SMALL = {workload.name: workload.small for workload in ds.workloads() if workload.interface == "transactions"}
 THREADS = (1, 2, 4)
 MET_LESS_OFTEN = {member.info.program for member in ds.suite_members() if member.suite == "stamp"} | {"tpcc-any"}
-POINTS = 100
+# Power failures of a pair, and of each case of the product.
+POINTS, POINTS_OF_PRODUCT = 40, 100
 # Words of different locks lie on lines of their own; what becomes of lines that threads share is in test_threads.py.
 UNSHARED = {"false-sharing": {"shared-lines": "false"}}
 
@@ -36,7 +37,8 @@ def _cases():
 
 
 @pytest.mark.parametrize(("design", "workload", "domain", "threads"), list(_cases()))
-def test_durable_designs_survive_and_controls_are_caught(design, workload, domain, threads):
+def test_durable_designs_survive_and_controls_are_caught(request, design, workload, domain, threads):
+    points = POINTS_OF_PRODUCT if request.node.get_closest_marker("long") else POINTS
     small = dict(SMALL[workload])
     result = ds.crash(
         design=design["name"],
@@ -44,12 +46,12 @@ def test_durable_designs_survive_and_controls_are_caught(design, workload, domai
         machine="tiny",
         ops=threads * small.pop("ops"),
         threads=threads,
-        points=POINTS,
+        points=points,
         domain=domain,
         set=laboratory_of(design["name"]).short_run_settings if threads > 1 else (),
         workload_args={**small, **UNSHARED.get(workload, {})},
     )
-    assert result.trials_by_fault["clean"] == min(POINTS, result.points)
+    assert result.trials_by_fault["clean"] == min(points, result.points)
     assert set(result.judged_by) == {"bytes", "guest", "history"}
     assert min(result.judged_by.values()) >= result.trials_by_fault["clean"]
     if design["control"]:
