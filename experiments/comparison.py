@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from statistics import stdev
 from typing import Any
 
 WITHIN = 0.15
@@ -147,6 +148,21 @@ def verdict(measured: Measured) -> str:
         if 0.5 <= share <= 2:  # noqa: PLR2004 - half and twice
             return "direction holds"
     return "differs"
+
+
+def throughput(document: Mapping[str, Any]) -> float:
+    """Gives the operations of a run in each microsecond."""
+    return float(document["throughput_ops_per_us"])
+
+
+def pmem_bytes(document: Mapping[str, Any]) -> float:
+    """Gives the bytes that a run has written to persistent memory."""
+    return float(document["pmem_write_bytes"]["total"])
+
+
+def half_interval(of_three_seeds: list[float]) -> float:
+    """Gives half of the 95 % interval of the mean of three values, by Student's t for two degrees of freedom."""
+    return 4.303 * stdev(of_three_seeds) / len(of_three_seeds) ** 0.5
 
 
 def geomean(ratios: list[float]) -> float:

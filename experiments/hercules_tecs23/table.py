@@ -6,10 +6,22 @@ At scale quick: data, transactions and data caches are an eighth of the paper's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
-from comparison import Command, Documents, Experiment, Formula, Kind, Measured, Published, geomean
+from comparison import (
+    Command,
+    Documents,
+    Experiment,
+    Formula,
+    Kind,
+    Measured,
+    Published,
+    geomean,
+    half_interval,
+    pmem_bytes,
+    throughput,
+)
 
 WORKLOADS = ("array-swap", "binary-heap", "btree", "hash-table", "linked-list", "rbtree", "sdg")
 # Suites by what the data come to, in multiples of the last-level cache; those of the paper are compared with the first.
@@ -31,8 +43,6 @@ ROWS = {
     "PiCL": "picl",
 }
 MOTIVATION = "btree"
-# Student's t for 95 % and two degrees of freedom.
-T_OF_THREE = 4.303
 
 
 def _run(machine: str, design: str, suite: str, workload: str, seed: int, *more: str) -> Command:
@@ -133,14 +143,6 @@ EXPERIMENTS: tuple[Experiment, ...] = ()
 EXPERIMENT_COMMANDS: dict[str, Command] = {}
 
 
-def _throughput(document: Mapping[str, Any]) -> float:
-    return float(document["throughput_ops_per_us"])
-
-
-def _bytes(document: Mapping[str, Any]) -> float:
-    return float(document["pmem_write_bytes"]["total"])
-
-
 def _mean_ratio(
     documents: Documents, pair: tuple[str, str], value: Any, footprint: str = "1.4", machine: str = "gem5"
 ) -> float:
@@ -162,7 +164,7 @@ def gain() -> Formula:
     """Throughput over that of the baseline, as a gain in percent."""
 
     def formula(documents: Documents, number: Published) -> Measured:
-        return _percent_more(_mean_ratio(documents, ("hercules", ROWS[number.baseline]), _throughput), number)
+        return _percent_more(_mean_ratio(documents, ("hercules", ROWS[number.baseline]), throughput), number)
 
     return formula
 
@@ -171,7 +173,7 @@ def bytes_share() -> Formula:
     """Bytes written to persistent memory, as a share of the baseline's."""
 
     def formula(documents: Documents, number: Published) -> Measured:
-        ours = _mean_ratio(documents, ("hercules", ROWS[number.baseline]), _bytes)
+        ours = _mean_ratio(documents, ("hercules", ROWS[number.baseline]), pmem_bytes)
         return Measured(f"{ours * 100:.1f}", Kind.RATIO, ours, number.number / 100)
 
     return formula
@@ -213,8 +215,8 @@ def of_picl(*, is_time: bool) -> Formula:
         ratios = []
         for workload in WORKLOADS:
             ours, theirs = (documents[key(workload, design)] for design in ("hercules", "picl"))
-            time = _throughput(ours) / _throughput(theirs)
-            ratios.append(time if is_time else _bytes(theirs) / _bytes(ours))
+            time = throughput(ours) / throughput(theirs)
+            ratios.append(time if is_time else pmem_bytes(theirs) / pmem_bytes(ours))
         ratio = geomean(ratios)
         if is_time:
             return _percent_more(ratio, number)
@@ -232,7 +234,8 @@ def lines(workload: str, column: str) -> Formula:
             for suite in ("hercules", "hercules-beyond")
         )
         note = f"`hercules-beyond-{workload}`, which is made for this table; `hercules-{workload}` {own:.1f}"
-        return Measured(f"{beyond:.1f}", Kind.AMOUNT, beyond, number.number, note)
+        kind = Kind.CALIBRATION if column == "avg" else Kind.AMOUNT
+        return Measured(f"{beyond:.1f}", kind, beyond, number.number, note)
 
     return formula
 
@@ -241,7 +244,7 @@ def eviction_loss() -> Formula:
     """What the limit of the eWPQ costs transactions of 60,000 lines."""
 
     def formula(documents: Documents, number: Published) -> Measured:
-        ours, free = (_throughput(documents[f"huge-60.hercules.{of}"]) for of in ("512", "unlimited"))
+        ours, free = (throughput(documents[f"huge-60.hercules.{of}"]) for of in ("512", "unlimited"))
         return Measured(f"{(1 - ours / free) * 100:.1f}", Kind.RATIO, ours / free, 1 - number.number / 100)
 
     return formula
@@ -253,7 +256,7 @@ def huge_gain() -> Formula:
     def formula(documents: Documents, number: Published) -> Measured:
         baseline = ROWS[number.baseline.split()[0]]
         ratios = [
-            _throughput(documents[f"huge-{n}.hercules.down"]) / _throughput(documents[f"huge-{n}.{baseline}.down"])
+            throughput(documents[f"huge-{n}.hercules.down"]) / throughput(documents[f"huge-{n}.{baseline}.down"])
             for n in HUGE
         ]
         return _percent_more(geomean(ratios), number)
@@ -267,8 +270,8 @@ def macro_gain(threads: int) -> Formula:
     def formula(documents: Documents, number: Published) -> Measured:
         baseline = ROWS[number.baseline]
         ratios = [
-            _throughput(documents[f"{workload}.hercules.{threads}"])
-            / _throughput(documents[f"{workload}.{baseline}.{threads}"])
+            throughput(documents[f"{workload}.hercules.{threads}"])
+            / throughput(documents[f"{workload}.{baseline}.{threads}"])
             for workload in MACRO
         ]
         return _percent_more(geomean(ratios), number)
@@ -281,7 +284,7 @@ def scaling(threads: int) -> Formula:
 
     def formula(documents: Documents, number: Published) -> Measured:
         ratios = [
-            _throughput(documents[f"{workload}.hercules.{threads}"]) / _throughput(documents[f"{workload}.hercules.1"])
+            throughput(documents[f"{workload}.hercules.{threads}"]) / throughput(documents[f"{workload}.hercules.1"])
             for workload in MACRO
         ]
         ours = geomean(ratios)
@@ -306,7 +309,7 @@ def storage(name: str, divisor: float, digits: int = 0) -> Formula:
 
 
 # Bits of a line with its tag and state, by the paper's estimate.
-LINE_BITS, TAG_BITS, TRANS_TAG_BITS = 48 + 512, 48, 22
+LINE_BITS, TAG_BITS = 48 + 512, 48
 LINES_OF = {"l1d": 480, "l2": 4096, "llc": 262144}
 
 
@@ -320,9 +323,10 @@ def overhead(level: str) -> Formula:
     return formula
 
 
-def tag_growth(_documents: Documents, number: Published) -> Measured:
+def tag_growth(documents: Documents, number: Published) -> Measured:
     """Bits of a TransTag in a tag that has one."""
-    ours = TRANS_TAG_BITS / (TAG_BITS + TRANS_TAG_BITS) * 100
+    bits = _bits(documents, "TransTags l1d") / LINES_OF["l1d"]
+    ours = bits / (TAG_BITS + bits) * 100
     return Measured(f"{ours:.1f}", Kind.AMOUNT, ours, number.number)
 
 
@@ -345,13 +349,13 @@ def energy_overhead(documents: Documents, number: Published) -> Measured:
 
 def comparable(documents: Documents, _number: Published) -> Measured:
     """Whether Hercules is as fast as without durability."""
-    ours = _mean_ratio(documents, ("hercules", "opt"), _throughput)
+    ours = _mean_ratio(documents, ("hercules", "opt"), throughput)
     return Measured(f"{ours:.2f} x", Kind.CLAIM, float(abs(ours - 1) <= COMPARABLE))
 
 
 def best_ratio(documents: Documents, number: Published) -> Measured:
     """Which ratio of TransTags in the last level is best for transactions of 30,000 lines."""
-    found = {percent: _throughput(documents[f"huge-30.hercules.ratio-{percent}"]) for percent in RATIOS}
+    found = {percent: throughput(documents[f"huge-30.hercules.ratio-{percent}"]) for percent in RATIOS}
     best = max(found, key=lambda percent: found[percent])
     return Measured(str(best), Kind.AMOUNT, best, number.number, f"of {', '.join(map(str, RATIOS))}")
 
@@ -360,8 +364,7 @@ def reset_order(documents: Documents, _number: Published) -> Measured:
     """Whether light transactions lose more than heavy ones by a longer state reset."""
     drops = {
         workload: 1
-        - _throughput(documents[f"{workload}.hercules.reset-90"])
-        / _throughput(documents[f"{workload}.hercules.reset-0"])
+        - throughput(documents[f"{workload}.hercules.reset-90"]) / throughput(documents[f"{workload}.hercules.reset-0"])
         for workload in WORKLOADS
     }
     holds = min(drops[of] for of in LIGHT) > max(drops[of] for of in HEAVY)
@@ -371,7 +374,7 @@ def reset_order(documents: Documents, _number: Published) -> Measured:
 
 def _ends(documents: Documents, design: str, setting: str, values: Iterable[int]) -> float:
     """Throughput with the last of some values, relative to that with the first."""
-    first, *_, last = (_throughput(documents[f"{design}.{setting}-{value}"]) for value in values)
+    first, *_, last = (throughput(documents[f"{design}.{setting}-{value}"]) for value in values)
     return last / first
 
 
@@ -421,8 +424,10 @@ PAIRS = not_measured("two programs that share a core are not built yet")
 FORMULAS: dict[tuple[str, str, str, str], Formula] = {
     ("Sec1 (intro)", "throughput_gain", "Hercules", PREVALENT): gain(),
     ("Sec1 (intro)", "pmem_write_ratio", "Hercules", PREVALENT): bytes_share(),
-    ("Fig2b", "throughput_gain", "SWL_eADR", MOTIVATION_ROW): of_motivation(_throughput),
-    ("Fig2c", "pmem_write_ratio", "SWL_eADR", MOTIVATION_ROW): of_motivation(_bytes, Kind.CALIBRATION, is_share=True),
+    ("Fig2b", "throughput_gain", "SWL_eADR", MOTIVATION_ROW): of_motivation(throughput),
+    ("Fig2c", "pmem_write_ratio", "SWL_eADR", MOTIVATION_ROW): of_motivation(
+        pmem_bytes, Kind.CALIBRATION, is_share=True
+    ),
     ("Fig5", "throughput_gain", "Hercules", MICRO): gain(),
     ("Fig5", "throughput_relation", "Hercules", "micro"): comparable,
     ("Fig6", "pmem_write_ratio", "Hercules", MICRO): bytes_share(),
@@ -503,9 +508,9 @@ def _means(documents: Documents) -> list[dict[str, str]]:
         for machine, preset in MACHINES.items():
             for design in DESIGNS:
                 row = {"data_over_llc": footprint, "machine": preset, "design": design}
-                for name, value in (("throughput", _throughput), ("pmem_bytes", _bytes)):
+                for name, value in (("throughput", throughput), ("pmem_bytes", pmem_bytes)):
                     of_seeds = [_of_seed(documents, design, value, footprint, machine, seed) for seed in SEEDS]
-                    half = T_OF_THREE * stdev(of_seeds) / len(SEEDS) ** 0.5
+                    half = half_interval(of_seeds)
                     row |= {f"{name}_over_hercules": f"{mean(of_seeds):.2f}", f"{name}_95_percent": f"{half:.2f}"}
                 found.append(row)
     return found
@@ -528,8 +533,8 @@ def _by_workload(documents: Documents) -> list[dict[str, str]]:
             found.append({
                 "workload": workload,
                 "design": design,
-                "throughput_over_opt": f"{_throughput(run) / _throughput(opt):.2f}",
-                "pmem_bytes_over_hercules": f"{_bytes(run) / _bytes(hercules):.2f}",
+                "throughput_over_opt": f"{throughput(run) / throughput(opt):.2f}",
+                "pmem_bytes_over_hercules": f"{pmem_bytes(run) / pmem_bytes(hercules):.2f}",
                 "l2_miss_percent": f"{_miss_percent(run, 'l2'):.1f}",
                 "llc_miss_percent": f"{_miss_percent(run, 'llc'):.1f}",
             })  # fmt: skip

@@ -6,10 +6,22 @@ At scale quick: data and data caches are an eighth of the paper's, instructions 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
-from comparison import Command, Documents, Experiment, Formula, Kind, Measured, Published, geomean
+from comparison import (
+    Command,
+    Documents,
+    Experiment,
+    Formula,
+    Kind,
+    Measured,
+    Published,
+    geomean,
+    half_interval,
+    pmem_bytes,
+    throughput,
+)
 
 MACHINE = "tc-dac17"
 THREADS = 4
@@ -22,8 +34,6 @@ SEEDS = (1, 2, 3)
 ROWS = {"TC": "tc", "Kiln": "kiln", "SP": "sp", "Optimal": "opt"}
 # "Hardly any" stall is less than a percent of the time.
 HARDLY = 0.01
-# Student's t for 95 % and two degrees of freedom.
-T_OF_THREE = 4.303
 # What docs/results/tc-dac17.md explains differences by: one thing is other than in the runs that are compared.
 OTHER = {
     "one thread": ("--threads", "1"),
@@ -75,16 +85,8 @@ EXPERIMENTS: tuple[Experiment, ...] = ()
 EXPERIMENT_COMMANDS: dict[str, Command] = {}
 
 
-def _throughput(document: Mapping[str, Any]) -> float:
-    return float(document["throughput_ops_per_us"])
-
-
 def _ipc(document: Mapping[str, Any]) -> float:
     return float(document["roi"]["ipc"])
-
-
-def _bytes(document: Mapping[str, Any]) -> float:
-    return float(document["pmem_write_bytes"]["total"])
 
 
 def _llc_miss_rate(document: Mapping[str, Any]) -> float:
@@ -157,25 +159,25 @@ def hardly_stalled(documents: Documents, _number: Published) -> Measured:
 
 def order_of_writes(documents: Documents, _number: Published) -> Measured:
     """Whether TC writes more than Kiln, and Kiln more than `opt`."""
-    kiln, opt = (_mean_ratio(documents, ("tc", other), _bytes) for other in ("kiln", "opt"))
+    kiln, opt = (_mean_ratio(documents, ("tc", other), pmem_bytes) for other in ("kiln", "opt"))
     return Measured(f"{kiln:.2f}, {opt:.2f} x", Kind.CLAIM, float(opt > kiln > 1), reason="TC over Kiln, over Optimal")
 
 
 FORMULAS: dict[tuple[str, str, str, str], Formula] = {
-    ("abstract-intro", "performance_vs_optimal", "TC", "average"): normalized(_throughput),
+    ("abstract-intro", "performance_vs_optimal", "TC", "average"): normalized(throughput),
     ("Fig6", "IPC_normalized", "SP", "average"): normalized(_ipc),
     ("Fig6", "IPC_normalized", "TC", "average"): normalized(_ipc),
     ("Fig6", "IPC_normalized", "Kiln", "average"): normalized(_ipc),
-    ("Fig7", "throughput_normalized", "SP", "average"): normalized(_throughput),
-    ("Fig7", "throughput_normalized", "TC", "average"): normalized(_throughput),
-    ("Fig7", "throughput_normalized", "Kiln", "average"): normalized(_throughput),
+    ("Fig7", "throughput_normalized", "SP", "average"): normalized(throughput),
+    ("Fig7", "throughput_normalized", "TC", "average"): normalized(throughput),
+    ("Fig7", "throughput_normalized", "Kiln", "average"): normalized(throughput),
     ("Sec5.2 (Fig6/7 text)", "TC_full_stall_time", "TC 4KB/core", "sps"): stalled,
     ("Sec5.2 (Fig6/7 text)", "TC_full_stall_time", "TC 4KB/core", "graph,rbtree,btree,hashtable"): hardly_stalled,
     ("Fig8", "LLC_miss_rate_increase", "Kiln", "average"): more_misses,
-    ("Fig9", "NVRAM_write_traffic_ratio", "SP", "average"): normalized(_bytes, 1),
+    ("Fig9", "NVRAM_write_traffic_ratio", "SP", "average"): normalized(pmem_bytes, 1),
     ("Fig9", "NVRAM_write_traffic_relation", "TC", "average"): order_of_writes,
     ("Fig10", "persistent_load_latency_ratio", "Kiln", "average"): normalized(_load_latency, 1, 2),
-    ("conclusion", "performance_vs_optimal", "TC", "average"): normalized(_throughput),
+    ("conclusion", "performance_vs_optimal", "TC", "average"): normalized(throughput),
 }
 
 
@@ -186,15 +188,15 @@ def _workloads(documents: Documents) -> list[dict[str, str]]:
         for workload in WORKLOADS:
             for design in DESIGNS[1:]:
                 pairs = [[documents[key(workload, of, footprint, seed)] for of in (design, "opt")] for seed in SEEDS]
-                ratios = [_throughput(ours) / _throughput(opt) for ours, opt in pairs]
-                half = T_OF_THREE * stdev(ratios) / len(SEEDS) ** 0.5
+                ratios = [throughput(ours) / throughput(opt) for ours, opt in pairs]
+                half = half_interval(ratios)
                 row = {"data": footprint, "workload": workload, "design": design}
                 row |= {"throughput": f"{mean(ratios):.3f}", "95_percent": f"{half:.3f}"}
                 measures = {
                     "ipc": _ipc,
                     "llc_miss_rate": _llc_miss_rate,
                     "load_latency": _load_latency,
-                    "bytes": _bytes,
+                    "bytes": pmem_bytes,
                 }
                 for name, value in measures.items():
                     of_opt = [value(opt) for _, opt in pairs]
@@ -217,7 +219,7 @@ def _other(documents: Documents) -> list[dict[str, str]]:
                 for workload in WORKLOADS:
                     opt = key(workload, "opt", footprint, 1, other if "opt" in designs else "")
                     run = key(workload, design, footprint, 1, other)
-                    ratio = _throughput(documents[run]) / _throughput(documents[opt])
+                    ratio = throughput(documents[run]) / throughput(documents[opt])
                     row[workload] = f"{ratio:.3f}"
                 found.append(row)
     return found

@@ -77,7 +77,6 @@ public:
 
 private:
     static constexpr std::uint64_t page_bytes = 4096;
-    static constexpr unsigned waits_awake = 64;
 
     struct Member {
         ReplayTeam* team;
@@ -88,25 +87,14 @@ private:
     void begin_round() {
         __atomic_store_n(&done_, 0, __ATOMIC_RELAXED);
         __atomic_add_fetch(&round_, 1, __ATOMIC_SEQ_CST);
-        if (__atomic_load_n(&asleep_, __ATOMIC_SEQ_CST) != 0) durasim::detail::futex_wake(&round_, static_cast<int>(members_.size()));
-    }
-
-    // Rounds follow each other closely while logs are full.
-    void await_round(std::uint32_t seen) {
-        detail::Backoff backoff;
-        for (unsigned i = 0; i < waits_awake; ++i, backoff.wait()) {
-            if (__atomic_load_n(&round_, __ATOMIC_ACQUIRE) != seen) return;
-        }
-        __atomic_add_fetch(&asleep_, 1, __ATOMIC_SEQ_CST);
-        while (__atomic_load_n(&round_, __ATOMIC_SEQ_CST) == seen) durasim::detail::futex_wait(&round_, seen);
-        __atomic_sub_fetch(&asleep_, 1, __ATOMIC_SEQ_CST);
+        durasim::detail::futex_wake(&round_, static_cast<int>(members_.size()));
     }
 
     static void follow(const Member& member) {
         ReplayTeam& team = *member.team;
         pin_to_core(member.core, allowed_cores());
         for (std::uint32_t seen = 0;;) {
-            team.await_round(seen);
+            for (; __atomic_load_n(&team.round_, __ATOMIC_ACQUIRE) == seen;) durasim::detail::futex_wait(&team.round_, seen);
             seen = __atomic_load_n(&team.round_, __ATOMIC_ACQUIRE);
             if (team.work_ == nullptr) return;
             team.work_(team.of_, member.part);
@@ -117,8 +105,8 @@ private:
     std::vector<Member> members_;
     void (*work_)(void*, unsigned) = nullptr;
     void* of_ = nullptr;
-    // How many rounds have begun, how many members have ended the last one, and how many sleep.
-    std::uint32_t round_ = 0, done_ = 0, asleep_ = 0;
+    // How many rounds have begun, and how many members have ended the last one.
+    std::uint32_t round_ = 0, done_ = 0;
 };
 
 }  // namespace durasim

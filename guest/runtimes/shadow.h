@@ -18,14 +18,14 @@
 
 namespace durasim {
 
-// Ends the program if the DRAM does not have the bytes that a shadow may come to take.
-inline void refuse_shadow_without_dram(std::uint64_t bytes) {
+// Ends the program if the DRAM does not have the bytes that a shadow may come to take, and says what to do.
+inline void refuse_shadow_without_dram(std::uint64_t bytes, const char* remedy) {
     struct sysinfo memory;
     if (::sysinfo(&memory) != 0) fail(exit_runtime, "durasim: cannot tell the size of the DRAM: %s", std::strerror(errno));
     const std::uint64_t dram_bytes = std::uint64_t{memory.totalram} * memory.mem_unit;
     if (bytes <= dram_bytes) return;
-    fail(exit_usage, "durasim: a shadow of %llu bytes does not fit into the DRAM of %llu bytes", static_cast<unsigned long long>(bytes),
-         static_cast<unsigned long long>(dram_bytes));
+    fail(exit_usage, "durasim: a shadow of %llu bytes does not fit into the DRAM of %llu bytes; %s", static_cast<unsigned long long>(bytes),
+         static_cast<unsigned long long>(dram_bytes), remedy);
 }
 
 // Puts the shadow in the place of the pool of `bytes` bytes in the file `path`, which is mapped there. Returns the second address.

@@ -31,7 +31,7 @@ public:
     // The shadow of a pool of `pool_bytes` may have `limit_bytes` in the DRAM; 0: all of it. Ends the program if the DRAM has less.
     void start(std::uint64_t limit_bytes, std::uint64_t pool_bytes) {
         const std::uint64_t wanted = limit_bytes == 0 || limit_bytes > pool_bytes ? pool_bytes : limit_bytes;
-        refuse_shadow_without_dram(wanted);
+        refuse_shadow_without_dram(wanted, "let less of it lie there (shadow-bytes)");
         if (wanted == pool_bytes) return;
         limit_ = wanted < page_bytes ? 1 : wanted / page_bytes;
         stored_by_.assign((pool_bytes + page_bytes - 1) / page_bytes, 0);

@@ -84,7 +84,7 @@ public:
             end_logs(all, TimedWords(working->shared_), [](std::uint64_t number) { return timed_threads[number].position; });
         });
         ReplayTeam::refuse_without_cores(options.replayers, static_cast<unsigned>(this->header_.logs()));
-        refuse_shadow_without_dram(this->header_.pool_bytes);
+        refuse_shadow_without_dram(this->header_.pool_bytes, "make the pool smaller (pool-bytes)");
         this->shared_ = make_shadow(path, this->header_.pool_bytes);
         const TimedWords words(this->shared_);
         const Links::Way way = !options.links ? Links::Way::none : options.replays_backward ? Links::Way::backward : Links::Way::forward;

@@ -58,6 +58,7 @@ public:
         check_arguments(arguments);
         ShardsRoot wanted = root_of(arguments);
         if (pool.root<ShardsRoot>() == nullptr) {
+            // With a single thread that only inserts there is no need for more lines than the root's.
             Shards<Map>::make(pool, wanted, only_inserts_ && wanted.shards == 1 && wanted.threads == 1, arguments.items_max);
         }
         auto* root = pool.root<ShardsRoot>();
@@ -177,7 +178,6 @@ private:
     }
     static Percentages percentages_of(const ShardsRoot& root) { return {root.settings[0], root.settings[1], root.setting_more}; }
 
-    // With a single thread that only inserts there is no need for more lines than the root's.
     static bool only_inserts(const ShardsRoot& root) { return percentages_of(root).is_insertion_only() && root.items_max_of(0) == 0; }
 
     static std::uint64_t items_max_of(const ShardsRoot& root) {

@@ -90,6 +90,14 @@ def test_a_log_that_fills_in_the_last_attempt_is_no_error(design: str, replayers
     assert result.tx.committed == 400
 
 
+@pytest.mark.parametrize("design", ["spht", "spht-eadr"])
+def test_several_replayers_share_the_stores(design: str) -> None:
+    """Two threads of the program, then the replayer, then the one that helps it: both go through the logs and store."""
+    levels = run(design, ops=400, replayers=2)[0].stats["l1d"]
+    first, second = (levels[f"thread_{number}"]["accesses"].value for number in (2, 3))
+    assert second > 0.3 * first
+
+
 @pytest.mark.parametrize("design", DESIGNS)
 def test_replayers_without_cores_are_refused(design: str) -> None:
     result, said = run(design, threads=3, cores=4, replayers=2)

@@ -26,7 +26,9 @@ pub(super) struct LevelCounts {
 
 const fn place(level: LevelId) -> usize {
     match level {
-        LevelId::FilterBuffer | LevelId::L1d => 0,
+        // Its lookups are parts of accesses to the L1D and are not counted.
+        LevelId::FilterBuffer => panic!("no lookup of a filter buffer is counted"),
+        LevelId::L1d => 0,
         LevelId::L2 => 1,
         LevelId::Llc => 2,
     }
