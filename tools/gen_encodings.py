@@ -18,7 +18,18 @@ OPCODE_MAX = 0x7F
 FUNCT3_MAX = 7
 FUNCT7_MAX = 127
 LOW_BITS = 3
+# max_width of .rustfmt.toml.
+LINE_MAX = 120
 NOTICE = f"Generated from {TABLE} by tools/gen_encodings.py: edit the table, not this file."
+
+
+def string_list(begin: str, items: list[str]) -> list[str]:
+    """A list of strings as rustfmt writes it: in one line below its name, or one item in each line."""
+    quoted = [f'"{item}"' for item in items]
+    in_one_line = f"    [{', '.join(quoted)}];"
+    if len(in_one_line) <= LINE_MAX:
+        return [begin, in_one_line]
+    return [f"{begin} [", *(f"    {item}," for item in quoted), "];"]
 
 
 def camel(name: str) -> str:
@@ -109,9 +120,7 @@ def rust(table: dict) -> str:
     lines += ["        }", "    }", "}"]
     situations = table["situation"]
     lines += ["", "/// The names of the situations that programs report, in the order of their numbers."]
-    # As rustfmt writes a list of short strings.
-    names = ", ".join(f'"{situation["name"]}"' for situation in situations)
-    lines += [f"pub const SITUATIONS: [&str; {len(situations)}] =", f"    [{names}];"]
+    lines += string_list(f"pub const SITUATIONS: [&str; {len(situations)}] =", [each["name"] for each in situations])
     for opcode in opcodes:
         lines += ["", f"/// {opcode['meaning']}", f"pub const {opcode['name'].upper()}: u32 = {opcode['opcode']:#04x};"]
     for instruction in table["instruction"]:
