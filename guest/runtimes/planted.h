@@ -11,7 +11,7 @@
 // Each name with - for _ is that of planted/undo.toml, redo.toml, write_ahead.toml, objects.toml, p-inspect.toml, htm.toml, spht.toml, timed.toml and group-commit.toml, one after the other.
 #define DURASIM_UNDO_FAULTS_(X)                                                                                         \
     X(entry_not_cleaned) X(old_content_not_cleaned) X(no_fence_before_store) X(log_stops_after_two) X(logged_after_store) \
-    X(checksum_after_store) X(last_word_not_saved) X(second_slot_not_wrapped) X(filter_too_coarse) X(filter_not_cleared)  \
+    X(checksum_after_store) X(last_word_not_saved) X(entry_not_wrapped) X(filter_too_coarse) X(filter_not_cleared)  \
     X(thread_log_shared) X(data_not_cleaned) X(word_lines_not_cleaned) X(no_fence_before_record) X(record_first)          \
     X(record_skipped) X(record_not_cleaned) X(no_fence_after_record) X(acknowledged_first) X(sequence_not_bumped)         \
     X(tail_not_advanced) X(abort_not_restored) X(abort_skips_oldest) X(abort_not_cleaned) X(checksum_not_checked)         \

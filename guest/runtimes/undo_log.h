@@ -1,14 +1,20 @@
 // The undo log of one thread, and the transaction that is open in it; see undo.h.
 //
-// The papers leave the log's format open. Ours: a ring of 64-byte slots after a state word that holds the number of the
-// last finished transaction and the slot after its entries. The entries of the transaction after it are live; they carry
-// its number, their place in it and a checksum, so that an entry that is torn, or stale from an earlier round of the
-// ring, is never taken for a live one.
+// The papers leave the log's format open. Ours: a ring of words after a state word that holds the number of the last
+// finished transaction and the place behind its entries. An entry follows the one before it without a gap and holds where
+// its old content belongs, a checksum, and the old content. It has 80 bytes for a line, and 32 for a word, so that an entry
+// of a word lies on one line. The entries of the transaction after the last finished one are live. Their checksums are over
+// its number and their place in it too, so an entry that is torn, or stale from an earlier round of the ring, is never taken
+// for a live one.
+//
+// Whether a line is in the log is looked up in a small table of the last ones. A line that another one has displaced is
+// logged again, which does no harm: entries are taken back newest first.
 #ifndef DURASIM_RUNTIMES_UNDO_LOG_H
 #define DURASIM_RUNTIMES_UNDO_LOG_H
 
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 #if defined(DURASIM_BACKEND_P_INSPECT)
 #include "durasim/checked.h"
@@ -17,7 +23,6 @@
 #include "durasim/layout.h"
 #include "durasim/markers.h"
 #include "runtimes/fences.h"
-#include "runtimes/granule_set.h"
 #include "runtimes/planted.h"
 #include "runtimes/store.h"
 
@@ -39,7 +44,7 @@ public:
     static constexpr bool cleans_with_store = false;
 #endif
 
-    // Log entries written so far: the number of lines (or words) that transactions modified.
+    // Log entries written so far.
     std::uint64_t entries_total = 0;
 
     // Takes log `number` of the pool. `options` outlive this.
@@ -48,9 +53,9 @@ public:
         const std::uint64_t place = pool_address + header.log_offset + number * bytes;
         options_ = &options;
         state_ = reinterpret_cast<std::uint64_t*>(place);
-        slots_ = reinterpret_cast<Slot*>(place + line_bytes);
-        slot_count_ = bytes / line_bytes - 1;
-        if (slot_count_ > tail_mask + 1) slot_count_ = tail_mask + 1;
+        ring_ = reinterpret_cast<std::uint64_t*>(place + line_bytes);
+        ring_words_ = bytes / sizeof(std::uint64_t) - words_of_line;
+        if (ring_words_ > tail_mask + 1) ring_words_ = tail_mask + 1;
         data_offset_ = header.data_offset;
         data_bytes_ = header.data_bytes;
     }
@@ -80,7 +85,7 @@ public:
         }
         fence();
         const std::uint64_t last = starts[count - 1];
-        if (!planted(Fault::recovery_leaves_log_live)) put(state_, pack(finished() + 1, ring(last + slots_of(last))));
+        if (!planted(Fault::recovery_leaves_log_live)) put(state_, pack(finished() + 1, ring(last + words_of(last))));
         clean(state_);
         fence();
         std::free(starts);
@@ -90,8 +95,8 @@ public:
     void begin() {
         log_words_ = options_->log_words;
         sequence_ = finished() + 1;
-        first_slot_ = tail();
-        used_slots_ = 0;
+        first_ = tail();
+        used_words_ = 0;
         entries_ = 0;
     }
 
@@ -121,10 +126,9 @@ public:
     // What the transaction has stored becomes what it was.
     [[gnu::always_inline]] void roll_back() {
         if (entries_ != 0) {
-            for (std::uint64_t i = entries_, at = used_slots_; i-- > 0;) {
-                at -= log_words_ ? 1 : 2;
+            for (std::uint64_t i = entries_; i-- > 0;) {
                 if (planted(Fault::abort_not_restored) || (planted(Fault::abort_skips_oldest) && i == 0)) continue;
-                restore(ring(first_slot_ + at));
+                restore(ring(first_ + i * words_of_entry()));
             }
             if (!planted(Fault::abort_not_cleaned)) clean_modified();
             tx_fence();
@@ -137,7 +141,7 @@ public:
         const std::uint64_t offset = reinterpret_cast<std::uint64_t>(place) - pool_address;
         if (planted(Fault::logged_after_store)) put(place, value);
         const bool logs = !cleans_with_store || !options_->skip_log;
-        if (logs && logged_.insert(offset >> (granule_shift() + planted(Fault::filter_too_coarse))) &&
+        if (logs && !was_logged(offset >> (granule_shift() + planted(Fault::filter_too_coarse))) &&
             !(planted(Fault::log_stops_after_two) && entries_ == 2)) {
             log(offset);
         }
@@ -147,32 +151,36 @@ public:
             put(place, value);
         }
         if (planted(Fault::checksum_after_store) && entries_ != 0) {
-            const std::uint64_t slot = ring(first_slot_ + used_slots_ - (log_words_ ? 1 : 2));
-            put(slots_[slot].word + checksum, checksum_of(slot));
-            tx_clean(slots_ + slot);
+            const std::uint64_t at = ring(first_ + used_words_ - words_of_entry());
+            put(word(at, checksum), checksum_of(at, sequence_, entries_ - 1));
+            tx_clean(word(at, checksum));
             tx_fence();
         }
     }
 
 private:
-    struct alignas(64) Slot {
-        std::uint64_t word[8];
-    };
-    // Words of the first slot of an entry. A word entry holds the old word there; a line entry has the old line in a
-    // second slot.
-    enum : unsigned { home_and_kind, sequence, index, checksum, old_word };
-    static constexpr std::uint64_t kind_word = 0, kind_line = 1;  // in the low bits of the home address
+    static constexpr std::uint64_t words_of_line = line_bytes / sizeof(std::uint64_t);
+    // Words of an entry: where its old content belongs, with its kind in the low bits, the checksum, and the old content.
+    enum : unsigned { home_and_kind, checksum, old_content };
+    static constexpr std::uint64_t kind_word = 0, kind_line = 1;
 
-    static constexpr unsigned tail_bits = 20;
+    static constexpr unsigned tail_bits = 24;
     static constexpr std::uint64_t tail_mask = (std::uint64_t{1} << tail_bits) - 1;
     static constexpr std::uint64_t pack(std::uint64_t finished, std::uint64_t tail) { return finished << tail_bits | tail; }
 
     std::uint64_t finished() const { return get(state_) >> tail_bits; }
     std::uint64_t tail() const { return ring(get(state_) & tail_mask); }
-    std::uint64_t ring(std::uint64_t slot) const { return slot < slot_count_ ? slot : slot % slot_count_; }
-    std::uint64_t slots_of(std::uint64_t slot) const { return (slots_[slot].word[home_and_kind] & 7) == kind_line ? 2 : 1; }
-    std::uint64_t* home_of(std::uint64_t slot) const {
-        return reinterpret_cast<std::uint64_t*>(slots_[slot].word[home_and_kind] & ~std::uint64_t{7});
+    std::uint64_t ring(std::uint64_t at) const { return at < ring_words_ ? at : at % ring_words_; }
+    // Word `number` of the entry at `at`.
+    std::uint64_t* word(std::uint64_t at, std::uint64_t number) const { return ring_ + ring(at + number); }
+    static constexpr std::uint64_t words_of_line_entry = old_content + words_of_line, words_of_word_entry = 4;
+    bool is_of_line(std::uint64_t at) const { return (*word(at, home_and_kind) & 7) == kind_line; }
+    std::uint64_t words_of(std::uint64_t at) const { return is_of_line(at) ? words_of_line_entry : words_of_word_entry; }
+    std::uint64_t words_of_entry() const { return log_words_ ? words_of_word_entry : words_of_line_entry; }
+    // Words of old content.
+    std::uint64_t words_saved(std::uint64_t at) const { return is_of_line(at) ? words_of_line : 1; }
+    std::uint64_t* home_of(std::uint64_t at) const {
+        return reinterpret_cast<std::uint64_t*>(*word(at, home_and_kind) & ~std::uint64_t{7});
     }
     unsigned granule_shift() const { return log_words_ ? 3 : 6; }
 
@@ -201,104 +209,127 @@ private:
     static void put_and_persist(std::uint64_t*, std::uint64_t) {}
 #endif
 
-    // Over everything recovery relies on: home and kind, sequence, index, then the old content.
-    std::uint64_t checksum_of(std::uint64_t slot) const {
-        const std::uint64_t* head = slots_[slot].word;
-        Checksum check(head[home_and_kind]);
-        check.take(head[sequence]);
-        check.take(head[index]);
-        if ((head[home_and_kind] & 7) == kind_line) {
-            for (const std::uint64_t word : slots_[ring(slot + 1)].word) check.take(word);
-        } else {
-            check.take(head[old_word]);
-        }
+    // Over everything recovery relies on.
+    std::uint64_t checksum_of(std::uint64_t at, std::uint64_t sequence, std::uint64_t index) const {
+        Checksum check(*word(at, home_and_kind));
+        check.take(planted(Fault::sequence_not_checked) ? 0 : sequence);
+        check.take(planted(Fault::index_not_checked) ? 0 : index);
+        for (std::uint64_t i = 0; i < words_saved(at); ++i) check.take(*word(at, old_content + i));
         return check.sum;
     }
 
-    bool is_live(std::uint64_t slot, std::uint64_t number) const {
-        const std::uint64_t* head = slots_[slot].word;
-        const std::uint64_t kind = head[home_and_kind] & 7;
-        const std::uint64_t offset = (head[home_and_kind] & ~std::uint64_t{7}) - pool_address - data_offset_;
-        return (head[sequence] == finished() + 1 || planted(Fault::sequence_not_checked)) &&
-               (head[index] == number || planted(Fault::index_not_checked)) && kind <= kind_line && offset < data_bytes_ &&
-               (kind == kind_word || offset % line_bytes == 0) &&
-               (head[checksum] == checksum_of(slot) || planted(Fault::checksum_not_checked));
+    // Whether entry `index` of the open transaction is at `at`.
+    bool is_live(std::uint64_t at, std::uint64_t index) const {
+        const std::uint64_t head = *word(at, home_and_kind), kind = head & 7;
+        const std::uint64_t offset = (head & ~std::uint64_t{7}) - pool_address - data_offset_;
+        return kind <= kind_line && offset < data_bytes_ && (kind == kind_word || offset % line_bytes == 0) &&
+               (*word(at, checksum) == checksum_of(at, finished() + 1, index) || planted(Fault::checksum_not_checked));
     }
 
-    // Counts the live entries and, if `starts` is given, notes their first slots. An entry is written only after the one
+    // Counts the live entries and, if `starts` is given, notes where they begin. An entry is written only after the one
     // before it is durable, so they are the entries up to the first that is not live.
     std::uint64_t live_entries(std::uint64_t* starts) const {
         std::uint64_t count = 0;
-        for (std::uint64_t slot = tail(), used = 0; is_live(slot, count); ++count) {
-            const std::uint64_t slots = planted(Fault::recovery_loses_place) ? 1 : slots_of(slot);
-            if ((used += slots) > slot_count_) break;
-            if (starts != nullptr) starts[count] = slot;
-            slot = ring(slot + slots);
+        for (std::uint64_t at = tail(), used = 0; is_live(at, count); ++count) {
+            const std::uint64_t words = planted(Fault::recovery_loses_place) ? words_of_word_entry : words_of(at);
+            if ((used += words) > ring_words_) break;
+            if (starts != nullptr) starts[count] = at;
+            at = ring(at + words);
         }
         return count;
     }
 
-    void restore(std::uint64_t slot) {
-        std::uint64_t* home = home_of(slot);
-        if (slots_of(slot) == 2) {
-            const Slot& old = slots_[ring(slot + 1)];
-            for (unsigned i = planted(Fault::recovery_restores_short); i < 8; ++i) put(home + i, old.word[i]);
-        } else {
-            put(home, slots_[slot].word[old_word]);
+    void restore(std::uint64_t at) {
+        std::uint64_t* const home = home_of(at);
+        const std::uint64_t words = words_saved(at);
+        for (std::uint64_t i = planted(Fault::recovery_restores_short) && words > 1; i < words; ++i) {
+            put(home + i, *word(at, old_content + i));
         }
     }
 
+    // Whether the open transaction has logged a line or word, as far as the table tells; it is there from now on.
+    [[gnu::always_inline]] bool was_logged(std::uint64_t granule) {
+        std::uint64_t& last = last_logged_[(granule ^ granule >> 4) % recent];
+        const std::uint64_t open = planted(Fault::filter_not_cleared) ? 0 : sequence_ & sequence_mask;
+        const std::uint64_t wanted = granule << sequence_bits | open;
+        if (last == wanted) return true;
+        last = wanted;
+        return false;
+    }
+
     [[gnu::noinline]] void log(std::uint64_t offset) {
-        const std::uint64_t slots = log_words_ ? 1 : 2;
+        const std::uint64_t words = words_of_entry();
         if (offset - data_offset_ >= data_bytes_) {
             fail(exit_runtime, "durasim: a transaction stored to offset %#llx, which is outside the data of the pool",
                  static_cast<unsigned long long>(offset));
         }
-        if (used_slots_ + slots > slot_count_) {
+        if (used_words_ + words > ring_words_) {
             fail(exit_runtime,
-                 "durasim: the undo log is full: a transaction modified more than %llu %s; give the pool a larger log (log-bytes)",
+                 "durasim: the undo log is full: a transaction wrote more than %llu entries of %s; give the pool a larger log (log-bytes)",
                  static_cast<unsigned long long>(entries_), log_words_ ? "words" : "lines");
         }
-        const std::uint64_t at = ring(first_slot_ + used_slots_);
+        const std::uint64_t at = ring(first_ + used_words_);
         const std::uint64_t home = pool_address + (offset >> granule_shift() << granule_shift());
         const std::uint64_t tagged_home = home | (log_words_ ? kind_word : kind_line);
-        std::uint64_t* head = slots_[at].word;
-        put(head + home_and_kind, tagged_home);
-        put(head + sequence, sequence_);
-        put(head + index, entries_);
         Checksum check(tagged_home);
-        check.take(sequence_);
-        check.take(entries_);
-        auto save = [&check](std::uint64_t* to, const std::uint64_t* from) {
+        check.take(planted(Fault::sequence_not_checked) ? 0 : sequence_);
+        check.take(planted(Fault::index_not_checked) ? 0 : entries_);
+        std::uint64_t old[words_of_line];
+        const auto take = [&](std::uint64_t i) {
+            const auto* const from = reinterpret_cast<const std::uint64_t*>(home) + i;
             const bool lost = planted(Fault::last_word_not_saved) && reinterpret_cast<std::uint64_t>(from) % line_bytes == 56;
-            const std::uint64_t old = lost ? 0 : get(from);
-            put(to, old);
-            check.take(old);
+            old[i] = lost ? 0 : get(from);
+            check.take(old[i]);
         };
-        auto* from = reinterpret_cast<const std::uint64_t*>(home);
+        std::uint64_t* const place = ring_ + at;
+        put(place + home_and_kind, tagged_home);
         if (log_words_) {
-            save(head + old_word, from);
+            take(0);
+            put(word(at, old_content), old[0]);
         } else {
-            Slot& old = slots_[planted(Fault::second_slot_not_wrapped) ? at + 1 : ring(at + 1)];
-            for (unsigned i = 0; i < 8; ++i) save(old.word + i, from + i);
-            if (!planted(Fault::old_content_not_cleaned)) tx_clean(&old);
+            take(0), take(1), take(2), take(3), take(4), take(5), take(6), take(7);
+            if (at + words <= ring_words_ || planted(Fault::entry_not_wrapped)) {
+                std::uint64_t* const to = place + old_content;
+                put(to, old[0]), put(to + 1, old[1]), put(to + 2, old[2]), put(to + 3, old[3]);
+                put(to + 4, old[4]), put(to + 5, old[5]), put(to + 6, old[6]), put(to + 7, old[7]);
+            } else {
+                for (std::uint64_t i = 0; i < words_of_line; ++i) put(word(at, old_content + i), old[i]);
+            }
         }
-        const bool in_one = persists_with_store && !planted(Fault::checksum_after_store) && !planted(Fault::entry_not_cleaned) && !planted(Fault::no_fence_before_store);
-        if (in_one) put_and_persist(head + checksum, check.sum);
-        if (!in_one && !planted(Fault::checksum_after_store)) put(head + checksum, check.sum);
-        if (!in_one && !planted(Fault::entry_not_cleaned)) tx_clean(head);
-        if (flushes && log_words_ && !cleans_with_store && !planted(Fault::word_lines_not_cleaned)) modified_lines_.insert(offset / line_bytes);
-        used_slots_ += slots;
+        const bool in_one = persists_with_store && !planted(Fault::checksum_after_store) &&
+                            !planted(Fault::entry_not_cleaned) && !planted(Fault::no_fence_before_store);
+        if (!in_one && !planted(Fault::checksum_after_store)) put(word(at, checksum), check.sum);
+        clean_entry(at, words, in_one);
+        if (in_one) put_and_persist(word(at, checksum), check.sum);
+        used_words_ += words;
         ++entries_;
         ++entries_total;
         if (!in_one && !planted(Fault::no_fence_before_store)) tx_fence();
     }
 
+    // The lines of the ring that an entry lies on; without that of its checksum if that is yet to be stored.
+    void clean_entry(std::uint64_t at, std::uint64_t words, bool without_checksum) const {
+        if constexpr (!flushes) return;
+        const std::uint64_t of_checksum = (at + checksum) / words_of_line;
+        for (std::uint64_t line = at / words_of_line; line <= (at + words - 1) / words_of_line; ++line) {
+            if (without_checksum && line == of_checksum) continue;
+            if (planted(line <= of_checksum ? Fault::entry_not_cleaned : Fault::old_content_not_cleaned)) continue;
+            tx_clean(ring_ + ring(line * words_of_line));
+        }
+    }
+
+    // What the transaction has stored, by the entries of its log.
     void clean_modified() {
         if constexpr (flushes) {
-            const GranuleSet& lines = log_words_ ? modified_lines_ : logged_;
-            for (std::uint64_t i = 0; i < lines.size(); ++i) {
-                tx_clean(reinterpret_cast<const void*>(pool_address + lines[i] * line_bytes));
+            if (log_words_ && planted(Fault::word_lines_not_cleaned)) return;
+            std::uint64_t last = 0;
+            for (std::uint64_t i = 0; i < entries_; ++i) {
+                const std::uint64_t* const home = home_of(ring(first_ + i * words_of_entry()));
+                // Words of a line are mostly logged one after the other.
+                const std::uint64_t line = reinterpret_cast<std::uint64_t>(home) / line_bytes;
+                if (line == last) continue;
+                tx_clean(home);
+                last = line;
             }
         }
     }
@@ -306,15 +337,15 @@ private:
     // Ends the transaction: its entries are no longer live once the state word is durable.
     void invalidate() {
         record();
-        if (!planted(Fault::filter_not_cleared)) logged_.clear();
-        modified_lines_.clear();
+        // The table tells transactions apart by the low bits of their numbers.
+        if ((sequence_ & sequence_mask) == sequence_mask) std::memset(last_logged_, 0, sizeof(last_logged_));
     }
 
     // The one store that ends the transaction.
     void record() {
         const bool numbered = !planted(Fault::sequence_not_bumped), advanced = !planted(Fault::tail_not_advanced);
         if (!planted(Fault::record_skipped)) {
-            put(state_, pack(numbered ? sequence_ : sequence_ - 1, ring(first_slot_ + (advanced ? used_slots_ : 0))));
+            put(state_, pack(numbered ? sequence_ : sequence_ - 1, ring(first_ + (advanced ? used_words_ : 0))));
         }
         if (!planted(Fault::record_not_cleaned)) tx_clean(state_);
         if (!planted(Fault::no_fence_after_record)) tx_fence();
@@ -322,18 +353,21 @@ private:
 
     const UndoOptions* options_ = nullptr;
     std::uint64_t* state_ = nullptr;
-    Slot* slots_ = nullptr;
-    std::uint64_t slot_count_ = 0;
+    std::uint64_t* ring_ = nullptr;
+    std::uint64_t ring_words_ = 0;
     std::uint64_t data_offset_ = 0;
     std::uint64_t data_bytes_ = 0;
 
     // Of the open transaction.
-    GranuleSet logged_;          // lines or words
-    GranuleSet modified_lines_;  // what the commit has to clean, if the log is of words
     std::uint64_t sequence_ = 0;
-    std::uint64_t first_slot_ = 0;
-    std::uint64_t used_slots_ = 0;
+    std::uint64_t first_ = 0;
+    std::uint64_t used_words_ = 0;
     std::uint64_t entries_ = 0;
+    // What was logged last: lines or words with the number of the transaction.
+    static constexpr std::uint64_t recent = 16;
+    static constexpr unsigned sequence_bits = 24;
+    static constexpr std::uint64_t sequence_mask = (std::uint64_t{1} << sequence_bits) - 1;
+    std::uint64_t last_logged_[recent] = {};
     bool log_words_ = false;
 };
 

@@ -6,7 +6,7 @@
 // transaction of which some lines are missing shows, and so does half a line. It modifies these lines and no other.
 //
 // Several threads lock the sections of the region that their run touches, in ascending order; each also counts its
-// transactions, on a line of its own. Software needs a log for the longest transaction (--log-bytes, 128 bytes for a line).
+// transactions, on a line of its own. Software needs a log for the longest transaction (--log-bytes, 80 bytes for a line).
 #include <cstdint>
 #include <memory>
 #include <vector>
