@@ -22,123 +22,40 @@ from comparison import (
     pmem_bytes,
     throughput,
 )
+from hercules_tecs23.runs import (
+    CONTENDERS,
+    DESIGNS,
+    FOOTPRINTS,
+    HUGE,
+    MACHINES,
+    MACRO,
+    MOTIVATION,
+    PAIR_KEYS,
+    RATIOS,
+    READINGS,
+    ROWS,
+    RUNS,
+    SCALING,
+    SEEDS,
+    SIZED,
+    SIZES,
+    TREES,
+    VARIED,
+    WORKLOADS,
+    WRITE_LATENCIES_NS,
+    WRITE_QUEUES,
+    key,
+    pair,
+    reading,
+)
 
-WORKLOADS = ("array-swap", "binary-heap", "btree", "hash-table", "linked-list", "rbtree", "sdg")
-# Suites by what the data come to, in multiples of the last-level cache; those of the paper are compared with the first.
-FOOTPRINTS = {"1.4": "hercules", "0.5": "hercules-half", "4": "hercules-four"}
-MACHINES = {"gem5": "hercules-tecs23", "modern": "hercules-tecs23-modern"}
-DESIGNS = ("opt", "hercules", "tc", "kiln", "proteus", "hoop", "fwb", "swl-eadr")
-SEEDS = (1, 2, 3)
-# The designs by the names of the paper.
-ROWS = {
-    "OPT": "opt",
-    "Hercules": "hercules",
-    "TC": "tc",
-    "Kiln": "kiln",
-    "Proteus": "proteus",
-    "HOOP": "hoop",
-    "FWB": "fwb",
-    "SWL_eADR": "swl-eadr",
-    "SWL_flush": "swl-flush",
-    "PiCL": "picl",
-}
-MOTIVATION = "btree"
-
-
-def _run(machine: str, design: str, suite: str, workload: str, seed: int, *more: str) -> Command:
-    run = ["run", "--design", design, "--machine", machine, "--workload", f"{suite}-{workload}", "--scale", "quick"]
-    run += ["--seed", str(seed), "--arg", "no-check=true", "--fast-forward", "roi"]
-    return Command((*run, *more))
-
-
-def key(workload: str, design: str, footprint: str = "1.4", machine: str = "gem5", seed: int = 1) -> str:
-    """The name of a run's document."""
-    return f"{workload}.{design}.{footprint}.{machine}.{seed}"
-
-
-def _main_runs() -> dict[str, Command]:
-    return {
-        key(workload, design, footprint, machine, seed): _run(MACHINES[machine], design, suite, workload, seed)
-        for seed in SEEDS
-        for machine in MACHINES
-        for footprint, suite in FOOTPRINTS.items()
-        for workload in WORKLOADS
-        for design in DESIGNS
-    }
-
-
-# TPC-C and YCSB, by the name of the workload behind `hercules-`.
-MACRO = ("tpcc", "ycsb-64", "ycsb-256", "ycsb-1024", "ycsb-4096")
-SCALING = (1, 2, 4, 8, 16)
-# Lines of an artificial transaction, in thousands.
-HUGE = (1, 10, 20, 30, 40, 50, 60)
-# What Figure 10 scales down beside the caches: the eWPQ, the array of TC, the queues of Proteus.
-SCALED_DOWN = {
-    "hercules": ("--set", "design.hercules.ewpq_entries=64"),
-    "tc": ("--set", "design.tc.entries=8"),
-    "proteus": ("--set", "design.proteus.lpq_entries=32", "--set", "design.proteus.logq_entries=2"),
-}
-UNLIMITED = ("--set", "design.hercules.ewpq_entries=1048576")
-RATIOS = (25, 50, 100)
-RESETS = (0, 90)
 # Workloads that Figure 11 has fall more, and less.
 LIGHT, HEAVY = ("linked-list", "hash-table", "array-swap", "binary-heap"), ("btree", "rbtree", "sdg")
-WRITE_QUEUES = (16, 64, 256)
-WRITE_LATENCIES_NS = (50, 100, 400)
-VARIED = ("hercules", "tc", "kiln", "proteus", "hoop", "fwb")
-VARIED_WORKLOAD = "linked-list"
 # Claims in words, as bounds: "comparable" is within 10 %, "no evident fluctuations" within 2 %, "benefit" 5 % and more,
 # "badly degrade" to 0.8 and less.
 COMPARABLE, UNCHANGED, BENEFIT, DEGRADED = 0.10, 0.02, 1.05, 0.80
 
-
-def _macro(design: str, workload: str, threads: int, *more: str) -> Command:
-    return _run(MACHINES["gem5"], design, "hercules", workload, 1, "--threads", str(threads), *more)
-
-
-def _huge(design: str, lines: int, *more: str) -> Command:
-    run = ["run", "--design", design, "--machine", "hercules-tecs23-eighth", "--workload", f"hercules-huge-{lines}k"]
-    return Command((*run, "--arg", "no-check=true", "--fast-forward", "roi", *more))
-
-
-def _other_runs() -> dict[str, Command]:
-    machine = MACHINES["gem5"]
-    found = {key(MOTIVATION, "swl-flush"): _run(machine, "swl-flush", "hercules", MOTIVATION, 1)}
-    found |= {key(workload, "picl"): _run(machine, "picl", "hercules", workload, 1) for workload in WORKLOADS}
-    for workload in MACRO:
-        for design in DESIGNS:
-            found |= {f"{workload}.{design}.{n}": _macro(design, workload, n) for n in (1, 4)}
-        for threads in SCALING:
-            cores = ("--set", f"cores={threads}") if threads > 8 else ()  # noqa: PLR2004 - cores of the preset
-            found[f"{workload}.hercules.{threads}"] = _macro("hercules", workload, threads, *cores)
-    for lines in HUGE:
-        for design, settings in SCALED_DOWN.items():
-            found[f"huge-{lines}.{design}.down"] = _huge(design, lines, *settings)
-    found["huge-60.hercules.512"] = _huge("hercules", 60)
-    found["huge-60.hercules.unlimited"] = _huge("hercules", 60, *UNLIMITED)
-    for percent in RATIOS:
-        found[f"huge-30.hercules.ratio-{percent}"] = _huge(
-            "hercules", 30, "--set", f"design.hercules.trans_tag_percent_llc={percent}"
-        )
-    for workload in WORKLOADS:
-        for cycles in RESETS:
-            settings = ("--set", f"design.hercules.state_reset_cycles={cycles}")
-            found[f"{workload}.hercules.reset-{cycles}"] = _run(machine, "hercules", "hercules", workload, 1, *settings)
-    for design in VARIED:
-        for entries in WRITE_QUEUES:
-            settings = ("--set", f"pmem.controller.write_queue_entries={entries}")
-            found[f"{design}.queue-{entries}"] = _run(machine, design, "hercules", VARIED_WORKLOAD, 1, *settings)
-        for latency in WRITE_LATENCIES_NS:
-            settings = ("--set", f"pmem.media.write_latency_ns={latency}")
-            found[f"{design}.write-{latency}"] = _run(machine, design, "hercules", VARIED_WORKLOAD, 1, *settings)
-    for suite in ("hercules", "hercules-beyond"):
-        names = tuple(f"{suite}-{workload}" for workload in WORKLOADS)
-        found[f"lines.{suite}"] = Command(("workloads", *names, "--measure", "--ops", "5000"))
-    found["cost"] = Command(("designs", "hercules"))
-    return found
-
-
-COMMANDS = _main_runs() | _other_runs()
+COMMANDS = RUNS
 EXPERIMENTS: tuple[Experiment, ...] = ()
 EXPERIMENT_COMMANDS: dict[str, Command] = {}
 
@@ -411,6 +328,24 @@ def latency_hurts(documents: Documents, _number: Published) -> Measured:
     return Measured(f"{text} x", Kind.CLAIM, float(max(found) <= DEGRADED), reason=reason)
 
 
+LEVELS = {"L1": "l1d", "L2": "l2", "L3": "llc"}
+
+
+def of_pair(level: str, other: str, tree: str) -> Formula:
+    """The miss rate of the ordinary thread of Table 5."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        ours = _first_thread_miss_percent(documents[pair(TREES[tree], CONTENDERS[other])], level)
+        return Measured(f"{ours:.2f}", Kind.CALIBRATION, ours, number.number)
+
+    return formula
+
+
+def _first_thread_miss_percent(document: Mapping[str, Any], level: str) -> float:
+    of = document["stats"][LEVELS[level]]["thread_0"]
+    return 100 * float(of["misses"]["value"]) / float(of["accesses"]["value"])
+
+
 def not_measured(reason: str) -> Formula:
     """A number without one of ours."""
     return lambda _documents, _number: Measured("", Kind.NONE, reason=reason)
@@ -420,7 +355,6 @@ PREVALENT, MOTIVATION_ROW = "avg(prevalent workloads)", "B+-Tree 1M KV inserts (
 MICRO, HUGE_ROW = "micro average", "artificial huge tx"
 MACRO_ROW = "macro average (TPC-C, YCSB value sizes), {}"
 UNCLEAR = not_measured("the text that is left of Table 4 does not tell of which column it is")
-PAIRS = not_measured("two programs that share a core are not built yet")
 FORMULAS: dict[tuple[str, str, str, str], Formula] = {
     ("Sec1 (intro)", "throughput_gain", "Hercules", PREVALENT): gain(),
     ("Sec1 (intro)", "pmem_write_ratio", "Hercules", PREVALENT): bytes_share(),
@@ -494,10 +428,10 @@ FORMULAS |= {
     for threads in SCALING[1:]
 }
 FORMULAS |= {
-    ("Table5", f"miss_rate_{level} of ordinary thread", f"contended by {other}", tree): PAIRS
-    for level in ("L1", "L2", "L3")
-    for other in ("Hercules transactional thread", "ordinary thread")
-    for tree in ("B+-Tree", "RB-Tree")
+    ("Table5", f"miss_rate_{level} of ordinary thread", f"contended by {other}", tree): of_pair(level, other, tree)
+    for level in LEVELS
+    for other in CONTENDERS
+    for tree in TREES
 }
 
 
@@ -546,4 +480,55 @@ def _miss_percent(document: Mapping[str, Any], level: str) -> float:
     return 100 * float(of["misses"]["value"]) / float(of["accesses"]["value"])
 
 
-TABLES = {"means": _means, "workloads": _by_workload}
+def _pairs(documents: Documents) -> list[dict[str, str]]:
+    """The misses of the ordinary thread of Table 5 by the keys of each tree."""
+    found = []
+    for tree in TREES.values():
+        of = {
+            (f"{keys:,}", other): documents[pair(tree, ordinary, keys)]
+            for keys in sorted(PAIR_KEYS)
+            for other, ordinary in CONTENDERS.items()
+        }
+        at_once = {(f"{PAIR_KEYS[0]:,}", "ordinary thread, two hardware threads"): documents[f"pair.{tree}.at-once"]}
+        for (keys, other), document in (of | at_once).items():
+            rates = {f"{level}_percent": f"{_first_thread_miss_percent(document, level):.2f}" for level in LEVELS}
+            found.append({"tree": tree, "keys_each": keys, "beside": other} | rates)
+    return found
+
+
+def _readings(documents: Documents) -> list[dict[str, str]]:
+    """Designs under other readings of their papers, by workload."""
+    found = []
+    for number, (name, (design, _)) in enumerate(READINGS.items()):
+        plain = design.removesuffix("-eadr")
+        of_workloads = [[documents[reading(number, of)], documents[key(of, plain)]] for of in WORKLOADS]
+        row = {"reading": name}
+        row |= {
+            of: f"{throughput(new) / throughput(old):.2f}"
+            for of, (new, old) in zip(WORKLOADS, of_workloads, strict=True)
+        }
+        hercules = [throughput(documents[key(of, "hercules")]) for of in WORKLOADS]
+        gains = [ours / throughput(new) for ours, (new, _) in zip(hercules, of_workloads, strict=True)]
+        written = [pmem_bytes(new) / pmem_bytes(old) for new, old in of_workloads]
+        shares = [pmem_bytes(documents[key(of, "hercules")]) / pmem_bytes(new)
+                  for of, (new, _) in zip(WORKLOADS, of_workloads, strict=True)]  # fmt: skip
+        row |= {"bytes": f"{geomean(written):.2f}", "hercules_over_it": f"{geomean(gains):.2f}"}
+        found.append(row | {"hercules_bytes_percent": f"{geomean(shares) * 100:.1f}"})
+    return found
+
+
+def _sizes(documents: Documents) -> list[dict[str, str]]:
+    """Throughput relative to `opt`, and bytes written for each transaction, by the size of the data."""
+    found = []
+    for workload in SIZED:
+        for design in DESIGNS:
+            row = {"workload": workload, "design": design}
+            for size in sorted({*SIZES, *FOOTPRINTS}, key=float):
+                run, opt = (documents[key(workload, of, size)] for of in (design, "opt"))
+                written = pmem_bytes(run) / run["ops"]
+                row[size] = f"{throughput(run) / throughput(opt):.2f} / {written:.0f}"
+            found.append(row)
+    return found
+
+
+TABLES = {"means": _means, "workloads": _by_workload, "pairs": _pairs, "readings": _readings, "sizes": _sizes}

@@ -8,7 +8,7 @@
 // for a live one.
 //
 // Whether a line is in the log is looked up in a small table of the last ones. A line that another one has displaced is
-// logged again, which does no harm: entries are taken back newest first.
+// logged again, which does no harm: entries are undone newest first.
 #ifndef DURASIM_RUNTIMES_UNDO_LOG_H
 #define DURASIM_RUNTIMES_UNDO_LOG_H
 

@@ -122,8 +122,8 @@ def at_scale(info: WorkloadInfo, scale: Scale) -> WorkloadInfo:
     if scale.divisor == 1:
         return info
     if not info.quick:
-        names = ", ".join(member.info.name for member in members() if member.info.quick)
-        raise refusal("scale", f"'{scale.name}' is known of {names}, not of {info.name}")
+        known = ", ".join(sorted({str(member.suite) for member in members() if member.info.quick}))
+        raise refusal("scale", f"'{scale.name}' is known of the workloads of the suites {known}, not of {info.name}")
     sizes = {name: int(info.given[name]) // scale.divisor for name in SIZES if name in info.given}
     given = info.given | sizes | info.quick
     arguments = tuple(_with_default(argument, given) for argument in info.arguments)

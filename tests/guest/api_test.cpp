@@ -89,7 +89,7 @@ void roll_back(Pool& pool) {
     REQUIRE(m->word == 5);
 }
 
-// A transaction that stores to more lines than a log remembers, several times each, is taken back to what was before it.
+// A transaction that stores to more lines than a log remembers, several times each, is rolled back to what was before it.
 void many_lines(Pool& pool) {
     constexpr std::uint64_t count = 50, step = 8;
     std::uint64_t* words = nullptr;

@@ -1,0 +1,194 @@
+"""The runs of Hercules' experiments: Ye, Chen, Jiang and Wang, ACM TECS 2023, sections 3 and 5."""
+
+from __future__ import annotations
+
+from comparison import Command
+
+WORKLOADS = ("array-swap", "binary-heap", "btree", "hash-table", "linked-list", "rbtree", "sdg")
+# Suites by what the data come to, in multiples of the last-level cache; those of the paper are compared with the first.
+FOOTPRINTS = {"1.4": "hercules", "0.5": "hercules-half", "4": "hercules-four"}
+MACHINES = {"gem5": "hercules-tecs23", "modern": "hercules-tecs23-modern"}
+DESIGNS = ("opt", "hercules", "tc", "kiln", "proteus", "hoop", "fwb", "swl-eadr")
+SEEDS = (1, 2, 3)
+# The designs by the names of the paper.
+ROWS = {
+    "OPT": "opt",
+    "Hercules": "hercules",
+    "TC": "tc",
+    "Kiln": "kiln",
+    "Proteus": "proteus",
+    "HOOP": "hoop",
+    "FWB": "fwb",
+    "SWL_eADR": "swl-eadr",
+    "SWL_flush": "swl-flush",
+    "PiCL": "picl",
+}
+MOTIVATION = "btree"
+
+
+def _run(machine: str, design: str, suite: str, workload: str, seed: int, *more: str) -> Command:
+    run = ["run", "--design", design, "--machine", machine, "--workload", f"{suite}-{workload}", "--scale", "quick"]
+    run += ["--seed", str(seed), "--arg", "no-check=true", "--fast-forward", "roi"]
+    return Command((*run, *more))
+
+
+def key(workload: str, design: str, footprint: str = "1.4", machine: str = "gem5", seed: int = 1) -> str:
+    """The name of a run's document."""
+    return f"{workload}.{design}.{footprint}.{machine}.{seed}"
+
+
+def _main_runs() -> dict[str, Command]:
+    return {
+        key(workload, design, footprint, machine, seed): _run(MACHINES[machine], design, suite, workload, seed)
+        for seed in SEEDS
+        for machine in MACHINES
+        for footprint, suite in FOOTPRINTS.items()
+        for workload in WORKLOADS
+        for design in DESIGNS
+    }
+
+
+# TPC-C and YCSB, by the name of the workload behind `hercules-`.
+MACRO = ("tpcc", "ycsb-64", "ycsb-256", "ycsb-1024", "ycsb-4096")
+SCALING = (1, 2, 4, 8, 16)
+# Lines of an artificial transaction, in thousands.
+HUGE = (1, 10, 20, 30, 40, 50, 60)
+# What Figure 10 scales down beside the caches: the eWPQ, the array of TC, the queues of Proteus.
+SCALED_DOWN = {
+    "hercules": ("--set", "design.hercules.ewpq_entries=64"),
+    "tc": ("--set", "design.tc.entries=8"),
+    "proteus": ("--set", "design.proteus.lpq_entries=32", "--set", "design.proteus.logq_entries=2"),
+}
+UNLIMITED = ("--set", "design.hercules.ewpq_entries=1048576")
+RATIOS = (25, 50, 100)
+RESETS = (0, 90)
+WRITE_QUEUES = (16, 64, 256)
+WRITE_LATENCIES_NS = (50, 100, 400)
+VARIED = ("hercules", "tc", "kiln", "proteus", "hoop", "fwb")
+VARIED_WORKLOAD = "linked-list"
+
+
+def _macro(design: str, workload: str, threads: int, *more: str) -> Command:
+    return _run(MACHINES["gem5"], design, "hercules", workload, 1, "--threads", str(threads), *more)
+
+
+def _huge(design: str, lines: int, *more: str) -> Command:
+    run = ["run", "--design", design, "--machine", "hercules-tecs23-eighth", "--workload", f"hercules-huge-{lines}k"]
+    return Command((*run, "--arg", "no-check=true", "--fast-forward", "roi", *more))
+
+
+def _other_runs() -> dict[str, Command]:
+    machine = MACHINES["gem5"]
+    found = {key(MOTIVATION, "swl-flush"): _run(machine, "swl-flush", "hercules", MOTIVATION, 1)}
+    found |= {key(workload, "picl"): _run(machine, "picl", "hercules", workload, 1) for workload in WORKLOADS}
+    for workload in MACRO:
+        for design in DESIGNS:
+            found |= {f"{workload}.{design}.{n}": _macro(design, workload, n) for n in (1, 4)}
+        for threads in SCALING:
+            cores = ("--set", f"cores={threads}") if threads > 8 else ()  # noqa: PLR2004 - cores of the preset
+            found[f"{workload}.hercules.{threads}"] = _macro("hercules", workload, threads, *cores)
+    for lines in HUGE:
+        for design, settings in SCALED_DOWN.items():
+            found[f"huge-{lines}.{design}.down"] = _huge(design, lines, *settings)
+    found["huge-60.hercules.512"] = _huge("hercules", 60)
+    found["huge-60.hercules.unlimited"] = _huge("hercules", 60, *UNLIMITED)
+    for percent in RATIOS:
+        found[f"huge-30.hercules.ratio-{percent}"] = _huge(
+            "hercules", 30, "--set", f"design.hercules.trans_tag_percent_llc={percent}"
+        )
+    for workload in WORKLOADS:
+        for cycles in RESETS:
+            settings = ("--set", f"design.hercules.state_reset_cycles={cycles}")
+            found[f"{workload}.hercules.reset-{cycles}"] = _run(machine, "hercules", "hercules", workload, 1, *settings)
+    for design in VARIED:
+        for entries in WRITE_QUEUES:
+            settings = ("--set", f"pmem.controller.write_queue_entries={entries}")
+            found[f"{design}.queue-{entries}"] = _run(machine, design, "hercules", VARIED_WORKLOAD, 1, *settings)
+        for latency in WRITE_LATENCIES_NS:
+            settings = ("--set", f"pmem.media.write_latency_ns={latency}")
+            found[f"{design}.write-{latency}"] = _run(machine, design, "hercules", VARIED_WORKLOAD, 1, *settings)
+    for suite in ("hercules", "hercules-beyond"):
+        names = tuple(f"{suite}-{workload}" for workload in WORKLOADS)
+        found[f"lines.{suite}"] = Command(("workloads", *names, "--measure", "--ops", "5000"))
+    found["cost"] = Command(("designs", "hercules"))
+    return found
+
+
+# Table 5: what the ordinary thread shares its core with, as the number of threads without transactions.
+CONTENDERS = {"Hercules transactional thread": 1, "ordinary thread": 2}
+TREES = {"B+-Tree": "btree", "RB-Tree": "rbtree"}
+# Keys of each tree at the scale of the paper; the suite has the first number. And the cycles after which the threads
+# take turns: gem5 runs both at once, which Hercules' registers of each core do not allow here.
+PAIR_KEYS = (500_000, 108_000, 216_000, 320_000, 1_000_000)
+SLICE_CYCLES = 20_000
+QUICK = 8
+
+
+def pair(tree: str, ordinary: int, keys: int = PAIR_KEYS[0]) -> str:
+    """The name of the document of two threads that take turns on a core."""
+    return f"pair.{tree}.{ordinary}.{keys}"
+
+
+def _pair_runs() -> dict[str, Command]:
+    def run(design: str, tree: str, ordinary: int, keys: int, *more: str) -> Command:
+        arguments = ("--threads", "2", "--arg", f"items-max={keys // QUICK}", "--arg", f"ordinary={ordinary}")
+        command = _run(MACHINES["gem5"], design, "hercules", f"pair-{tree}", 1, *arguments)
+        return Command((*command.arguments, "--set", "cores=1", *more))
+
+    turns = ("--set", f"core.time_slice_cycles={SLICE_CYCLES}")
+    found = {
+        pair(tree, ordinary, keys): run("hercules", tree, ordinary, keys, *turns)
+        for tree in TREES.values()
+        for ordinary in CONTENDERS.values()
+        for keys in PAIR_KEYS
+    }
+    both = ("--set", "threads_per_core=2")
+    return found | {f"pair.{tree}.at-once": run("opt", tree, 2, PAIR_KEYS[0], *both) for tree in TREES.values()}
+
+
+# Designs by what the papers leave open, on all workloads: the design, and what is set. Without a setting it is the
+# domain that is another one.
+READINGS = {
+    "TC: a commit holds later stores until the array has it": ("tc", ("design.tc.commit=accepted",)),
+    "TC: ... until persistent memory has all lines": ("tc", ("design.tc.commit=acknowledged",)),
+    "Kiln: an LLC as large as that of the others": ("kiln", ("design.kiln.llc_size_factor=1",)),
+    "Kiln: writes of the LLC are pipelined": ("kiln", ("design.kiln.llc_pipelined=all",)),
+    "Kiln: on eADR": ("kiln-eadr", ()),
+    "Proteus: a log queue of 8 entries": ("proteus", ("design.proteus.lpq_entries=8",)),
+    "Proteus: on eADR": ("proteus-eadr", ()),
+    "HOOP: on eADR": ("hoop-eadr", ()),
+    "FWB: on eADR": ("fwb-eadr", ()),
+}
+
+
+def reading(number: int, workload: str) -> str:
+    """The name of the document of a reading, by its place."""
+    return f"reading-{number}.{workload}"
+
+
+def _reading_runs() -> dict[str, Command]:
+    found = {}
+    for number, (design, settings) in enumerate(READINGS.values()):
+        more = tuple(argument for setting in settings for argument in ("--set", setting))
+        for workload in WORKLOADS:
+            found[reading(number, workload)] = _run(MACHINES["gem5"], design, "hercules", workload, 1, *more)
+    return found
+
+
+# Data in multiples of the last-level cache, beside those of the suites; and what is as large as that cache, at scale
+# quick.
+SIZES = ("0.0625", "0.125", "0.25", "1")
+SIZED = {"array-swap": ("populate", 8_125), "btree": ("items-max", 77_600), "rbtree": ("items-max", 32_770)}
+
+
+def _size_runs() -> dict[str, Command]:
+    found = {}
+    for workload, (argument, of_llc) in SIZED.items():
+        for size in SIZES:
+            given = ("--arg", f"{argument}={int(of_llc * float(size))}")
+            for design in DESIGNS:
+                found[key(workload, design, size)] = _run(MACHINES["gem5"], design, "hercules", workload, 1, *given)
+    return found
+
+
+RUNS = _main_runs() | _other_runs() | _pair_runs() | _reading_runs() | _size_runs()
