@@ -58,6 +58,7 @@ public:
         if (ring_words_ > tail_mask + 1) ring_words_ = tail_mask + 1;
         data_offset_ = header.data_offset;
         data_bytes_ = header.data_bytes;
+        forget_logged();
     }
 
     // Whether a power failure left a transaction to be undone.
@@ -67,7 +68,11 @@ public:
     // invalidated, doing it again gives the same. Returns the number of entries applied.
     std::uint64_t recover() {
         const std::uint64_t count = live_entries(nullptr);
-        if (count == 0) return 0;
+        if (count == 0) {
+            // A part of the first entry may be there. The next transaction must not complete it, so it gets another number.
+            if (*word(tail(), home_and_kind) != 0) finish_recovery(tail());
+            return 0;
+        }
         auto* starts = static_cast<std::uint64_t*>(std::malloc(count * sizeof(std::uint64_t)));
         if (starts == nullptr) fail(exit_runtime, "durasim: out of memory in recovery");
         live_entries(starts);
@@ -85,9 +90,7 @@ public:
         }
         fence();
         const std::uint64_t last = starts[count - 1];
-        if (!planted(Fault::recovery_leaves_log_live)) put(state_, pack(finished() + 1, ring(last + words_of(last))));
-        clean(state_);
-        fence();
+        finish_recovery(ring(last + words_of(last)));
         std::free(starts);
         return count;
     }
@@ -110,7 +113,7 @@ public:
             durasim_tx_committing();
             record();
         }
-        if (!planted(Fault::data_not_cleaned)) clean_modified();
+        if (!cleans_with_store && !planted(Fault::data_not_cleaned)) clean_modified();
         if (!planted(Fault::no_fence_before_record)) tx_fence();
         durasim_tx_committing();
         if (planted(Fault::acknowledged_first)) durasim_tx_commit();
@@ -239,6 +242,13 @@ private:
         return count;
     }
 
+    // Ends the transaction that a power failure has interrupted; the entries of the next one begin at `at`.
+    void finish_recovery(std::uint64_t at) {
+        if (!planted(Fault::recovery_leaves_log_live)) put(state_, pack(finished() + 1, at));
+        clean(state_);
+        fence();
+    }
+
     void restore(std::uint64_t at) {
         std::uint64_t* const home = home_of(at);
         const std::uint64_t words = words_saved(at);
@@ -338,8 +348,10 @@ private:
     void invalidate() {
         record();
         // The table tells transactions apart by the low bits of their numbers.
-        if ((sequence_ & sequence_mask) == sequence_mask) std::memset(last_logged_, 0, sizeof(last_logged_));
+        if ((sequence_ & sequence_mask) == sequence_mask) forget_logged();
     }
+
+    void forget_logged() { std::memset(last_logged_, 0, sizeof(last_logged_)); }
 
     // The one store that ends the transaction.
     void record() {

@@ -35,10 +35,12 @@ using durasim::Tx;
 
 constexpr std::uint64_t kind_of_root = 0x73656572746e776f;  // "owntrees"
 
-// The tree of a thread and its finished operations, on a line of the pool of its own.
+// The tree of a thread and its finished operations, on a line of the pool of its own. The seal says that the count was
+// written by the thread.
 struct alignas(64) Side {
     std::uint64_t top;
     std::uint64_t finished;
+    std::uint64_t seal;
 };
 
 struct alignas(64) Root {
@@ -67,6 +69,8 @@ std::uint64_t key_of(const Root& root, std::uint64_t thread, std::uint64_t index
 // What an operation gives its key: never 0.
 std::uint64_t value_of(std::uint64_t key, std::uint64_t number) { return durasim::mix(key + number) | 1; }
 
+std::uint64_t seal_of(std::uint64_t thread, std::uint64_t finished) { return finished == 0 ? 0 : durasim::mix(durasim::mix(finished) + thread + 1); }
+
 bool inserts(const Root& root, std::uint64_t number) { return root.items_max == 0 || number < root.items_max; }
 
 // Which of its keys operation `number` of a thread has.
@@ -84,7 +88,7 @@ public:
 
     static std::uint64_t arenas(const Arguments& arguments) { return arguments.threads; }
     static std::uint64_t pool_bytes(const Arguments& arguments) {
-        std::uint64_t keys = arguments.populate + arguments.ops / arguments.threads + 1;
+        std::uint64_t keys = (arguments.populate + arguments.ops) / arguments.threads + 2;
         if (arguments.items_max != 0) keys = std::min(keys, arguments.items_max);
         const std::uint64_t tree = with_tree(root_of(arguments), [&]<class Tree>(std::type_identity<Tree>) {
             return Tree::bytes(root_of(arguments).shape(), keys, keys);
@@ -105,7 +109,8 @@ public:
             durasim::fail(durasim::exit_usage, "own-trees: the runtime %s has no stores outside of transactions; take a design without one, or --ordinary 0",
                           durasim::Runtime::name);
         }
-        if (pool.root<Root>() == nullptr) make(pool, wanted);
+        const bool is_new = pool.root<Root>() == nullptr;
+        if (is_new) make(pool, wanted);
         const Root* root = pool.root<Root>();
         if (root->kind != kind_of_root) durasim::fail(durasim::exit_usage, "own-trees: the pool belongs to another workload");
         if (root->seed != wanted.seed || root->threads != wanted.threads || root->ordinary != wanted.ordinary ||
@@ -116,13 +121,19 @@ public:
                           static_cast<Long>(root->items_max), root->is_bplus() ? "b-plus" : "red-black",
                           root->is_bplus() ? " with its --node-bytes" : "");
         }
+        if (root->ordinary != 0 && !is_new) {
+            durasim::fail(durasim::exit_usage, "own-trees: a power failure may have torn the trees of --ordinary threads, so this pool cannot be used again");
+        }
         root_ = *root;
         for (std::uint64_t i = 0; i < root_.threads; ++i) finished_.push_back(root_.side[i].finished);
         has_run = true;
     }
 
-    // Keys of the smallest tree.
-    std::uint64_t populated() const { return root_.side[smallest()].finished; }
+    std::uint64_t populated() const {
+        std::uint64_t operations = 0;
+        for (std::uint64_t i = 0; i < root_.threads; ++i) operations += root_.side[i].finished;
+        return operations;
+    }
 
     Thread enter(std::uint64_t number) const { return {number, finished_[number]}; }
     void leave(const Thread& thread) { finished_[thread.number] = thread.finished; }
@@ -215,6 +226,7 @@ private:
             auto* side = static_cast<Side*>(t.allocate(wanted.threads * sizeof(Side)));
             for (std::uint64_t i = 0; i < wanted.threads; ++i) {
                 t.write(side[i].finished, 0);
+                t.write(side[i].seal, 0);
                 with_tree(wanted, [&]<class Tree>(std::type_identity<Tree>) { Tree(wanted.shape(), side[i].top, i).make(t); });
             }
             t.write(root->kind, wanted.kind);
@@ -244,6 +256,7 @@ private:
             }
             t.write(*place, value);
             t.write(side.finished, thread.finished + 1);
+            t.write(side.seal, seal_of(thread.number, thread.finished + 1));
         };
         if (thread.number < root_.ordinary) {
             Tx stores;
@@ -269,7 +282,9 @@ private:
     static std::uint64_t check_thread(const Root& root, std::uint64_t thread, Audit& audit) {
         using Item = std::pair<std::uint64_t, std::uint64_t>;
         const std::uint64_t finished = root.side[thread].finished;
-        if (finished >> durasim::operation_bits != 0) DURASIM_VIOLATION("thread %llu has an impossible count", static_cast<Long>(thread));
+        if (finished >> durasim::operation_bits != 0 || root.side[thread].seal != seal_of(thread, finished)) {
+            DURASIM_VIOLATION("thread %llu has an impossible count", static_cast<Long>(thread));
+        }
         std::vector<Item> found;
         const char* problem = with_tree(root, [&]<class Tree>(std::type_identity<Tree>) {
             return Tree(root.shape(), root.side[thread].top, thread).check(audit, [&](std::uint64_t key, const std::uint64_t* value) {

@@ -160,6 +160,23 @@ void allocator(Pool& pool) {
 constexpr unsigned threads = 4;
 constexpr unsigned rounds = 2000;
 
+#if defined(DURASIM_BACKEND_UNDO_FLUSH) || defined(DURASIM_BACKEND_UNDO_FENCE)
+// Of the first entry of a transaction a power failure may leave a part. The number of that transaction is not used again.
+void torn_entry(Pool& pool) {
+    Mixed* m = make(pool);
+    auto* state = reinterpret_cast<std::uint64_t*>(durasim::pool_address + reinterpret_cast<const durasim::PoolHeader*>(durasim::pool_address)->log_offset);
+    const std::uint64_t number = *state >> 24, tail = *state & 0xffffff;
+    std::uint64_t* entry = state + 8 + tail;
+    entry[0] = reinterpret_cast<std::uint64_t>(m->words) | 1;
+    entry[1] = 42;
+    REQUIRE(!durasim::runtime.needs_recovery());
+    REQUIRE(durasim::runtime.recover() == 0);
+    REQUIRE(*state >> 24 == number + 1 && (*state & 0xffffff) == tail);
+    durasim::tx([&](Tx& t) { t.write(m->word, 5); });
+    REQUIRE(m->word == 5 && *state >> 24 == number + 2);
+}
+#endif
+
 // Increments by several threads under one lock are all there, whether made in transactions or not.
 void locks(Pool& pool) {
     Mixed* m = make(pool);
@@ -283,6 +300,9 @@ constexpr struct {
     {"values", values},       {"take-back", roll_back},   {"many-lines", many_lines},   {"allocator", allocator},
     {"locks", locks},         {"barriers", barriers},     {"arenas", arenas},       {"nested", nested},       {"full-pool", full_pool},   {"large-blocks", large_blocks},
     {"full-log", full_log},   {"second-pool", second_pool},
+#if defined(DURASIM_BACKEND_UNDO_FLUSH) || defined(DURASIM_BACKEND_UNDO_FENCE)
+    {"torn-entry", torn_entry},
+#endif
 };
 
 }  // namespace

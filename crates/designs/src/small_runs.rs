@@ -4,8 +4,8 @@ use durasim_design::{Laboratory, Locking, Settings, ShortCampaign};
 
 /// Arguments of `btree`.
 pub(crate) const BTREE: &[(&str, &str)] = &[("populate", "20"), ("node-bytes", "128")];
-/// A ring of 20 slots of an undo log, where entries of later rounds begin in the slots of earlier ones.
-pub(crate) const RING_OF_20: &[(&str, &str)] = &[("populate", "12"), ("element-bytes", "256"), ("log-bytes", "1344")];
+/// A ring of 16 entries of lines, where those of later rounds begin where earlier ones did.
+pub(crate) const RING_OF_16: &[(&str, &str)] = &[("populate", "12"), ("element-bytes", "256"), ("log-bytes", "1344")];
 pub(crate) const BIG_BTREE: &[(&str, &str)] = &[("populate", "40"), ("node-bytes", "1024")];
 /// Arguments of `array-swap`.
 pub(crate) const SWAP: &[(&str, &str)] = &[("populate", "12"), ("element-bytes", "256")];

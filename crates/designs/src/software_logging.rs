@@ -2,7 +2,7 @@
 //! log and in what they clean.
 
 use crate::Opt;
-use crate::small_runs::{APART, BTREE, FOUR_CONTROLLERS, RING_OF_20, ROOMY, SWAP, TWO_PLACES};
+use crate::small_runs::{APART, BTREE, FOUR_CONTROLLERS, RING_OF_16, ROOMY, SWAP, TWO_PLACES};
 use durasim_design::{Alternatives, Backend, ErasedDesign, Interface, Laboratory, Promise, Row, ShortCampaign};
 use durasim_types::Domain;
 
@@ -64,16 +64,16 @@ pub(crate) const ROW_REDO: Row = Row {
     ..ROW_WRITE_AHEAD
 };
 
-/// A ring of 41 slots, so that an entry of two comes to lie across its end.
-const RING_OF_41: &[(&str, &str)] = &[("populate", "20"), ("node-bytes", "128"), ("log-bytes", "2688")];
+/// A ring of 328 words, no multiple of an entry, so that entries come to lie across its end.
+const UNEVEN_RING: &[(&str, &str)] = &[("populate", "20"), ("node-bytes", "128"), ("log-bytes", "2688")];
 const LOG_OF_WORDS: &[(&str, &str)] = &[("populate", "8"), ("shared-lines", "true"), ("log-granularity", "word")];
 
 const UNDO_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE),
-    ShortCampaign::of("btree", RING_OF_41).ops(30),
+    ShortCampaign::of("btree", UNEVEN_RING).ops(30),
     ShortCampaign::of("array-swap", SWAP),
     ShortCampaign::of("btree", BTREE).with(&[FOUR_CONTROLLERS]).ops(20).faults(&["reorder"]),
-    ShortCampaign::of("array-swap", RING_OF_20).ops(40),
+    ShortCampaign::of("array-swap", RING_OF_16).ops(40),
     ShortCampaign::of("false-sharing", LOG_OF_WORDS).threads(4).ops(40),
     ShortCampaign::of("btree", BTREE).rehearsed(),
     ShortCampaign::of("array-swap", SWAP).threads(2).ops(30),
@@ -95,7 +95,7 @@ const UNDO_FENCE: Laboratory =
 const NEW_VALUE_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE),
     // A ring of 20 lines, so that transactions come to lie across its end.
-    ShortCampaign::of("array-swap", RING_OF_20).ops(30),
+    ShortCampaign::of("array-swap", RING_OF_16).ops(30),
     ShortCampaign::of("array-swap", SWAP).threads(2).ops(30),
     ShortCampaign::of("btree", BTREE).with(&[FOUR_CONTROLLERS]).ops(20).faults(&["reorder"]),
     ShortCampaign::of("btree", BTREE).rehearsed(),

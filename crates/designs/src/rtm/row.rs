@@ -2,7 +2,7 @@
 
 use super::Rtm;
 use crate::small_runs::{
-    BTREE, CROWDED, FOUR_CONTROLLERS, FULL_QUEUE, HELD_UP, RING_OF_20, ROOMY, SWAP, TURNS, TWO_PLACES,
+    BTREE, CROWDED, FOUR_CONTROLLERS, FULL_QUEUE, HELD_UP, RING_OF_16, ROOMY, SWAP, TURNS, TWO_PLACES,
 };
 use durasim_design::{Backend, ErasedDesign, Interface, Laboratory, Promise, Row, Settings, ShortCampaign};
 use durasim_types::Domain;
@@ -94,6 +94,8 @@ pub(crate) const ROW_NV_HTM: Row = Row {
 
 /// Elements of four lines.
 const THREE_WIDE: &[(&str, &str)] = &[("populate", "3"), ("element-bytes", "256")];
+/// More lines than the table of the undo log remembers, in no order.
+const MANY_WORDS: &[(&str, &str)] = &[("populate", "64"), ("writes", "40"), ("reads", "0")];
 /// Fewer lines than a transaction loads.
 const SMALL_READ_SETS: Settings = &["design.rtm.read_set_lines=6"];
 
@@ -108,7 +110,9 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).rehearsed(),
     ShortCampaign::of("btree", BTREE).with(&[CROWDED]).rehearsed(),
     // Attempts are used up by conflicts, so that some transactions run under the lock and others do not.
-    ShortCampaign::of("array-swap", RING_OF_20).with(&[CROWDED]).ops(40),
+    ShortCampaign::of("array-swap", RING_OF_16).with(&[CROWDED]).ops(40),
+    // Lines that the lock's log has twice.
+    ShortCampaign::of("private-words", MANY_WORDS).with(&[CROWDED]).ops(20),
     ShortCampaign::of("array-swap", TWO_PLACES).with(&[ROOMY, HELD_UP]).threads(4).ops(400).seeds(3),
     ShortCampaign::of("array-swap", THREE_WIDE).with(&[ROOMY, SMALL_READ_SETS]).threads(4).ops(400).points(20).seeds(2),
 ];
