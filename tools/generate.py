@@ -113,6 +113,11 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "published-spht-eadr-2022-threads": partial(published.part_table, "spht-eadr-2022", "threads"),
     "published-spht-eadr-2022-links": partial(published.part_table, "spht-eadr-2022", "links"),
     "published-spht-eadr-2022-limits": partial(published.part_table, "spht-eadr-2022", "limits"),
+    "published-hercules-tecs23": partial(published.table, "hercules-tecs23"),
+    **{
+        f"published-hercules-tecs23-{part}": partial(published.part_table, "hercules-tecs23", part)
+        for part in ("throughput", "bytes", "workloads", "pairs", "readings", "medium", "sizes")
+    },
     "published-tc-dac17": partial(published.table, "tc-dac17"),
     "published-tc-dac17-workloads": partial(published.part_table, "tc-dac17", "workloads"),
     "published-tc-dac17-other": partial(published.part_table, "tc-dac17", "other"),

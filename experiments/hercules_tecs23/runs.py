@@ -149,15 +149,17 @@ def _pair_runs() -> dict[str, Command]:
 # Designs by what the papers leave open, on all workloads: the design, and what is set. Without a setting it is the
 # domain that is another one.
 READINGS = {
-    "TC: a commit holds later stores until the array has it": ("tc", ("design.tc.commit=accepted",)),
-    "TC: ... until persistent memory has all lines": ("tc", ("design.tc.commit=acknowledged",)),
-    "Kiln: an LLC as large as that of the others": ("kiln", ("design.kiln.llc_size_factor=1",)),
-    "Kiln: writes of the LLC are pipelined": ("kiln", ("design.kiln.llc_pipelined=all",)),
+    "TC: a commit holds later stores until the array has it": ("tc", ("--set", "design.tc.commit=accepted")),
+    "TC: ... until persistent memory has all lines": ("tc", ("--set", "design.tc.commit=acknowledged")),
+    "Kiln: an LLC as large as that of the others": ("kiln", ("--set", "design.kiln.llc_size_factor=1")),
+    "Kiln: writes of the LLC are pipelined": ("kiln", ("--set", "design.kiln.llc_pipelined=all")),
+    "Kiln: both versions of a line in the LLC": ("kiln", ("--set", "design.kiln.versions=two-in-llc")),
     "Kiln: on eADR": ("kiln-eadr", ()),
-    "Proteus: a log queue of 8 entries": ("proteus", ("design.proteus.lpq_entries=8",)),
+    "Proteus: a log queue of 8 entries": ("proteus", ("--set", "design.proteus.lpq_entries=8")),
     "Proteus: on eADR": ("proteus-eadr", ()),
     "HOOP: on eADR": ("hoop-eadr", ()),
     "FWB: on eADR": ("fwb-eadr", ()),
+    "SWL_eADR: a log of 64 MB, four times the LLC": ("swl-eadr", ("--arg", "log-bytes=8388608")),
 }
 
 
@@ -168,11 +170,22 @@ def reading(number: int, workload: str) -> str:
 
 def _reading_runs() -> dict[str, Command]:
     found = {}
-    for number, (design, settings) in enumerate(READINGS.values()):
-        more = tuple(argument for setting in settings for argument in ("--set", setting))
+    for number, (design, more) in enumerate(READINGS.values()):
         for workload in WORKLOADS:
             found[reading(number, workload)] = _run(MACHINES["gem5"], design, "hercules", workload, 1, *more)
     return found
+
+
+# The medium with rows: adjacent lines of 256 bytes are on one bank.
+WITH_ROWS = "rows"
+
+
+def _row_runs() -> dict[str, Command]:
+    return {
+        key(workload, design, machine=WITH_ROWS): _run("hercules-tecs23-rows", design, "hercules", workload, 1)
+        for workload in WORKLOADS
+        for design in DESIGNS
+    }
 
 
 # Data in multiples of the last-level cache, beside those of the suites; and what is as large as that cache, at scale
@@ -191,4 +204,4 @@ def _size_runs() -> dict[str, Command]:
     return found
 
 
-RUNS = _main_runs() | _other_runs() | _pair_runs() | _reading_runs() | _size_runs()
+RUNS = _main_runs() | _other_runs() | _pair_runs() | _reading_runs() | _row_runs() | _size_runs()

@@ -5,7 +5,8 @@ At scale quick: data, transactions and data caches are an eighth of the paper's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from math import isnan
 from statistics import mean
 from typing import Any
 
@@ -41,6 +42,7 @@ from hercules_tecs23.runs import (
     SIZES,
     TREES,
     VARIED,
+    WITH_ROWS,
     WORKLOADS,
     WRITE_LATENCIES_NS,
     WRITE_QUEUES,
@@ -435,27 +437,59 @@ FORMULAS |= {
 }
 
 
-def _means(documents: Documents) -> list[dict[str, str]]:
-    """Throughput and bytes relative to Hercules, of each footprint and machine: means with intervals over the seeds."""
+PUBLISHED_GAINS = {"swl-eadr": 1.892, "kiln": 1.292, "tc": 1.152, "hoop": 1.513, "proteus": 1.480, "fwb": 1.570}
+PUBLISHED_BYTES = {"swl-eadr": 29.8, "kiln": 37.4, "tc": 5.3, "hoop": 1.4, "proteus": 1.5, "fwb": 2.1}
+
+
+def _throughputs(documents: Documents) -> list[dict[str, str]]:
+    """Throughput of Hercules over that of each design, by machine and footprint."""
+
+    def of_seed(design: str, footprint: str, machine: str, seed: int) -> float:
+        ours, theirs = _values(documents, design, throughput, (footprint, machine, seed))
+        return geomean([a / b for a, b in zip(ours, theirs, strict=True)])
+
+    return _overview(of_seed, {of: f"{gain:.2f}" for of, gain in PUBLISHED_GAINS.items()} | {"opt": "comparable"}, 2)
+
+
+def _bytes(documents: Documents) -> list[dict[str, str]]:
+    """Bytes that Hercules writes, in percent of those of each design, by machine and footprint."""
+
+    def of_seed(design: str, footprint: str, machine: str, seed: int) -> float:
+        ours, theirs = _values(documents, design, pmem_bytes, (footprint, machine, seed))
+        # With data in the caches some programs write nothing.
+        if min(*ours, *theirs) == 0:
+            return 100 * sum(ours) / sum(theirs) if sum(theirs) else float("nan")
+        return 100 * geomean([a / b for a, b in zip(ours, theirs, strict=True)])
+
+    return _overview(of_seed, {of: f"{share}" for of, share in PUBLISHED_BYTES.items()}, 1)
+
+
+def _overview(
+    of_seed: Callable[[str, str, str, int], float], published: Mapping[str, str], digits: int
+) -> list[dict[str, str]]:
+    """Means with the halves of their 95 % intervals over the seeds: designs by machine and footprint."""
     found = []
-    for footprint in FOOTPRINTS:
-        for machine, preset in MACHINES.items():
-            for design in DESIGNS:
-                row = {"data_over_llc": footprint, "machine": preset, "design": design}
-                for name, value in (("throughput", throughput), ("pmem_bytes", pmem_bytes)):
-                    of_seeds = [_of_seed(documents, design, value, footprint, machine, seed) for seed in SEEDS]
-                    half = half_interval(of_seeds)
-                    row |= {f"{name}_over_hercules": f"{mean(of_seeds):.2f}", f"{name}_95_percent": f"{half:.2f}"}
-                found.append(row)
+    for design in DESIGNS:
+        if design == "hercules":
+            continue
+        row = {"design": f"`{design}`", "published": published.get(design, "-")}
+        for machine in MACHINES:
+            for footprint in sorted(FOOTPRINTS, key=float):
+                values = [of_seed(design, footprint, machine, seed) for seed in SEEDS]
+                is_known = not any(map(isnan, values))
+                row[f"{machine} {footprint}"] = (
+                    f"{mean(values):.{digits}f} ± {half_interval(values):.{digits}f}" if is_known else "-"
+                )
+        found.append(row)
     return found
 
 
-def _of_seed(documents: Documents, design: str, value: Any, footprint: str, machine: str, seed: int) -> float:
-    of = [[value(documents[key(w, d, footprint, machine, seed)]) for w in WORKLOADS] for d in (design, "hercules")]
-    # With data in the caches some programs write nothing.
-    if min(map(min, of)) == 0:
-        return sum(of[0]) / sum(of[1]) if sum(of[1]) else float("nan")
-    return geomean([ours / theirs for ours, theirs in zip(*of, strict=True)])
+def _values(
+    documents: Documents, design: str, value: Any, place: tuple[str, str, int]
+) -> tuple[list[float], list[float]]:
+    """Values of all workloads, of Hercules and of a design."""
+    ours, theirs = ([value(documents[key(of, by, *place)]) for of in WORKLOADS] for by in ("hercules", design))
+    return ours, theirs
 
 
 def _by_workload(documents: Documents) -> list[dict[str, str]]:
@@ -517,6 +551,22 @@ def _readings(documents: Documents) -> list[dict[str, str]]:
     return found
 
 
+def _medium(documents: Documents) -> list[dict[str, str]]:
+    """Throughput of Hercules over that of each design where adjacent lines share a bank, by workload."""
+    found = []
+    for design in DESIGNS:
+        ratios = {
+            of: throughput(documents[key(of, "hercules", machine=WITH_ROWS)])
+            / throughput(documents[key(of, design, machine=WITH_ROWS)])
+            for of in WORKLOADS
+        }
+        if design != "hercules":
+            row = {"design": f"`{design}`", "published": f"{PUBLISHED_GAINS.get(design, 1):.2f}"}
+            row |= {of: f"{ratio:.2f}" for of, ratio in ratios.items()}
+            found.append(row | {"mean": f"{geomean(list(ratios.values())):.2f}"})
+    return found
+
+
 def _sizes(documents: Documents) -> list[dict[str, str]]:
     """Throughput relative to `opt`, and bytes written for each transaction, by the size of the data."""
     found = []
@@ -531,4 +581,12 @@ def _sizes(documents: Documents) -> list[dict[str, str]]:
     return found
 
 
-TABLES = {"means": _means, "workloads": _by_workload, "pairs": _pairs, "readings": _readings, "sizes": _sizes}
+TABLES = {
+    "throughput": _throughputs,
+    "bytes": _bytes,
+    "workloads": _by_workload,
+    "pairs": _pairs,
+    "readings": _readings,
+    "medium": _medium,
+    "sizes": _sizes,
+}

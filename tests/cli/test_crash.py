@@ -13,7 +13,11 @@ SMALL = ["--workload", "btree", "--machine", "tiny", "--ops", "12", "--arg", "po
 DURABLE = rows_with("transactions", control=False)
 
 
-@pytest.mark.parametrize("design", DURABLE)
+# The product of designs and workloads is that of tests/conformance/test_pairs.py: here a design of each runtime.
+FIRST_OF_BACKEND = {row["backend"]: row["name"] for row in reversed(ds.designs()) if row["name"] in DURABLE}
+
+
+@pytest.mark.parametrize("design", sorted(FIRST_OF_BACKEND.values()))
 def test_designs_keep_their_promise(program, conforms, design):
     result = program("crash", "--design", design, *SMALL, "--points", "60", "--json", "-")
     assert result.returncode == 0, result.stdout + result.stderr

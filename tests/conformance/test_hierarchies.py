@@ -36,7 +36,7 @@ def test_durable_designs_survive_and_controls_are_caught(number: int, place: int
         machine="tiny",
         ops=threads * small.pop("ops"),
         threads=threads,
-        points=100,
+        points=50,
         set=(*(laboratory_of(design).short_run_settings if threads > 1 else ()), *list(HIERARCHIES.values())[place]),
         workload_args=small,
     )

@@ -44,7 +44,7 @@ UNDO_BACKENDS = ["undo-flush", "undo-fence"]
 # What takes or carries transactions through by itself, with a log in the pool.
 LOG_BACKENDS = [*UNDO_BACKENDS, "redo-flush", "write-ahead", "htm-sgl", "spht-eadr", "spht-eadr-flush", "spht", "nv-htm"]
 # What a runtime does is tested with these workloads; what a workload does, with one runtime.
-CROSSED = ["btree", "false-sharing"]
+CROSSED = ["btree"]
 
 
 def pairs(backends: list[str], one: str) -> list[tuple[str, str]]:

@@ -66,7 +66,7 @@ def replay(report: Path) -> tuple[dict[int, int], int]:
 REPORTING = [backend for backend in BACKENDS if backend != "plain"]
 
 
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.long), 3])
 @pytest.mark.parametrize(("workload", "backend"), pairs(REPORTING, "markers"))
 def test_reports_lead_to_the_dump(
     native: NativeBuild, tmp_path: Path, workload: str, backend: str, threads: int
@@ -103,7 +103,7 @@ def test_a_torn_pool_is_dumped_and_then_refused(native: NativeBuild, tmp_path: P
     arguments = ["--pool-path", pool]
     assert execute([program, "run", *arguments, "--populate", "40", "--ops", "40"]).code == 0
     whole = pool.read_bytes()
-    for first in range(4096, min(len(whole), 16384), 512):
+    for first in range(4096, min(len(whole), 16384), 1024):
         for filling in (b"\0", b"\xff", whole[first + 1 : first + 9]):
             torn = bytearray(whole)
             torn[first : first + 512] = (filling * 512)[:512]
