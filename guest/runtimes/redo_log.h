@@ -15,6 +15,8 @@
 // - They are durable there before the state moves on, which is one word and cannot tear, and the state is durable before
 //   the commit returns. So entries are overwritten, and others may write to the same words, only when no recovery can
 //   believe the record any more.
+// - Of a record that is torn any words may be there. Recovery takes its number out of use, so that no later transaction
+//   completes it.
 // - Recovery writes what the log says, to places that the log names, and moves the state on at the end; it does not change
 //   the log. Cut anywhere and run again, it does the same.
 // Hence a record that counts with entries that do not fit it is no trace of a power failure but damage. Some of its words
@@ -65,7 +67,13 @@ public:
 
     // Carries it through. May itself be interrupted anywhere. Returns the number of entries applied.
     std::uint64_t recover() {
-        if (!is_committed()) return planted(Fault::recovery_applies_uncommitted) ? apply_uncommitted() : 0;
+        if (!is_committed()) {
+            const std::uint64_t applied = planted(Fault::recovery_applies_uncommitted) ? apply_uncommitted() : 0;
+            // The next transaction must not complete the record of the one that a power failure has interrupted, so it gets
+            // another number.
+            if (is_torn()) truncate(tail());
+            return applied;
+        }
         const std::uint64_t first = ring(get(head_ + record_place) & place_mask);
         const std::uint64_t count = get(head_ + record_place) >> place_bits;
         if (count == 0 || count > capacity()) refuse("its commit record names more entries than there are");
@@ -209,6 +217,12 @@ private:
         return (get(head_ + record_sequence) == finished() + 1 ||
                 (planted(Fault::record_number_not_checked) && get(head_ + record_sequence) != 0)) &&
                (get(head_ + record_checksum) == checksum_of_record() || planted(Fault::record_checksum_not_checked));
+    }
+
+    // Whether the record may have words of a transaction that did not commit: it is neither new nor that of the last one.
+    bool is_torn() const {
+        if (get(head_ + record_sequence) == finished() && get(head_ + record_checksum) == checksum_of_record()) return false;
+        return (get(head_ + record_sequence) | get(head_ + record_place) | get(head_ + record_entries) | get(head_ + record_checksum)) != 0;
     }
 
     [[noreturn]] void refuse(const char* why) const {

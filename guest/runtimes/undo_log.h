@@ -70,7 +70,7 @@ public:
         const std::uint64_t count = live_entries(nullptr);
         if (count == 0) {
             // A part of the first entry may be there. The next transaction must not complete it, so it gets another number.
-            if (*word(tail(), home_and_kind) != 0) finish_recovery(tail());
+            if ((*word(tail(), home_and_kind) | *word(tail(), checksum)) != 0) finish_recovery(tail());
             return 0;
         }
         auto* starts = static_cast<std::uint64_t*>(std::malloc(count * sizeof(std::uint64_t)));

@@ -167,13 +167,29 @@ void torn_entry(Pool& pool) {
     auto* state = reinterpret_cast<std::uint64_t*>(durasim::pool_address + reinterpret_cast<const durasim::PoolHeader*>(durasim::pool_address)->log_offset);
     const std::uint64_t number = *state >> 24, tail = *state & 0xffffff;
     std::uint64_t* entry = state + 8 + tail;
-    entry[0] = reinterpret_cast<std::uint64_t>(m->words) | 1;
-    entry[1] = 42;
+    for (std::uint64_t part = 0; part < 2; ++part) {
+        entry[0] = part == 0 ? reinterpret_cast<std::uint64_t>(m->words) | 1 : 0;
+        entry[1] = part;
+        REQUIRE(!durasim::runtime.needs_recovery());
+        REQUIRE(durasim::runtime.recover() == 0);
+        REQUIRE(*state >> 24 == number + 1 + part && (*state & 0xffffff) == tail);
+    }
+    durasim::tx([&](Tx& t) { t.write(m->word, 5); });
+    REQUIRE(m->word == 5 && *state >> 24 == number + 3);
+}
+#elif defined(DURASIM_BACKEND_REDO_FLUSH)
+// So it is with words of a commit record.
+void torn_entry(Pool& pool) {
+    Mixed* m = make(pool);
+    auto* head = reinterpret_cast<std::uint64_t*>(reinterpret_cast<const durasim::PoolHeader*>(durasim::pool_address)->log_offset + durasim::pool_address);
+    const std::uint64_t state = head[0], sum = head[4];
+    REQUIRE(durasim::runtime.recover() == 0 && head[0] == state);
+    head[4] = sum + 1;
     REQUIRE(!durasim::runtime.needs_recovery());
     REQUIRE(durasim::runtime.recover() == 0);
-    REQUIRE(*state >> 24 == number + 1 && (*state & 0xffffff) == tail);
+    REQUIRE(head[0] != state);
     durasim::tx([&](Tx& t) { t.write(m->word, 5); });
-    REQUIRE(m->word == 5 && *state >> 24 == number + 2);
+    REQUIRE(m->word == 5 && head[4] != sum + 1);
 }
 #endif
 
@@ -300,7 +316,7 @@ constexpr struct {
     {"values", values},       {"take-back", roll_back},   {"many-lines", many_lines},   {"allocator", allocator},
     {"locks", locks},         {"barriers", barriers},     {"arenas", arenas},       {"nested", nested},       {"full-pool", full_pool},   {"large-blocks", large_blocks},
     {"full-log", full_log},   {"second-pool", second_pool},
-#if defined(DURASIM_BACKEND_UNDO_FLUSH) || defined(DURASIM_BACKEND_UNDO_FENCE)
+#if defined(DURASIM_BACKEND_UNDO_FLUSH) || defined(DURASIM_BACKEND_UNDO_FENCE) || defined(DURASIM_BACKEND_REDO_FLUSH)
     {"torn-entry", torn_entry},
 #endif
 };

@@ -52,7 +52,7 @@ def test_taking_a_transaction_back(native: NativeBuild, tmp_path: Path, backend:
     assert execute([native("api_test", backend), tmp_path / "pool", case]) == Outcome(0, "ok\n")
 
 
-@pytest.mark.parametrize("backend", UNDO_BACKENDS)
+@pytest.mark.parametrize("backend", [*UNDO_BACKENDS, "redo-flush"])
 def test_a_torn_entry_is_never_completed(native: NativeBuild, tmp_path: Path, backend: str) -> None:
     assert execute([native("api_test", backend), tmp_path / "pool", "torn-entry"]) == Outcome(0, "ok\n")
 

@@ -27,7 +27,7 @@ inline constexpr std::uint64_t pool_address = 0x10'0000'0000;
 inline constexpr std::uint64_t filter_page_address = 0xf'0000'0000;
 
 inline constexpr std::uint64_t pool_magic = 0x4C4F4F504D495344;  // "DSIMPOOL" read as bytes
-inline constexpr std::uint16_t layout_version = 2;
+inline constexpr std::uint16_t layout_version = 1;
 
 // Which log, if any, has to be looked at before the data of a pool may be trusted.
 enum class LogKind : std::uint16_t { none = 0, undo = 1, redo = 2, write_ahead = 3, spht = 4, timed = 5 };
