@@ -229,13 +229,13 @@ def table(name: str) -> str:
     lines = [
         f"{len(rows)} numbers: {summary(rows)}.",
         "",
-        "| where | what | design | workload | published | ours | verdict | note |",
-        "| --- | --- | --- | --- | ---: | ---: | --- | --- |",
+        "| where | what | design | baseline | workload | published | ours | verdict | note |",
+        "| --- | --- | --- | --- | --- | ---: | ---: | --- | --- |",
     ]
     for row in rows:
         published = f"{row['published']} {row['unit']}".strip()
-        cells = (row["figure"], row["metric"], row["design"], row["workload"], published, row["ours"], row["verdict"])
-        lines.append(f"| {' | '.join((*cells, row['reason']))} |")
+        names = (row["figure"], row["metric"], row["design"], row["baseline"], row["workload"])
+        lines.append(f"| {' | '.join((*names, published, row['ours'], row['verdict'], row['reason']))} |")
     return "\n".join(lines)
 
 

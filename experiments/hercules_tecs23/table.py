@@ -456,12 +456,16 @@ def _bytes(documents: Documents) -> list[dict[str, str]]:
 
     def of_seed(design: str, footprint: str, machine: str, seed: int) -> float:
         ours, theirs = _values(documents, design, pmem_bytes, (footprint, machine, seed))
-        # With data in the caches some programs write nothing.
-        if min(*ours, *theirs) == 0:
-            return 100 * sum(ours) / sum(theirs) if sum(theirs) else float("nan")
-        return 100 * geomean([a / b for a, b in zip(ours, theirs, strict=True)])
+        return 100 * _ratio(ours, theirs)
 
     return _overview(of_seed, {of: f"{share}" for of, share in PUBLISHED_BYTES.items()}, 1)
+
+
+def _ratio(ours: list[float], theirs: list[float]) -> float:
+    """The geometric mean of ratios; the ratio of the sums where some programs write nothing."""
+    if min(*ours, *theirs) == 0:
+        return sum(ours) / sum(theirs) if sum(theirs) else float("nan")
+    return geomean([a / b for a, b in zip(ours, theirs, strict=True)])
 
 
 def _overview(
@@ -523,7 +527,9 @@ def _pairs(documents: Documents) -> list[dict[str, str]]:
             for keys in sorted(PAIR_KEYS)
             for other, ordinary in CONTENDERS.items()
         }
-        at_once = {(f"{PAIR_KEYS[0]:,}", "ordinary thread, two hardware threads"): documents[f"pair.{tree}.at-once"]}
+        at_once = {
+            (f"{PAIR_KEYS[0]:,}", "ordinary thread, two hardware threads"): documents[f"pair.{tree}.at-once.full"]
+        }
         for (keys, other), document in (of | at_once).items():
             rates = {f"{level}_percent": f"{_first_thread_miss_percent(document, level):.2f}" for level in LEVELS}
             found.append({"tree": tree, "keys_each": keys, "beside": other} | rates)
@@ -534,7 +540,7 @@ def _readings(documents: Documents) -> list[dict[str, str]]:
     """Designs under other readings of their papers, by workload."""
     found = []
     for number, (name, (design, _)) in enumerate(READINGS.items()):
-        plain = design.removesuffix("-eadr")
+        plain = design if design in DESIGNS else design.removesuffix("-eadr")
         of_workloads = [[documents[reading(number, of)], documents[key(of, plain)]] for of in WORKLOADS]
         row = {"reading": name}
         row |= {
@@ -543,11 +549,11 @@ def _readings(documents: Documents) -> list[dict[str, str]]:
         }
         hercules = [throughput(documents[key(of, "hercules")]) for of in WORKLOADS]
         gains = [ours / throughput(new) for ours, (new, _) in zip(hercules, of_workloads, strict=True)]
-        written = [pmem_bytes(new) / pmem_bytes(old) for new, old in of_workloads]
-        shares = [pmem_bytes(documents[key(of, "hercules")]) / pmem_bytes(new)
-                  for of, (new, _) in zip(WORKLOADS, of_workloads, strict=True)]  # fmt: skip
-        row |= {"bytes": f"{geomean(written):.2f}", "hercules_over_it": f"{geomean(gains):.2f}"}
-        found.append(row | {"hercules_bytes_percent": f"{geomean(shares) * 100:.1f}"})
+        new_bytes, old_bytes = ([pmem_bytes(of[place]) for of in of_workloads] for place in (0, 1))
+        ours = [pmem_bytes(documents[key(of, "hercules")]) for of in WORKLOADS]
+        row |= {"bytes": f"{_ratio(new_bytes, old_bytes):.2f}", "hercules_over_it": f"{geomean(gains):.2f}"}
+        share = _ratio(ours, new_bytes)
+        found.append(row | {"hercules_bytes_percent": "-" if isnan(share) else f"{share * 100:.1f}"})
     return found
 
 
