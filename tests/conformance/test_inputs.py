@@ -54,7 +54,8 @@ def test_lines_are_those_that_a_log_of_lines_saves(workload, arguments):
         profile = ds.measure_workload(workload, ops=ops, workload_args=arguments)
         return round(profile.tx_lines.avg * profile.transactions)
 
-    assert entries(200) - entries(1) == lines(200) - lines(1)
+    # Of lines that share a place in the table of what was logged last some are logged again.
+    assert 1 <= (entries(200) - entries(1)) / (lines(200) - lines(1)) <= 1.06
 
 
 def test_what_is_measured():
