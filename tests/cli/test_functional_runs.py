@@ -23,8 +23,10 @@ def _values(tree, above=""):
 
 @pytest.mark.parametrize("workload", ["hashmap", "arraylistx", "btree", "kv-pmap"])
 def test_checks_of_one_thread_are_those_of_a_detailed_run(workload):
+    # No sweep begins at the end of one of these runs alone: it would change the active filter once more.
+    more = OBJECTS | {"seed": 2}
     runs = [
-        ds.run(design="p-inspect", workload=f"pinspect-{workload}", functional=functional, **OBJECTS).to_dict()
+        ds.run(design="p-inspect", workload=f"pinspect-{workload}", functional=functional, **more).to_dict()
         for functional in (False, True)
     ]
     detailed, functional = (dict(_values(run["stats"]["p_inspect"])) for run in runs)

@@ -41,8 +41,10 @@ def test_cleans_without_fences_are_reordered():
     assert with_fences.violations == 0
     assert with_fences.trials_by_fault["reorder"] > 10
     without = {"workload_args": {"no-fence": True}}
-    # A line that the LLC evicts has a shorter path than a clean, and may overtake it. If none has, all arrive in order.
-    in_order = {"set": ["interconnect.core_to_controller_cycles=0"], **without}
+    # A line that the LLC evicts has a shorter path than a clean, and may overtake it. If none has, all arrive in order,
+    # and if the queue always has room, they are durable when the core goes on.
+    settings = ["interconnect.core_to_controller_cycles=0", "pmem.controller.write_queue_entries=256"]
+    in_order = {"set": settings, "points": "all", **without}
     assert crash("swl-flush", "clean", **in_order).violations == 0, "the machine itself keeps them in order"
     assert crash("swl-flush", "clean", **without).violations > 0
     assert crash("swl-flush", "reorder", **without).violations > 0
