@@ -19,7 +19,7 @@ def test_machine_design_and_data_shrink_by_one_factor_and_a_run_says_so():
     whole = ds.run(design="hercules", workload="hercules-beyond-array-swap", ops=10, workload_args={"populate": 100})
     assert whole.configuration["l1i"] == result.configuration["l1i"]
     assert whole.configuration["llc"]["size_bytes"] == 8 * caches[-1]
-    words = Scenario(workload="hercules-beyond", scale="quick").guest_command("run", 7)
+    words = Scenario(workload="hercules-beyond-btree", scale="quick").guest_command("run", 7)
     assert words[words.index("--populate") + 1] == str(1_500_000 // 8)
     assert words[words.index("--ops") + 1] == "7"
 
