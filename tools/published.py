@@ -4,8 +4,9 @@
 
 `experiments/NAME/published.csv` has the paper's numbers, `experiments/NAME/table.py` the commands and, for each number,
 the formula that gives ours from their documents. Written is `docs/results/NAME.csv`, of which `make generate` makes the
-table of the page beside it, and `docs/results/NAME-PART.csv` for each of its `TABLES`. Nothing is tuned here: a number
-that differs stays as it is.
+table of the page beside it, and `docs/results/NAME-PART.csv` for each of its `TABLES`. `PARTS` are tables of runs
+that no published number needs, made one at a time with `--part`. Nothing is tuned here: a number that differs stays as
+it is.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def main() -> None:
     parser.add_argument("name", choices=sorted(folder.name.replace("_", "-") for folder in _papers()))
     parser.add_argument("--documents", type=Path, help="folder that keeps the documents; what it has is not run again")
     parser.add_argument("--experiments", action="store_true", help="run the experiments of its page instead")
+    parser.add_argument("--part", metavar="NAME", help="run one further table of its page instead")
     parser.add_argument("--jobs", type=int, choices=range(1, 65), metavar="1-64", default=2, help="runs at a time")
     arguments = parser.parse_args()
     table = runpy.run_path(str(ROOT / "experiments" / arguments.name.replace("-", "_") / "table.py"))
@@ -69,14 +71,25 @@ def main() -> None:
             file.write_text(csv_text(EXPERIMENT_COLUMNS, found), encoding="utf-8")
             print(f"docs/results/{file.name}: {len(needed)} runs")
             return
+        if arguments.part is not None:
+            parts = table.get("PARTS", {})
+            if arguments.part not in parts:
+                sys.exit(f"--part {arguments.part}: {arguments.name} has {', '.join(parts) or 'none'}")
+            commands, rows_of = parts[arguments.part]
+            _write_part(arguments.name, arguments.part, rows_of(run_all(commands, folder, arguments.jobs)))
+            return
         documents = run_all(table["COMMANDS"], folder, arguments.jobs)
     rows = evaluate(published, table["FORMULAS"], documents, table["COMMANDS"])
     (results / f"{arguments.name}.csv").write_text(csv_text(COLUMNS, rows), encoding="utf-8")
     print(f"docs/results/{arguments.name}.csv: {summary(rows)}")
     for part, rows_of in table.get("TABLES", {}).items():
-        more = rows_of(documents)
-        (results / f"{arguments.name}-{part}.csv").write_text(csv_text(tuple(more[0]), more), encoding="utf-8")
-        print(f"docs/results/{arguments.name}-{part}.csv: {len(more)} rows")
+        _write_part(arguments.name, part, rows_of(documents))
+
+
+def _write_part(name: str, part: str, rows: Sequence[Mapping[str, str]]) -> None:
+    file = ROOT / "docs" / "results" / f"{name}-{part}.csv"
+    file.write_text(csv_text(tuple(rows[0]), rows), encoding="utf-8")
+    print(f"docs/results/{file.name}: {len(rows)} rows")
 
 
 def _papers() -> Iterator[Path]:

@@ -26,10 +26,11 @@ ROWS = {
 MOTIVATION = "btree"
 
 
-def _run(machine: str, design: str, suite: str, workload: str, seed: int, *more: str) -> Command:
-    run = ["run", "--design", design, "--machine", machine, "--workload", f"{suite}-{workload}", "--scale", "quick"]
-    run += ["--seed", str(seed), "--arg", "no-check=true", "--fast-forward", "roi"]
-    return Command((*run, *more))
+def run(machine: str, design: str, suite: str, workload: str, seed: int, *more: str) -> Command:
+    """A run of a suite's program at scale quick."""
+    of = ["run", "--design", design, "--machine", machine, "--workload", f"{suite}-{workload}", "--scale", "quick"]
+    of += ["--seed", str(seed), "--arg", "no-check=true", "--fast-forward", "roi"]
+    return Command((*of, *more))
 
 
 def key(workload: str, design: str, footprint: str = "1.4", machine: str = "gem5", seed: int = 1) -> str:
@@ -39,7 +40,7 @@ def key(workload: str, design: str, footprint: str = "1.4", machine: str = "gem5
 
 def _main_runs() -> dict[str, Command]:
     return {
-        key(workload, design, footprint, machine, seed): _run(MACHINES[machine], design, suite, workload, seed)
+        key(workload, design, footprint, machine, seed): run(MACHINES[machine], design, suite, workload, seed)
         for seed in SEEDS
         for machine in MACHINES
         for footprint, suite in FOOTPRINTS.items()
@@ -68,45 +69,47 @@ VARIED = ("hercules", "tc", "kiln", "proteus", "hoop", "fwb")
 VARIED_WORKLOAD = "linked-list"
 
 
-def _macro(design: str, workload: str, threads: int, *more: str) -> Command:
-    return _run(MACHINES["gem5"], design, "hercules", workload, 1, "--threads", str(threads), *more)
+def macro(design: str, workload: str, threads: int, *more: str) -> Command:
+    """A run of a macro-benchmark."""
+    return run(MACHINES["gem5"], design, "hercules", workload, 1, "--threads", str(threads), *more)
 
 
-def _huge(design: str, lines: int, *more: str) -> Command:
-    run = ["run", "--design", design, "--machine", "hercules-tecs23-eighth", "--workload", f"hercules-huge-{lines}k"]
-    return Command((*run, "--arg", "no-check=true", "--fast-forward", "roi", *more))
+def huge(design: str, lines: int, *more: str) -> Command:
+    """A run with artificial transactions of so many thousand lines, on the machine that is scaled down."""
+    of = ["run", "--design", design, "--machine", "hercules-tecs23-eighth", "--workload", f"hercules-huge-{lines}k"]
+    return Command((*of, "--arg", "no-check=true", "--fast-forward", "roi", *more))
 
 
 def _other_runs() -> dict[str, Command]:
     machine = MACHINES["gem5"]
-    found = {key(MOTIVATION, "swl-flush"): _run(machine, "swl-flush", "hercules", MOTIVATION, 1)}
-    found |= {key(workload, "picl"): _run(machine, "picl", "hercules", workload, 1) for workload in WORKLOADS}
+    found = {key(MOTIVATION, "swl-flush"): run(machine, "swl-flush", "hercules", MOTIVATION, 1)}
+    found |= {key(workload, "picl"): run(machine, "picl", "hercules", workload, 1) for workload in WORKLOADS}
     for workload in MACRO:
         for design in DESIGNS:
-            found |= {f"{workload}.{design}.{n}": _macro(design, workload, n) for n in (1, 4)}
+            found |= {f"{workload}.{design}.{n}": macro(design, workload, n) for n in (1, 4)}
         for threads in SCALING:
             cores = ("--set", f"cores={threads}") if threads > 8 else ()  # noqa: PLR2004 - cores of the preset
-            found[f"{workload}.hercules.{threads}"] = _macro("hercules", workload, threads, *cores)
+            found[f"{workload}.hercules.{threads}"] = macro("hercules", workload, threads, *cores)
     for lines in HUGE:
         for design, settings in SCALED_DOWN.items():
-            found[f"huge-{lines}.{design}.down"] = _huge(design, lines, *settings)
-    found["huge-60.hercules.512"] = _huge("hercules", 60)
-    found["huge-60.hercules.unlimited"] = _huge("hercules", 60, *UNLIMITED)
+            found[f"huge-{lines}.{design}.down"] = huge(design, lines, *settings)
+    found["huge-60.hercules.512"] = huge("hercules", 60)
+    found["huge-60.hercules.unlimited"] = huge("hercules", 60, *UNLIMITED)
     for percent in RATIOS:
-        found[f"huge-30.hercules.ratio-{percent}"] = _huge(
+        found[f"huge-30.hercules.ratio-{percent}"] = huge(
             "hercules", 30, "--set", f"design.hercules.trans_tag_percent_llc={percent}"
         )
     for workload in WORKLOADS:
         for cycles in RESETS:
             settings = ("--set", f"design.hercules.state_reset_cycles={cycles}")
-            found[f"{workload}.hercules.reset-{cycles}"] = _run(machine, "hercules", "hercules", workload, 1, *settings)
+            found[f"{workload}.hercules.reset-{cycles}"] = run(machine, "hercules", "hercules", workload, 1, *settings)
     for design in VARIED:
         for entries in WRITE_QUEUES:
             settings = ("--set", f"pmem.controller.write_queue_entries={entries}")
-            found[f"{design}.queue-{entries}"] = _run(machine, design, "hercules", VARIED_WORKLOAD, 1, *settings)
+            found[f"{design}.queue-{entries}"] = run(machine, design, "hercules", VARIED_WORKLOAD, 1, *settings)
         for latency in WRITE_LATENCIES_NS:
             settings = ("--set", f"pmem.media.write_latency_ns={latency}")
-            found[f"{design}.write-{latency}"] = _run(machine, design, "hercules", VARIED_WORKLOAD, 1, *settings)
+            found[f"{design}.write-{latency}"] = run(machine, design, "hercules", VARIED_WORKLOAD, 1, *settings)
     for suite in ("hercules", "hercules-beyond"):
         names = tuple(f"{suite}-{workload}" for workload in WORKLOADS)
         found[f"lines.{suite}"] = Command(("workloads", *names, "--measure", "--ops", "5000"))
@@ -129,7 +132,7 @@ def pair(tree: str, ordinary: int, keys: int = PAIR_KEYS[0]) -> str:
 
 
 def _pair_runs() -> dict[str, Command]:
-    def run(design: str, tree: str, ordinary: int, keys: int, *more: str) -> Command:
+    def of_pair(design: str, tree: str, ordinary: int, keys: int, *more: str) -> Command:
         return Command((
             "run", "--design", design, "--machine", MACHINES["gem5"], "--workload", f"hercules-pair-{tree}",
             "--threads", "2", "--arg", f"items-max={keys}", "--arg", f"ordinary={ordinary}", "--arg", "no-check=true",
@@ -138,13 +141,15 @@ def _pair_runs() -> dict[str, Command]:
 
     turns = ("--set", f"core.time_slice_cycles={SLICE_CYCLES}")
     found = {
-        pair(tree, ordinary, keys): run("hercules", tree, ordinary, keys, *turns)
+        pair(tree, ordinary, keys): of_pair("hercules", tree, ordinary, keys, *turns)
         for tree in TREES.values()
         for ordinary in CONTENDERS.values()
         for keys in PAIR_KEYS
     }
     both = ("--set", "threads_per_core=2")
-    return found | {f"pair.{tree}.at-once.full": run("opt", tree, 2, PAIR_KEYS[0], *both) for tree in TREES.values()}
+    return found | {
+        f"pair.{tree}.at-once.full": of_pair("opt", tree, 2, PAIR_KEYS[0], *both) for tree in TREES.values()
+    }
 
 
 # Designs by what the papers leave open, on all workloads: the design, and what is set. Without a setting it is the
@@ -173,7 +178,7 @@ def _reading_runs() -> dict[str, Command]:
     found = {}
     for number, (design, more) in enumerate(READINGS.values()):
         for workload in WORKLOADS:
-            found[reading(number, workload)] = _run(MACHINES["gem5"], design, "hercules", workload, 1, *more)
+            found[reading(number, workload)] = run(MACHINES["gem5"], design, "hercules", workload, 1, *more)
     return found
 
 
@@ -183,7 +188,7 @@ WITH_ROWS = "rows"
 
 def _row_runs() -> dict[str, Command]:
     return {
-        key(workload, design, machine=WITH_ROWS): _run("hercules-tecs23-rows", design, "hercules", workload, 1)
+        key(workload, design, machine=WITH_ROWS): run("hercules-tecs23-rows", design, "hercules", workload, 1)
         for workload in WORKLOADS
         for design in DESIGNS
     }
@@ -201,7 +206,7 @@ def _size_runs() -> dict[str, Command]:
         for size in SIZES:
             given = ("--arg", f"{argument}={int(of_llc * float(size))}")
             for design in DESIGNS:
-                found[key(workload, design, size)] = _run(MACHINES["gem5"], design, "hercules", workload, 1, *given)
+                found[key(workload, design, size)] = run(MACHINES["gem5"], design, "hercules", workload, 1, *given)
     return found
 
 

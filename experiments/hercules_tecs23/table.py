@@ -23,6 +23,7 @@ from comparison import (
     pmem_bytes,
     throughput,
 )
+from hercules_tecs23.parts import PARTS  # noqa: F401 - for tools/published.py
 from hercules_tecs23.runs import (
     CONTENDERS,
     DESIGNS,

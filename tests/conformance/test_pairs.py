@@ -1,18 +1,18 @@
 """Every design with every workload, on every number of threads and every persistence domain that it tolerates.
 
-`make test` runs pairs: each design meets every sixth workload once, of the programs of STAMP and tpcc-any every tenth,
-on numbers of threads and in domains that take turns. `make test-all` runs the product.
+`make test` runs pairs: each design meets a part of the workloads once, on numbers of threads and in domains that take
+turns. `make test-all` runs the product.
 """
 
 import pytest
 
 import durasim as ds
 from durasim.laboratory import laboratory_of
+from pairing import stride_of
 
 DESIGNS = [row for row in ds.designs() if "transactions" in row["interfaces"]]
 SMALL = {workload.name: workload.small for workload in ds.workloads() if workload.interface == "transactions"}
 THREADS = (1, 2, 4)
-MET_LESS_OFTEN = {member.info.program for member in ds.suite_members() if member.suite == "stamp"} | {"tpcc-any"}
 # Power failures of a pair, and of each case of the product.
 POINTS, POINTS_OF_PRODUCT = 30, 100
 # Words of different locks lie on lines of their own; what becomes of lines that threads share is in test_threads.py.
@@ -23,7 +23,7 @@ def _cases():
     for number, design in enumerate(DESIGNS):
         for column, workload in enumerate(SMALL):
             block = column // len(THREADS)
-            stride = 10 if workload in MET_LESS_OFTEN else 6
+            stride = stride_of(design, workload)
             # What a workload meets changes with the design, and what a design meets with the workload.
             chosen = (block % len(design["domains"]), (number // len(THREADS) + block) % len(THREADS))
             for domain_number, domain in enumerate(design["domains"]):
