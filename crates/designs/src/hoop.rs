@@ -435,8 +435,8 @@ impl Durability for State {
         match TokenPurpose::of(token) {
             TokenPurpose::Slices(_) => self.record_waiting(out),
             TokenPurpose::Entry(number) => {
-                if let Some(commit) = self.protocol.commits.iter_mut().find(|commit| commit.number == number) {
-                    commit.durable = true;
+                if let Some(index) = self.commit_index(number) {
+                    self.protocol.commits[index].durable = true;
                 }
             }
             TokenPurpose::Collection(_) => self.collection_acked(out),

@@ -4,7 +4,7 @@ use super::address_slices::AddressSlices;
 use super::collector::Phase;
 use super::newest::{Found, Newest};
 use super::slice::{END, Patch, Slice, Word};
-use super::transaction::{Commit, TokenPurpose};
+use super::transaction::TokenPurpose;
 use super::{Mapped, State, planted};
 use durasim_design::{
     Action, Actions, ActiveFault, CrashImage, Gate, LineTag, Origin, RecoveryCut, RecoveryReport, Store, Wait,
@@ -121,8 +121,16 @@ impl State {
 
     /// Whether a commit ends: its entry is durable, or collected already.
     pub(super) fn entry_is_durable(&self, number: u64) -> bool {
-        let waits = |commit: &Commit| commit.number == number && !commit.durable;
-        !self.protocol.commits.iter().any(waits) || self.fault.is(planted::COMMIT_NOT_AWAITED)
+        let index = self.commit_index(number);
+        let waits = index.is_some_and(|index| !self.protocol.commits[index].durable);
+        !waits || self.fault.is(planted::COMMIT_NOT_AWAITED)
+    }
+
+    /// Where a commit is among those that are not collected: they are queued by their numbers, without a gap.
+    pub(super) fn commit_index(&self, number: u64) -> Option<usize> {
+        let oldest = self.protocol.commits.front()?.number;
+        let index = number.checked_sub(oldest)? as usize;
+        (index < self.protocol.commits.len()).then_some(index)
     }
 }
 
