@@ -52,7 +52,7 @@ def workload_entries(names: Sequence[str] | None) -> list[Member]:
         if name in broken:
             raise broken[name]
         if name not in known:
-            raise unknown_name("workload", name, known)
+            raise unknown_name("workload", name, known, "durasim workloads")
     return [known[name] for name in dict.fromkeys(chosen)]
 
 

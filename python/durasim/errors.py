@@ -28,12 +28,22 @@ def refusal(field: str, problem: str) -> ConfigError:
     return error
 
 
-def unknown_name(field: str, name: str, allowed: Iterable[str]) -> ConfigError:
-    """Gives the error for a name that is not among `allowed`; it names them all and the closest one."""
+# More names than these do not fit into one sentence.
+_NAMES_SHOWN = 40
+
+
+def unknown_name(field: str, name: str, allowed: Iterable[str], listed_by: str = "") -> ConfigError:
+    """Gives the error for a name that is not among `allowed`; it names the closest one, and all of them.
+
+    If they are many, it names the command `listed_by` instead of them all.
+    """
     names = sorted(allowed)
-    close = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean '{close[0]}'? " if close else ""
-    return refusal(field, f"unknown name '{name}' ({hint}allowed: {', '.join(names) or 'none'})")
+    is_short = not listed_by or len(names) <= _NAMES_SHOWN
+    close = difflib.get_close_matches(name, names, n=1 if is_short else 4)
+    meant = " or ".join(f"'{each}'" for each in close)
+    hint = f"did you mean {meant}? " if close else ""
+    those = f"allowed: {', '.join(names) or 'none'}" if is_short else f"`{listed_by}` lists all {len(names)}"
+    return refusal(field, f"unknown name '{name}' ({hint}{those})")
 
 
 def host_io(path: str | os.PathLike[str], error: OSError) -> HostIoError:

@@ -344,7 +344,7 @@ def workload_info(name: str) -> WorkloadInfo:
     if name not in infos:
         infos |= {member.info.name: member.info for member in suites.members()}
     if name not in infos:
-        raise toolchain.broken_workloads().get(name) or unknown_name("workload", name, infos)
+        raise toolchain.broken_workloads().get(name) or unknown_name("workload", name, infos, "durasim workloads")
     return infos[name]
 
 
