@@ -306,6 +306,12 @@ impl Observers {
         }
     }
 
+    /// Whether a journal or a history is kept. Without one nobody has to be told of stores.
+    #[inline(always)]
+    pub(super) fn are_kept(&self) -> bool {
+        self.journal.is_some() | self.history.is_some()
+    }
+
     /// A store is being made.
     #[inline]
     pub(super) fn stored(&mut self, core: CoreId, at: Cycle, tx: Option<TxId>, write: Write) {

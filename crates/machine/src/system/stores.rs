@@ -204,16 +204,20 @@ impl System {
     /// Tells the journal of a store that is being made.
     #[inline]
     pub(super) fn note_store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) {
-        let write = Write { addr: store.addr, len: store.len, data: store.data };
-        self.observers.stored(core, at, store.tx, write);
+        if self.observers.are_kept() {
+            let write = Write { addr: store.addr, len: store.len, data: store.data };
+            self.observers.stored(core, at, store.tx, write);
+        }
     }
 
     /// Tells the journal that this store, the last one made, survives. It comes after the event of the store: what was left
     /// by a power failure before that event need not have it.
     #[inline]
     pub(super) fn note_durable_store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) {
-        let write = Write { addr: store.addr, len: store.len, data: store.data };
-        self.observers.store_is_durable(core, at, store.tx, write);
+        if self.observers.are_kept() {
+            let write = Write { addr: store.addr, len: store.len, data: store.data };
+            self.observers.store_is_durable(core, at, store.tx, write);
+        }
     }
 
     /// A store by the hardware itself, through the caches of `core`, outside of any transaction; the cycle in which it is
