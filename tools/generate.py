@@ -116,7 +116,10 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "published-hercules-tecs23": partial(published.table, "hercules-tecs23"),
     **{
         f"published-hercules-tecs23-{part}": partial(published.part_table, "hercules-tecs23", part)
-        for part in ("throughput", "bytes", "workloads", "pairs", "readings", "medium", "sizes")
+        for part in (
+            *("throughput", "bytes", "workloads", "pairs", "readings", "medium", "sizes"),
+            *("tails", "huge", "resets", "scaling"),
+        )
     },
     "published-tc-dac17": partial(published.table, "tc-dac17"),
     "published-tc-dac17-workloads": partial(published.part_table, "tc-dac17", "workloads"),
