@@ -406,7 +406,21 @@ def _build(name: str, source: Path, header: str, defines: tuple[str, ...], progr
 def _compile_with_header(source: Path, program: Path, header: str, defines: tuple[str, ...]) -> None:
     with tempfile.TemporaryDirectory(prefix="durasim-") as folder:
         (Path(folder) / "durasim_arguments.h").write_text(header, encoding="utf-8")
-        _compile(source, program, (*_include_flags(), f"-I{folder}", *defines))
+        _compile(source, program, (*_precompiled(), *_include_flags(), f"-I{folder}", *defines))
+
+
+def _precompiled() -> tuple[str, ...]:
+    """Flags with which zig takes the headers of the C++ library as it has parsed them once, for the same program."""
+    using, package = compiler(), importlib.util.find_spec("ziglang")
+    if not using.is_zig or package is None or package.origin is None:
+        return ()
+    headers = guest_folder() / "standard_headers.hpp"
+    # What was parsed belongs to the files of one installation.
+    state = (using.version, using.flags, package.origin, Path(package.origin).stat().st_mtime_ns, headers.read_bytes())
+    made = build_folder() / "guest" / f"standard_headers-{hashlib.sha256(repr(state).encode()).hexdigest()[:16]}.pch"
+    if not made.is_file():
+        _compile(headers, made, ("-x", "c++-header"))
+    return ("-include-pch", str(made))
 
 
 def _compile(source: Path, output: Path, flags: tuple[str, ...]) -> Path:

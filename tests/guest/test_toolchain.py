@@ -129,3 +129,14 @@ def test_bad_argument_tables(tmp_path: Path, text: str, words: str) -> None:
     table.write_text(text)
     with pytest.raises(ToolchainError, match=words):
         TOOLCHAIN._read_arguments(table)
+
+
+def test_headers_that_were_parsed_before_change_no_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if not TOOLCHAIN.compiler().is_zig:
+        pytest.skip("skipped: only zig is given parsed headers")
+    source, header = ROOT / "guest" / "workloads" / "array-swap.cpp", TOOLCHAIN.arguments_header("array-swap", "markers")
+    assert TOOLCHAIN._precompiled()[0] == "-include-pch"
+    for name in ("with", "without"):
+        TOOLCHAIN._compile_with_header(source, tmp_path / name, header, ("-DDURASIM_BACKEND_MARKERS",))
+        monkeypatch.setattr(TOOLCHAIN, "_precompiled", tuple)
+    assert (tmp_path / "with").read_bytes() == (tmp_path / "without").read_bytes()
