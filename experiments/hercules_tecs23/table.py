@@ -154,8 +154,7 @@ def lines(workload: str, column: str) -> Formula:
             for suite in ("hercules", "hercules-beyond")
         )
         note = f"`hercules-beyond-{workload}`, which is made for this table; `hercules-{workload}` {own:.1f}"
-        kind = Kind.CALIBRATION if column == "avg" else Kind.AMOUNT
-        return Measured(f"{beyond:.1f}", kind, beyond, number.number, note)
+        return Measured(f"{beyond:.1f}", Kind.CALIBRATION, beyond, number.number, note)
 
     return formula
 

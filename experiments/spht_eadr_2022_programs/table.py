@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
+from statistics import mean
 
 from comparison import (
     LIMITS,
@@ -13,7 +15,6 @@ from comparison import (
     Kind,
     Measured,
     Published,
-    attempts,
     limit_key,
     limit_rows,
 )
@@ -24,6 +25,8 @@ EADR = ("spht-eadr", "spht-eadr-flush")
 # One thread on each of some cores, one on each core, and one on each hardware thread.
 SOME, PEAK, ALL = 8, 12, 24
 THREADS = (SOME, PEAK, ALL)
+# Where threads conflict, one run may take the lock from some point on and the next one not: numbers are means of three.
+SEEDS = (1, 2, 3)
 # Programs by the names of the thesis: the workload, and operations of all threads together.
 PROGRAMS = {
     "STAMP genome": ("stamp-genome", 2400),
@@ -44,12 +47,14 @@ LOG_BYTES = 16777216
 LIMITED = ("STAMP kmeans low", "TPC-C")
 # "Significantly better" is 10 % and more, as on the page of the synthetic benchmark.
 SIGNIFICANT = 1.10
+HARDLY_LESS = 0.95
 EADR_BOTH, ALL_OF_THEM = "SPHT-eADR (both)", "(all solutions)"
 
 
-def _run(design: str, program: str, threads: int, *more: str) -> Command:
+def _run(design: str, program: str, threads: int, seed: int, *more: str) -> Command:
     workload, ops = PROGRAMS[program]
     run = ["run", "--design", design, "--machine", MACHINE, "--workload", workload, "--threads", str(threads)]
+    run += ["--seed", str(seed)]
     run += ["--domain", "eadr"] if design == "spht" else []
     run += ["--ops", str(ops), "--arg", f"log-bytes={LOG_BYTES}", "--arg", "no-check=true", "--fast-forward", "roi"]
     for size in SMALLER.get(workload, ()):
@@ -57,18 +62,19 @@ def _run(design: str, program: str, threads: int, *more: str) -> Command:
     return Command((*run, *more))
 
 
-def key(program: str, design: str, threads: int) -> str:
+def key(program: str, design: str, threads: int, seed: int = SEEDS[0]) -> str:
     """The name of a run's document."""
-    return f"{PROGRAMS[program][0]}.{design}.{threads}"
+    return f"{PROGRAMS[program][0]}.{design}.{threads}.{seed}"
 
 
 COMMANDS = {
-    key(program, design, threads): _run(design, program, threads)
+    key(program, design, threads, seed): _run(design, program, threads, seed)
     for program in PROGRAMS
     for design in DESIGNS
     for threads in THREADS
+    for seed in SEEDS
 } | {
-    limit_key(key(program, "spht-eadr", ALL), limit): _run("spht-eadr", program, ALL, *arguments)
+    limit_key(key(program, "spht-eadr", ALL), limit): _run("spht-eadr", program, ALL, SEEDS[0], *arguments)
     for program in LIMITED
     for limit, arguments in LIMITS.items()
 }
@@ -76,8 +82,22 @@ EXPERIMENTS: tuple[Experiment, ...] = ()
 EXPERIMENT_COMMANDS: dict[str, Command] = {}
 
 
+def _throughputs(documents: Documents, program: str, design: str, threads: int) -> list[float]:
+    return [float(documents[key(program, design, threads, seed)]["throughput_ops_per_us"]) for seed in SEEDS]
+
+
 def _throughput(documents: Documents, program: str, design: str, threads: int) -> float:
-    return float(documents[key(program, design, threads)]["throughput_ops_per_us"])
+    return mean(_throughputs(documents, program, design, threads))
+
+
+def _outcomes(documents: Documents, program: str, design: str, threads: int) -> Counter[str]:
+    """What became of attempts, in all runs together: commits by their way, aborts by cause."""
+    found: Counter[str] = Counter()
+    for seed in SEEDS:
+        tx = documents[key(program, design, threads, seed)]["tx"]
+        found.update({"htm_commits": tx["htm_committed"], "sgl_commits": tx["sgl_committed"]})
+        found.update({f"aborts_{cause}": count for cause, count in tx["aborted_by"].items()})
+    return found
 
 
 def _peak(documents: Documents, program: str, designs: Iterable[str]) -> float:
@@ -157,8 +177,9 @@ def ahead_of_all() -> Formula:
 def _rate(
     documents: Documents, program: str, design: str, threads: int, of: Callable[[float, float, float], float]
 ) -> float:
-    tx = documents[key(program, design, threads)]["tx"]
-    return of(float(tx["htm_committed"]), float(tx["sgl_committed"]), float(sum(tx["aborted_by"].values())))
+    outcomes = _outcomes(documents, program, design, threads)
+    htm, sgl = outcomes.pop("htm_commits"), outcomes.pop("sgl_commits")
+    return of(float(htm), float(sgl), float(outcomes.total()))
 
 
 def _abort_rate(htm: float, sgl: float, aborted: float) -> float:
@@ -178,7 +199,7 @@ def aborts_over() -> Formula:
 
 
 def commits_in_hardware() -> Formula:
-    """The share of transactions that commit in hardware, the least of all runs."""
+    """The share of transactions that commit in hardware, the least of all designs and numbers of threads."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         program = _program(number)
@@ -187,8 +208,9 @@ def commits_in_hardware() -> Formula:
             for design in DESIGNS
             for threads in THREADS
         ]
-        ours = min(shares)
-        return Measured(f"{100 * ours:.2f}", Kind.RATE, ours, number.number / 100)
+        ours, most = min(shares), sum(share >= HARDLY_LESS for share in shares)
+        reason = f"the least of {len(shares)}; {most} have {100 * HARDLY_LESS:.0f} % and more"
+        return Measured(f"{100 * ours:.2f}", Kind.RATE, ours, number.number / 100, reason)
 
     return formula
 
@@ -273,14 +295,17 @@ FORMULAS: dict[tuple[str, str, str, str], Formula] = {
 
 
 def _threads(documents: Documents) -> list[dict[str, str]]:
-    """Throughput by threads, and what became of attempts."""
-    return [
-        {"program": program, "design": design, "threads": str(threads)}
-        | attempts(documents[key(program, design, threads)])
-        for program in PROGRAMS
-        for design in DESIGNS
-        for threads in THREADS
-    ]
+    """Throughput by threads with its range, and what became of attempts in all runs together."""
+    found = []
+    for program in PROGRAMS:
+        for design in DESIGNS:
+            for threads in THREADS:
+                ours = _throughputs(documents, program, design, threads)
+                row = {"program": program, "design": design, "threads": str(threads)}
+                row |= {"throughput_ops_per_us": f"{mean(ours):.2f}", "range": f"{min(ours):.2f}-{max(ours):.2f}"}
+                outcomes = _outcomes(documents, program, design, threads)
+                found.append(row | {name: str(count) for name, count in outcomes.items()})
+    return found
 
 
 def _limits(documents: Documents) -> list[dict[str, str]]:
