@@ -118,7 +118,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
         f"published-hercules-tecs23-{part}": partial(published.part_table, "hercules-tecs23", part)
         for part in (
             *("throughput", "bytes", "workloads", "pairs", "readings", "medium", "sizes"),
-            *("tails", "huge", "resets", "scaling"),
+            *("tails", "huge", "resets", "scaling", "full"),
         )
     },
     "published-tc-dac17": partial(published.table, "tc-dac17"),
