@@ -17,7 +17,7 @@ RUN = ["run", "--workload", "btree", "--machine", "tiny", "--ops", "20", "--arg"
     ("option", "value", "words"),
     [
         ("--design", "hercles", ["design", "hercles", "did you mean 'hercules'", "opt"]),
-        ("--workload", "btre", ["workload", "btre", "did you mean 'btree'", "array-swap"]),
+        ("--workload", "btre", ["workload", "btre", "did you mean 'btree'", "`durasim workloads`"]),
         ("--machine", "tinny", ["machine", "tinny", "did you mean 'tiny'", "hercules-tecs23-modern"]),
         ("--domain", "adrr", ["domain", "adrr", "adr"]),
         ("--arg", "populat=3", ["populat", "populate"]),
