@@ -417,3 +417,28 @@ FORMULAS: dict[tuple[str, str, str, str], Formula] = {
     ("conclusion", "performance_cost (as low as)", "LAD", ""): loss(),
     **{("Table2", "writes_per_DTX", "(workload property)", name): lines_written for name in NAMES},
 }
+
+
+def _by_program(documents: Documents) -> list[dict[str, str]]:
+    """Of each program and design, by what is set: throughput over Volatile's, and instructions of a transaction."""
+    found = []
+    for workload in OPERATIONS:
+        for variant, (_, _, designs) in VARIANTS.items():
+            for design in designs:
+                result = documents[f"{workload}.{design}.{variant}"]
+                row = {"workload": workload, "set": variant, "design": design}
+                if "opt" in designs:
+                    row["throughput_over_opt"] = f"{_relative(documents, workload, (design, 'opt'), variant):.2f}"
+                else:
+                    row["throughput_over_opt"] = ""
+                row["over_queue_64"] = ""
+                if variant.startswith("queue"):
+                    full = _throughput(documents, workload, design, "single")
+                    row["over_queue_64"] = f"{_throughput(documents, workload, design, variant) / full:.2f}"
+                row["instructions_per_tx"] = f"{result['instructions_per_transaction']:.0f}"
+                row["media_writes_per_tx"] = f"{result['accesses_per_tx']['writes']:.3g}"
+                found.append(row)
+    return found
+
+
+TABLES = {"workloads": _by_program}
