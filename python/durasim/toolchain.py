@@ -406,7 +406,12 @@ def _build(name: str, source: Path, header: str, defines: tuple[str, ...], progr
 def _compile_with_header(source: Path, program: Path, header: str, defines: tuple[str, ...]) -> None:
     with tempfile.TemporaryDirectory(prefix="durasim-") as folder:
         (Path(folder) / "durasim_arguments.h").write_text(header, encoding="utf-8")
-        _compile(source, program, (*_precompiled(), *_include_flags(), f"-I{folder}", *defines))
+        flags = (*_include_flags(), f"-I{folder}", *defines)
+        try:
+            _compile(source, program, (*_precompiled(), *flags))
+        except ToolchainError:
+            # What was parsed may be out of date, or not fit on the disk. Any other problem shows again.
+            _compile(source, program, flags)
 
 
 def _precompiled() -> tuple[str, ...]:
@@ -415,12 +420,10 @@ def _precompiled() -> tuple[str, ...]:
     if not using.is_zig or package is None or package.origin is None:
         return ()
     headers = guest_folder() / "standard_headers.hpp"
-    # What was parsed belongs to the files of one installation.
-    state = (using.version, using.flags, package.origin, Path(package.origin).stat().st_mtime_ns, headers.read_bytes())
+    # The compiler refuses what it parsed before a file was changed or moved.
+    state = (using, package.origin, _state_of(Path(package.origin)), headers, _state_of(headers))
     made = build_folder() / "guest" / f"standard_headers-{hashlib.sha256(repr(state).encode()).hexdigest()[:16]}.pch"
-    if not made.is_file():
-        _compile(headers, made, ("-x", "c++-header"))
-    return ("-include-pch", str(made))
+    return ("-include-pch", str(made if made.is_file() else _compile(headers, made, ("-x", "c++-header"))))
 
 
 def _compile(source: Path, output: Path, flags: tuple[str, ...]) -> Path:

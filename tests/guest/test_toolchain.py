@@ -140,3 +140,14 @@ def test_headers_that_were_parsed_before_change_no_program(monkeypatch: pytest.M
         TOOLCHAIN._compile_with_header(source, tmp_path / name, header, ("-DDURASIM_BACKEND_MARKERS",))
         monkeypatch.setattr(TOOLCHAIN, "_precompiled", tuple)
     assert (tmp_path / "with").read_bytes() == (tmp_path / "without").read_bytes()
+
+
+def test_headers_that_cannot_be_parsed_before_keep_no_program_from_being_built(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "damaged.pch"
+    damaged.write_bytes(b"no precompiled header")
+    monkeypatch.setattr(TOOLCHAIN, "_precompiled", lambda: ("-include-pch", str(damaged)))
+    source, header = ROOT / "guest" / "workloads" / "array-swap.cpp", TOOLCHAIN.arguments_header("array-swap", "markers")
+    TOOLCHAIN._compile_with_header(source, tmp_path / "program", header, ("-DDURASIM_BACKEND_MARKERS",))
+    assert (tmp_path / "program").read_bytes().startswith(b"\x7fELF")
