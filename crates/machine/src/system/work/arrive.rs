@@ -25,14 +25,16 @@ impl System {
             self.work.push(Task::Arrive { level, core, version });
             return self.work.push(Task::MakeRoom { level, core, line, incoming: version.tag });
         };
-        let resident = self.caches.version(level, core, slot, &self.design);
-        let merge = if resident.dirty || resident.tag.is_some() {
-            self.design.merge(level, line, resident.tag, version.tag)
+        // The data of the resident version is read only if it is a pre-image: it is rarely in the caches of the host.
+        let array = self.caches.array(level, core);
+        let tag = self.design.live(array.tag(slot));
+        let merge = if tag.is_some() || array.is_dirty(slot) {
+            self.design.merge(level, line, tag, version.tag)
         } else {
             Merge::Overwrite
         };
         let is_pre_image = merge != Merge::Overwrite;
-        let is_new_tag = version.tag.is_some() && !resident.tag.is_some();
+        let is_new_tag = version.tag.is_some() && !tag.is_some();
         if !is_pre_image && !is_new_tag {
             return self.arrive(level, core, version);
         }
@@ -46,6 +48,7 @@ impl System {
                 self.work.push(Task::MakeRoom { level, core, line, incoming: LineTag::NONE });
             }
         } else if is_pre_image {
+            let resident = self.caches.version(level, core, slot, &self.design);
             self.work.push(match self.caches.levels().below(level) {
                 Some(below) => Task::PutBelow { level: below, core, version: resident },
                 None => Task::LeaveCaches { core, version: resident },

@@ -46,13 +46,15 @@ impl System {
 
     /// Evicts what lies in a slot.
     fn evict(&mut self, level: LevelId, core: CoreId, slot: Slot) {
-        let version = self.caches.array(level, core).version(slot);
-        let line = version.line;
-        if level == LevelId::Llc && self.design.llc_keeps_tagged() && self.caches.is_tagged_above(version, &self.design)
+        let array = self.caches.array(level, core);
+        let line = array.line(slot);
+        let important = array.is_dirty(slot) || self.design.is_version(self.design.live(array.tag(slot)));
+        if level == LevelId::Llc
+            && self.design.llc_keeps_tagged()
+            && self.caches.is_tagged_above(array.version(slot), &self.design)
         {
             return self.work.push(Task::PushToLlc { line });
         }
-        let important = version.dirty || self.design.is_version(self.design.live(version.tag));
         let inclusive = self.caches.inclusive();
         let stats = &mut self.caches.array_mut(level, core).stats;
         stats.evictions += 1;
@@ -103,9 +105,10 @@ impl System {
     /// A version comes down to the level `to` if it counts, then it leaves its array.
     pub(super) fn move_to(&mut self, to: LevelId, from: LevelId, core: CoreId, line: LineAddr) {
         let Some(slot) = self.caches.array(from, core).find(line) else { return };
-        let version = self.caches.version(from, core, slot, &self.design);
         self.work.push(Task::TakeOut { level: from, core, line });
-        if version.dirty || self.design.is_version(version.tag) {
+        let array = self.caches.array(from, core);
+        if array.is_dirty(slot) || self.design.is_version(self.design.live(array.tag(slot))) {
+            let version = self.caches.version(from, core, slot, &self.design);
             self.work.push(Task::PutBelow { level: to, core, version });
         }
     }
