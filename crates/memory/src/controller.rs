@@ -5,6 +5,7 @@
 
 mod admission;
 mod held;
+mod schedule;
 
 use crate::busy_intervals::BusyIntervals;
 use crate::contents::Contents;
@@ -16,8 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
 
-/// More banks than any configuration may have.
-const BANKS_MAX: usize = 1024;
+use schedule::Upcoming;
 
 /// A finished read.
 #[derive(Clone, Copy, Debug)]
@@ -169,6 +169,9 @@ pub(crate) struct Controller {
     held: usize,
     /// Nothing happens before this time.
     next_ps: Picos,
+    /// What the entries do next; absent where something has changed since it was worked out.
+    #[serde(skip)]
+    upcoming: Option<Upcoming>,
     /// Counters since the last reset, by range of addresses.
     counters: Vec<Counters>,
     /// The number of the first line of the second range.
@@ -205,6 +208,7 @@ impl Controller {
             freed_ps: 0,
             held: 0,
             next_ps: Picos::MAX,
+            upcoming: None,
             counters: vec![Counters::default(); contents.count()],
             second_line: contents.second_line(),
         }
@@ -254,6 +258,7 @@ impl Controller {
 
     /// Gives an access to the media its place, and counts how it found its row, or what buffers did.
     fn access(&mut self, line: LineAddr, local: u64, direction: Direction, at_ps: Picos) -> Access {
+        self.upcoming = None;
         let (before, module_before) = (self.media.row_stats(), self.media.module_stats());
         let access = self.media.access(local, direction, at_ps);
         if let (Some(before), Some(after)) = (before, self.media.row_stats()) {
@@ -379,6 +384,7 @@ impl Controller {
         if self.queue.len() >= self.write_queue_entries {
             return false;
         }
+        self.upcoming = None;
         self.counters(write.line).stats.writes += 1;
         let bank = self.media.bank(local) as u16;
         self.queue.push_back(Entry { write, local, bank, joined: Vec::new(), start_bound_ps: at_ps, finish_ps: None });
@@ -423,61 +429,6 @@ impl Controller {
         }
     }
 
-    /// The first waiting entry that may start, with its start, as the policy of writes wants it.
-    fn next_start(&mut self) -> Option<(usize, Picos)> {
-        let mut from_ps = 0;
-        loop {
-            let (index, start_ps) = self.next_start_from(from_ps)?;
-            let absent_ps = self.read_first.as_ref().map_or(start_ps, |policy| policy.reads.first_absence(start_ps));
-            if absent_ps == start_ps {
-                return Some((index, start_ps));
-            }
-            from_ps = absent_ps;
-        }
-    }
-
-    /// The first waiting entry that may start at `from_ps` or later, with its start. The first waiting entry of a bank
-    /// goes first, so writes to one line never overtake each other.
-    fn next_start_from(&mut self, from_ps: Picos) -> Option<(usize, Picos)> {
-        let mut best: Option<(usize, Picos)> = None;
-        let mut banks_seen = [0u64; BANKS_MAX / 64];
-        for index in 0..self.queue.len() {
-            let entry = &self.queue[index];
-            let (line, local, bank, bound_ps) = (entry.write.line, entry.local, entry.bank, entry.start_bound_ps);
-            if entry.finish_ps.is_some() || entry.is_held() {
-                continue;
-            }
-            let (word, bit) = (usize::from(bank) / 64, 1u64 << (bank % 64));
-            if banks_seen[word] & bit != 0 {
-                continue;
-            }
-            if self.held > 0 && self.queue.iter().take(index).any(|e| e.write.line == line && e.is_held()) {
-                continue;
-            }
-            banks_seen[word] |= bit;
-            if best.is_some_and(|(_, s)| bound_ps >= s) {
-                continue;
-            }
-            // Behind an older write of the line that is being served, even if the bank has a gap before it.
-            let older = self.queue.iter().take(index).filter(|e| e.write.line == line);
-            let earliest_ps = older.filter_map(|e| e.finish_ps).max().unwrap_or(0).max(bound_ps);
-            let start_ps = self.media.first_start(local, Direction::Write, earliest_ps.max(from_ps));
-            if from_ps <= earliest_ps {
-                // With a later `from_ps` this would be no bound for whoever may start earlier, in a drain.
-                self.queue[index].start_bound_ps = start_ps;
-            }
-            if best.is_none_or(|(_, s)| start_ps < s) {
-                best = Some((index, start_ps));
-            }
-        }
-        best
-    }
-
-    fn next_finish(&self) -> Option<(usize, Picos)> {
-        let finishes = self.queue.iter().enumerate().filter_map(|(i, e)| e.finish_ps.map(|f| (i, f)));
-        finishes.min_by_key(|&(i, f)| (f, i))
-    }
-
     fn can_accept(&self) -> bool {
         let has_room = self.queue.len() < self.write_queue_entries;
         if !self.asks {
@@ -487,10 +438,8 @@ impl Controller {
     }
 
     fn refresh(&mut self) {
-        let start = self.next_start().map_or(Picos::MAX, |(_, s)| s);
-        let finish = self.next_finish().map_or(Picos::MAX, |(_, f)| f);
         let accept = if self.can_accept() { self.freed_ps } else { Picos::MAX };
-        self.next_ps = start.min(finish).min(accept);
+        self.next_ps = self.upcoming().first_ps().min(accept);
     }
 
     /// Goes on to the next step that happens at or before `until_ps`. `None`: all of that time has passed.
@@ -509,20 +458,20 @@ impl Controller {
                 self.refresh();
                 return Some(Step::Accepted { at_ps, line: write.line, cause: write.cause, token: write.token });
             }
-            let start = self.next_start();
-            let finish = self.next_finish();
+            let upcoming = self.upcoming();
             // `next_ps` is a lower bound only: what it announced may lie later, or be held.
-            let first_ps = start.map_or(Picos::MAX, |(_, s)| s).min(finish.map_or(Picos::MAX, |(_, f)| f));
+            let first_ps = upcoming.first_ps();
             if first_ps > until_ps || first_ps == Picos::MAX {
                 self.next_ps = first_ps;
                 return None;
             }
-            match (start, finish) {
+            match (upcoming.start, upcoming.finish) {
                 (Some((index, start_ps)), finish) if finish.is_none_or(|(_, f)| start_ps < f) => {
                     self.start_write(index, start_ps);
                     self.refresh();
                 }
                 (_, Some((index, at_ps))) => {
+                    self.upcoming = None;
                     let entry = self.queue.remove(index).expect("the index was just found");
                     contents.write_masked(entry.write.line, entry.write.mask, &entry.write.data);
                     self.freed_ps = self.freed_ps.max(at_ps);

@@ -20,6 +20,7 @@ impl Controller {
         if missing == 0 {
             return;
         }
+        self.upcoming = None;
         for entry in self.queue.iter_mut().filter(|e| e.is_held() && e.write.yields).take(missing) {
             entry.write.held = None;
             entry.start_bound_ps = entry.start_bound_ps.max(at_ps);
@@ -32,6 +33,7 @@ impl Controller {
     /// Held entries of `group` become ordinary ones at `at_ps`; those of one line, if one is named.
     pub fn release(&mut self, group: u64, of_line: Option<LineAddr>, at_ps: Picos) {
         let is_meant = |write: &Write| write.held == Some(group) && of_line.is_none_or(|line| line == write.line);
+        self.upcoming = None;
         for entry in self.queue.iter_mut().filter(|e| is_meant(&e.write)) {
             entry.write.held = None;
             entry.start_bound_ps = entry.start_bound_ps.max(at_ps);
@@ -56,6 +58,7 @@ impl Controller {
         for entry in self.queue.iter().filter(|e| e.write.held == Some(group)) {
             self.counters[usize::from(entry.write.line.0 >= self.second_line)].stats.discarded += 1;
         }
+        self.upcoming = None;
         self.queue.retain(|e| e.write.held != Some(group));
         self.held = self.queue.iter().filter(|e| e.is_held()).count();
         self.freed_ps = self.freed_ps.max(at_ps);

@@ -1,0 +1,113 @@
+//! Which entry of the write queue starts next, and which is finished next.
+
+use super::Controller;
+use crate::media::Direction;
+use durasim_types::Picos;
+
+/// More banks than any configuration may have.
+const BANKS_MAX: usize = 1024;
+
+/// Banks of which something is known.
+#[derive(Default)]
+struct Banks([u64; BANKS_MAX / 64]);
+
+impl Banks {
+    fn contains(&self, bank: u16) -> bool {
+        self.0[usize::from(bank) / 64] & (1 << (bank % 64)) != 0
+    }
+
+    fn insert(&mut self, bank: u16) {
+        self.0[usize::from(bank) / 64] |= 1 << (bank % 64);
+    }
+}
+
+/// What the entries of a queue do next, each with its place in the queue, as long as nothing changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Upcoming {
+    pub(super) start: Option<(usize, Picos)>,
+    pub(super) finish: Option<(usize, Picos)>,
+}
+
+impl Upcoming {
+    /// When the first of the two happens.
+    pub(super) fn first_ps(&self) -> Picos {
+        let at_ps = |step: Option<(usize, Picos)>| step.map_or(Picos::MAX, |(_, at_ps)| at_ps);
+        at_ps(self.start).min(at_ps(self.finish))
+    }
+}
+
+impl Controller {
+    /// What the entries do next. It is worked out once for each change of the queue and of the bookings of the media.
+    pub(super) fn upcoming(&mut self) -> Upcoming {
+        if let Some(upcoming) = self.upcoming {
+            debug_assert_eq!(upcoming, self.find_upcoming(), "something has changed unnoticed");
+            return upcoming;
+        }
+        let upcoming = self.find_upcoming();
+        self.upcoming = Some(upcoming);
+        upcoming
+    }
+
+    fn find_upcoming(&mut self) -> Upcoming {
+        Upcoming { start: self.next_start(), finish: self.next_finish() }
+    }
+
+    /// The first waiting entry that may start, with its start, as the policy of writes wants it.
+    fn next_start(&mut self) -> Option<(usize, Picos)> {
+        let mut from_ps = 0;
+        loop {
+            let (index, start_ps) = self.next_start_from(from_ps)?;
+            let absent_ps = self.read_first.as_ref().map_or(start_ps, |policy| policy.reads.first_absence(start_ps));
+            if absent_ps == start_ps {
+                return Some((index, start_ps));
+            }
+            from_ps = absent_ps;
+        }
+    }
+
+    /// The first waiting entry that may start at `from_ps` or later, with its start. The first waiting entry of a bank
+    /// goes first, so writes to one line never overtake each other.
+    pub(super) fn next_start_from(&mut self, from_ps: Picos) -> Option<(usize, Picos)> {
+        let mut best: Option<(usize, Picos)> = None;
+        // Banks that have a waiting entry, and those that have one in service.
+        let (mut waiting, mut in_service) = (Banks::default(), Banks::default());
+        for index in 0..self.queue.len() {
+            let entry = &self.queue[index];
+            let (line, local, bank, bound_ps) = (entry.write.line, entry.local, entry.bank, entry.start_bound_ps);
+            if entry.finish_ps.is_some() {
+                in_service.insert(bank);
+                continue;
+            }
+            if entry.is_held() || waiting.contains(bank) {
+                continue;
+            }
+            if self.held > 0 && self.queue.iter().take(index).any(|e| e.write.line == line && e.is_held()) {
+                continue;
+            }
+            waiting.insert(bank);
+            if best.is_some_and(|(_, s)| bound_ps >= s) {
+                continue;
+            }
+            // Behind an older write of the line that is being served, even if the bank has a gap before it.
+            let mut earliest_ps = bound_ps;
+            if in_service.contains(bank) {
+                let older = self.queue.iter().take(index).filter(|e| e.write.line == line);
+                earliest_ps = older.filter_map(|e| e.finish_ps).max().unwrap_or(0).max(bound_ps);
+            }
+            let start_ps = self.media.first_start(local, Direction::Write, earliest_ps.max(from_ps));
+            if from_ps <= earliest_ps {
+                // With a later `from_ps` this would be no bound for whoever may start earlier, in a drain.
+                self.queue[index].start_bound_ps = start_ps;
+            }
+            if best.is_none_or(|(_, s)| start_ps < s) {
+                best = Some((index, start_ps));
+            }
+        }
+        best
+    }
+
+    fn next_finish(&self) -> Option<(usize, Picos)> {
+        let finishes = self.queue.iter().enumerate().filter_map(|(i, e)| e.finish_ps.map(|f| (i, f)));
+        finishes.min_by_key(|&(i, f)| (f, i))
+    }
+}
