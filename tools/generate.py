@@ -105,6 +105,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "sensitivity-ranges": sensitivity.ranges,
     "sensitivity-places": sensitivity.places,
     "published-lad-micro19": partial(published.table, "lad-micro19"),
+    "published-lad-micro19-workloads": partial(published.part_table, "lad-micro19", "workloads"),
     "experiments-lad-micro19": partial(published.experiments_table, "lad-micro19"),
     "published-pinspect-micro20": partial(published.table, "pinspect-micro20"),
     "published-pinspect-micro20-split": partial(published.part_table, "pinspect-micro20", "split"),
