@@ -111,9 +111,10 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "published-pinspect-micro20-split": partial(published.part_table, "pinspect-micro20", "split"),
     "published-pinspect-micro20-filters": partial(published.part_table, "pinspect-micro20", "filters"),
     "published-spht-eadr-2022": partial(published.table, "spht-eadr-2022"),
-    "published-spht-eadr-2022-threads": partial(published.part_table, "spht-eadr-2022", "threads"),
-    "published-spht-eadr-2022-links": partial(published.part_table, "spht-eadr-2022", "links"),
-    "published-spht-eadr-2022-limits": partial(published.part_table, "spht-eadr-2022", "limits"),
+    **{
+        f"published-spht-eadr-2022-{part}": partial(published.part_table, "spht-eadr-2022", part)
+        for part in ("threads", "links", "limits", "waits", "small-caches", "shadow")
+    },
     "published-hercules-tecs23": partial(published.table, "hercules-tecs23"),
     **{
         f"published-hercules-tecs23-{part}": partial(published.part_table, "hercules-tecs23", part)

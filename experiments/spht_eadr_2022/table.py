@@ -20,17 +20,12 @@ from comparison import (
     limit_key,
     limit_rows,
 )
+from spht_eadr_2022.parts import PARTS  # noqa: F401 - for tools/published.py
+from spht_eadr_2022.runs import ALL, MIXES, PEAK, run
 
-MACHINE = "spht-eadr-2022"
-# Operations of each thread, by the words that a transaction reads and writes.
-OPERATIONS = {10: 1000, 50: 400}
-MIXES = {"1w9r": 10, "5w5r": 10, "9w1r": 10, "5w45r": 50, "25w25r": 50, "45w5r": 50}
 DESIGNS = ("htm-sgl", "spht", "spht-eadr", "spht-eadr-flush")
 # One on each core, and one on each hardware thread.
-PEAK, ALL = 12, 24
 THREADS = (1, 8, PEAK, ALL)
-# Logs that hold what populating and a run append, so that nothing is replayed meanwhile.
-LOG_BYTES = 33554432
 
 # Claims of the thesis in words, as bounds: "very close" and "similar" are within 10 %, "noticeably better" is 5 % and
 # more, a "significant advantage" 10 % and more.
@@ -42,29 +37,21 @@ LINKED, LIMITED = ("1w9r", "5w5r", "5w45r"), ("9w1r", "45w5r")
 LINKS = {"forward": ("--arg", "links=true"), "backward": ("--arg", "links=true", "--arg", "replay=backward")}
 
 
-def _run(design: str, mix: str, threads: int, *more: str) -> Command:
-    ops = threads * OPERATIONS[MIXES[mix]]
-    run = ["run", "--design", design, "--machine", MACHINE, "--workload", f"spht-{mix}", "--threads", str(threads)]
-    run += ["--domain", "eadr"] if design == "spht" else []
-    run += ["--ops", str(ops), "--arg", f"log-bytes={LOG_BYTES}", "--arg", "no-check=true", "--fast-forward", "roi"]
-    return Command((*run, *more))
-
-
 def _commands() -> dict[str, Command]:
     found = {
-        f"{mix}.{design}.{threads}": _run(design, mix, threads)
+        f"{mix}.{design}.{threads}": run(design, mix, threads)
         for mix in MIXES
         for design in DESIGNS
         for threads in THREADS
     }
     flush = ("--arg", "log-lines=flush")
-    found |= {"5w5r.spht-eadr-flush.lines-flushed": _run("spht-eadr-flush", "5w5r", PEAK, *flush)}
+    found |= {"5w5r.spht-eadr-flush.lines-flushed": run("spht-eadr-flush", "5w5r", PEAK, *flush)}
     for mix in LINKED:
         for way, arguments in LINKS.items():
-            found[f"{mix}.spht.links-{way}"] = _run("spht", mix, PEAK, *arguments)
+            found[f"{mix}.spht.links-{way}"] = run("spht", mix, PEAK, *arguments)
     for mix in LIMITED:
         for limit, arguments in LIMITS.items():
-            found[limit_key(f"{mix}.spht-eadr.{ALL}", limit)] = _run("spht-eadr", mix, ALL, *arguments)
+            found[limit_key(f"{mix}.spht-eadr.{ALL}", limit)] = run("spht-eadr", mix, ALL, *arguments)
     return found
 
 

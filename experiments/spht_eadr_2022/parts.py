@@ -1,0 +1,133 @@
+"""Tables beside the published numbers of SPHT-eADR: what threads wait for, small caches, heaps beyond the DRAM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from comparison import Command, Documents
+from spht_eadr_2022.runs import MACHINE, PEAK, run
+
+Rows = list[dict[str, str]]
+Part = tuple[dict[str, Command], Callable[[Documents], Rows]]
+
+# Figure 3.1: what flushes wait for and what threads wait for. Media that take no time leave the way to them, and the
+# threads.
+WAITING = ("htm-sgl", "nv-htm", "spht", "spht-eadr")
+MEDIA: dict[str, tuple[str, ...]] = {
+    "of the preset": (),
+    "without latency": (
+        "--set",
+        "pmem.media={kind='fixed',read_latency_ns=1,write_latency_ns=1,banks=1024,bandwidth_mb_per_s=1000000}",
+    ),
+}
+FEW = (1, PEAK)
+
+
+def _of_media(design: str, media: str, threads: int) -> str:
+    return f"waits.{design}.{media.replace(' ', '-')}.{threads}"
+
+
+def _wait_runs() -> dict[str, Command]:
+    return {
+        _of_media(design, media, threads): run(design, "5w5r", threads, *settings)
+        for media, settings in MEDIA.items()
+        for design in WAITING
+        for threads in FEW
+    }
+
+
+def _waits(documents: Documents) -> Rows:
+    """Throughput, and the time and instructions of a transaction in its thread."""
+    found = []
+    for media in MEDIA:
+        for design in WAITING:
+            for threads in FEW:
+                document = documents[_of_media(design, media, threads)]
+                throughput = document["throughput_ops_per_us"]
+                found.append(
+                    {
+                        "media": media,
+                        "design": design,
+                        "threads": str(threads),
+                        "throughput_ops_per_us": f"{throughput:.2f}",
+                        "ns_per_tx": f"{1000 * threads / throughput:.0f}",
+                        "instructions_per_tx": f"{document['roi']['instructions'] / document['ops']:.0f}",
+                    }
+                )
+    return found
+
+
+# Logs that fill the caches: caches of a hundredth, one hardware thread for each core.
+SMALL = ("llc.size_bytes=1179648", "l2.size_bytes=81920", "threads_per_core=1")
+LONG_OPS = 48000
+FLUSHING = ("spht-eadr", "spht-eadr-flush")
+
+
+def _small_runs() -> dict[str, Command]:
+    settings = [word for setting in SMALL for word in ("--set", setting)]
+    return {f"small.{design}": run(design, "5w5r", PEAK, *settings, ops=LONG_OPS) for design in FLUSHING}
+
+
+def _small(documents: Documents) -> Rows:
+    return [
+        {
+            "design": design,
+            "throughput_ops_per_us": f"{documents[f'small.{design}']['throughput_ops_per_us']:.2f}",
+            "media_write_bytes": str(documents[f"small.{design}"]["pmem_write_bytes"]["total"]),
+        }
+        for design in FLUSHING
+    ]
+
+
+# Section 5.2: how much of the shadow may lie in the DRAM, by what a heap comes to.
+MIB = 1 << 20
+SHADOW_OPS, SHADOW_LOG_BYTES = 6000, 1 * MIB
+HEAPS: dict[str, tuple[str, int, tuple[int | None, ...]]] = {
+    "private words, 16 MiB": ("spht-5w5r", 262144, (None, 15, 12, 8)),
+    "YCSB": ("ycsb", 100000, (None, 8, 4, 2)),
+}
+
+
+def _shadow_run(workload: str, populate: int, limit_mib: int | None) -> Command:
+    found = ["run", "--design", "spht-eadr", "--machine", MACHINE, "--workload", workload, "--threads", str(PEAK)]
+    found += ["--ops", str(SHADOW_OPS), "--arg", f"populate={populate}", "--arg", f"log-bytes={SHADOW_LOG_BYTES}"]
+    found += ["--arg", "no-check=true", "--fast-forward", "roi"]
+    found += [] if limit_mib is None else ["--arg", f"shadow-bytes={limit_mib * MIB}"]
+    return Command(tuple(found))
+
+
+def _shadow_runs() -> dict[str, Command]:
+    return {
+        f"shadow.{workload}.{limit}": _shadow_run(workload, populate, limit)
+        for workload, populate, limits in HEAPS.values()
+        for limit in limits
+    }
+
+
+def _shadow_row(heap: str, limit: int | None, document: Mapping[str, Any]) -> dict[str, str]:
+    tx, replay = document["tx"], document["replay"]
+    return {
+        "heap": heap,
+        "shadow_in_dram": "all" if limit is None else f"{limit} MiB",
+        "throughput_ops_per_us": f"{document['throughput_ops_per_us']:.2f}",
+        "sgl_committed": str(tx["sgl_committed"]),
+        "aborted_by_trap": str(tx["aborted_by"]["trap"]),
+        "page_outs": str(replay["page_outs"]),
+        "page_out_cycles": str(replay["page_out_cycles"]),
+    }
+
+
+def _shadow(documents: Documents) -> Rows:
+    return [
+        _shadow_row(heap, limit, documents[f"shadow.{workload}.{limit}"])
+        for heap, (workload, _, limits) in HEAPS.items()
+        for limit in limits
+    ]
+
+
+PARTS: dict[str, Part] = {
+    "waits": (_wait_runs(), _waits),
+    "small-caches": (_small_runs(), _small),
+    "shadow": (_shadow_runs(), _shadow),
+}
