@@ -128,6 +128,9 @@ class Documents:
 
 
 Formula = Callable[[Documents, Published], Measured]
+Rows = list[dict[str, str]]
+# A further table of a page: its commands, and what makes its rows of their documents.
+Part = tuple[dict[str, Command], Callable[[Documents], Rows]]
 
 
 def verdict(measured: Measured) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from comparison import Command, Documents, geomean, pmem_bytes, throughput
+from comparison import Command, Documents, Part, Rows, geomean, pmem_bytes, throughput
 from hercules_tecs23.runs import (
     DESIGNS,
     HUGE,
@@ -22,9 +22,6 @@ from hercules_tecs23.runs import (
     macro,
     run,
 )
-
-Rows = list[dict[str, str]]
-Part = tuple[dict[str, Command], Callable[[Documents], Rows]]
 
 # Figure 7b: the slowest transactions of the B+-tree, by what the data come to; the last has the long ones of Table 4.
 TAIL_SUITES = {"0.5": "hercules-half", "1.4": "hercules", "4": "hercules-four", "long transactions": "hercules-beyond"}

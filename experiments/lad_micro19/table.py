@@ -427,11 +427,9 @@ def _by_program(documents: Documents) -> list[dict[str, str]]:
             for design in designs:
                 result = documents[f"{workload}.{design}.{variant}"]
                 row = {"workload": workload, "set": variant, "design": design}
+                row |= {"throughput_over_opt": "", "over_queue_64": ""}
                 if "opt" in designs:
                     row["throughput_over_opt"] = f"{_relative(documents, workload, (design, 'opt'), variant):.2f}"
-                else:
-                    row["throughput_over_opt"] = ""
-                row["over_queue_64"] = ""
                 if variant.startswith("queue"):
                     full = _throughput(documents, workload, design, "single")
                     row["over_queue_64"] = f"{_throughput(documents, workload, design, variant) / full:.2f}"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from comparison import Command, Documents
-from spht_eadr_2022.runs import MACHINE, PEAK, run
-
-Rows = list[dict[str, str]]
-Part = tuple[dict[str, Command], Callable[[Documents], Rows]]
+from comparison import Command, Documents, Part, Rows
+from spht_eadr_2022.runs import PEAK, run, run_of
 
 # Figure 3.1: what flushes wait for and what threads wait for. Media that take no time leave the way to them, and the
 # threads.
@@ -80,7 +77,7 @@ def _small(documents: Documents) -> Rows:
     ]
 
 
-# Section 5.2: how much of the shadow may lie in the DRAM, by what a heap comes to.
+# Section 5.2: how much of the shadow may lie in the DRAM, in MiB, by heap: workload and what it is populated with.
 MIB = 1 << 20
 SHADOW_OPS, SHADOW_LOG_BYTES = 6000, 1 * MIB
 HEAPS: dict[str, tuple[str, int, tuple[int | None, ...]]] = {
@@ -90,11 +87,9 @@ HEAPS: dict[str, tuple[str, int, tuple[int | None, ...]]] = {
 
 
 def _shadow_run(workload: str, populate: int, limit_mib: int | None) -> Command:
-    found = ["run", "--design", "spht-eadr", "--machine", MACHINE, "--workload", workload, "--threads", str(PEAK)]
-    found += ["--ops", str(SHADOW_OPS), "--arg", f"populate={populate}", "--arg", f"log-bytes={SHADOW_LOG_BYTES}"]
-    found += ["--arg", "no-check=true", "--fast-forward", "roi"]
-    found += [] if limit_mib is None else ["--arg", f"shadow-bytes={limit_mib * MIB}"]
-    return Command(tuple(found))
+    more = ["--arg", f"populate={populate}"]
+    more += [] if limit_mib is None else ["--arg", f"shadow-bytes={limit_mib * MIB}"]
+    return run_of("spht-eadr", workload, PEAK, SHADOW_OPS, SHADOW_LOG_BYTES, *more)
 
 
 def _shadow_runs() -> dict[str, Command]:

@@ -1,4 +1,4 @@
-"""How a program of the synthetic benchmark of SPHT-eADR is run."""
+"""How programs of SPHT-eADR are run."""
 
 from __future__ import annotations
 
@@ -14,9 +14,15 @@ PEAK, ALL = 12, 24
 LOG_BYTES = 33554432
 
 
-def run(design: str, mix: str, threads: int, *more: str, ops: int | None = None, log_bytes: int = LOG_BYTES) -> Command:
-    """Gives the run of a mix, with its own number of operations if none is given."""
-    found = ["run", "--design", design, "--machine", MACHINE, "--workload", f"spht-{mix}", "--threads", str(threads)]
+def run(design: str, mix: str, threads: int, *more: str, ops: int | None = None) -> Command:
+    """Gives the run of a mix of the synthetic benchmark, with its own number of operations if none is given."""
+    operations = ops or threads * OPERATIONS[MIXES[mix]]
+    return run_of(design, f"spht-{mix}", threads, operations, LOG_BYTES, *more)
+
+
+def run_of(design: str, workload: str, threads: int, ops: int, log_bytes: int, *more: str) -> Command:
+    """Gives the run of a workload on durable caches."""
+    found = ["run", "--design", design, "--machine", MACHINE, "--workload", workload, "--threads", str(threads)]
     found += ["--domain", "eadr"] if design in ("spht", "nv-htm") else []
-    found += ["--ops", str(ops or threads * OPERATIONS[MIXES[mix]]), "--arg", f"log-bytes={log_bytes}"]
+    found += ["--ops", str(ops), "--arg", f"log-bytes={log_bytes}"]
     return Command((*found, "--arg", "no-check=true", "--fast-forward", "roi", *more))

@@ -24,7 +24,6 @@ from spht_eadr_2022.parts import PARTS  # noqa: F401 - for tools/published.py
 from spht_eadr_2022.runs import ALL, MIXES, PEAK, run
 
 DESIGNS = ("htm-sgl", "spht", "spht-eadr", "spht-eadr-flush")
-# One on each core, and one on each hardware thread.
 THREADS = (1, 8, PEAK, ALL)
 
 # Claims of the thesis in words, as bounds: "very close" and "similar" are within 10 %, "noticeably better" is 5 % and

@@ -18,14 +18,14 @@ from comparison import (
     limit_key,
     limit_rows,
 )
+from spht_eadr_2022.runs import run_of
 
-MACHINE = "spht-eadr-2022"
 DESIGNS = ("htm-sgl", "spht", "spht-eadr", "spht-eadr-flush")
 EADR = ("spht-eadr", "spht-eadr-flush")
 # One thread on each of some cores, one on each core, and one on each hardware thread.
 SOME, PEAK, ALL = 8, 12, 24
 THREADS = (SOME, PEAK, ALL)
-# Where threads conflict, one run may take the lock from some point on and the next one not: numbers are means of three.
+# Where threads conflict, little decides from when on the lock is taken: numbers are means of three seeds.
 SEEDS = (1, 2, 3)
 # Programs by the names of the thesis: the workload, and operations of all threads together.
 PROGRAMS = {
@@ -53,13 +53,8 @@ EADR_BOTH, ALL_OF_THEM = "SPHT-eADR (both)", "(all solutions)"
 
 def _run(design: str, program: str, threads: int, seed: int, *more: str) -> Command:
     workload, ops = PROGRAMS[program]
-    run = ["run", "--design", design, "--machine", MACHINE, "--workload", workload, "--threads", str(threads)]
-    run += ["--seed", str(seed)]
-    run += ["--domain", "eadr"] if design == "spht" else []
-    run += ["--ops", str(ops), "--arg", f"log-bytes={LOG_BYTES}", "--arg", "no-check=true", "--fast-forward", "roi"]
-    for size in SMALLER.get(workload, ()):
-        run += ["--arg", size]
-    return Command((*run, *more))
+    sizes = [word for size in SMALLER.get(workload, ()) for word in ("--arg", size)]
+    return run_of(design, workload, threads, ops, LOG_BYTES, "--seed", str(seed), *sizes, *more)
 
 
 def key(program: str, design: str, threads: int, seed: int = SEEDS[0]) -> str:
