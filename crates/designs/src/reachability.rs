@@ -250,10 +250,16 @@ const SLOW_COPIES: Settings =
 
 pub(crate) const MOVING_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("object-sharing", RACED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(300),
-    ShortCampaign::of("object-sharing", SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(300),
+    // Whether a store meets the sweep is chance: several seeds.
+    ShortCampaign::of("object-sharing", SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(300).seeds(4),
     ShortCampaign::of("object-sharing", LINKED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(300),
     ShortCampaign::of("object-sharing", LINKED_AND_SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(300),
-    ShortCampaign::of("object-sharing", DROPPED_AND_SWEPT).with(&[ROOMY, SHORT_SLICES]).threads(4).ops(3000).points(50),
+    ShortCampaign::of("object-sharing", DROPPED_AND_SWEPT)
+        .with(&[ROOMY, SHORT_SLICES])
+        .threads(4)
+        .ops(3000)
+        .points(50)
+        .seeds(4),
     ShortCampaign::of("object-sharing", SWEPT).threads(4).ops(400),
     ShortCampaign::of("object-sharing", SHARING).threads(4).ops(900).points(300),
     ShortCampaign::of("object-sharing", COLLECTED_LINKS).threads(2).ops(1000).points(60).faults(&["clean", "recrash"]),

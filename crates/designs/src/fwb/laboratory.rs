@@ -31,6 +31,19 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("array-swap", SWAP).with(&[SHORT_RING, FULL_QUEUE, ROOMY]).threads(4).ops(80).points(300),
     ShortCampaign::of("queue", &[("populate", "8")]).with(&[SHORT_RING, TURNS]).threads(4).ops(60).points(200),
     ShortCampaign::of("btree", BTREE).with(&[SHORT_RING, ROOMY]).ops(60).points(200).rehearsed(),
+    // Aborts whose records are given up while their lines are dirty.
+    ShortCampaign::of("false-sharing", &[("populate", "4"), ("shared-lines", "true")])
+        .with(&[SHORTER_RING, ROOMY])
+        .threads(4)
+        .ops(60)
+        .points(200)
+        .rehearsed(),
+    ShortCampaign::of("array-swap", &[("populate", "3"), ("element-bytes", "256")])
+        .with(&[SHORT_RING])
+        .threads(4)
+        .ops(60)
+        .points(200)
+        .rehearsed(),
     // What a recovery leaves in the log meets the next life; a head and records at controllers of their own.
     ShortCampaign::of("array-swap", SWAP)
         .with(&[SHORTER_RING, ROOMY])

@@ -64,6 +64,12 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("false-sharing", WIDE).with(&[FEW, PARKED]).threads(8).ops(1500).points(800),
     ShortCampaign::of("btree", BTREE).with(&[CONTROLLER, CROWDED, SLOW]).threads(4).ops(40),
     ShortCampaign::of("array-swap", SWAP).with(&[CONTROLLER]),
+    // Lines that are in the log and, newer, in the caches.
+    ShortCampaign::of("array-swap", &[("populate", "4"), ("element-bytes", "64")])
+        .with(&[CONTROLLER, CROWDED, SLOW])
+        .threads(4)
+        .ops(60)
+        .points(600),
     ShortCampaign::of("array-swap", SWAP).with(&[FEW]).rehearsed(),
     ShortCampaign::of("false-sharing", SHARED).with(&[FEW]).threads(2).ops(30),
     ShortCampaign::of("btree", BTREE).with(&[FEW, TURNS]).threads(4).ops(30),
