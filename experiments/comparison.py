@@ -8,10 +8,12 @@ how the experiment is set up. *not comparable*: the reason says why.
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from statistics import stdev
 from typing import Any
 
@@ -93,6 +95,13 @@ class Published:
     def number(self) -> float:
         """Its value."""
         return float(self.value)
+
+
+def read_published(name: str) -> list[Published]:
+    """Reads the numbers of a paper, in its order."""
+    file = Path(__file__).parent / name.replace("-", "_") / "published.csv"
+    with file.open(encoding="utf-8", newline="") as text:
+        return [Published(**row) for row in csv.DictReader(text)]
 
 
 @dataclass(frozen=True)

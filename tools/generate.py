@@ -127,8 +127,10 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "published-tc-dac17-workloads": partial(published.part_table, "tc-dac17", "workloads"),
     "published-tc-dac17-other": partial(published.part_table, "tc-dac17", "other"),
     "published-spht-eadr-2022-programs": partial(published.table, "spht-eadr-2022-programs"),
-    "published-spht-eadr-2022-programs-threads": partial(published.part_table, "spht-eadr-2022-programs", "threads"),
-    "published-spht-eadr-2022-programs-limits": partial(published.part_table, "spht-eadr-2022-programs", "limits"),
+    **{
+        f"published-spht-eadr-2022-programs-{part}": partial(published.part_table, "spht-eadr-2022-programs", part)
+        for part in ("threads", "limits", "uncounted", "uncounted-threads")
+    },
 }
 DEVIATIONS = ROOT / "DEVIATIONS.md"
 

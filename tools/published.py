@@ -29,7 +29,15 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "experiments"))
-from comparison import Command, Documents, Experiment, Measured, Published, verdict  # noqa: E402 - found by the path above
+from comparison import (  # noqa: E402 - found by the path above
+    Command,
+    Documents,
+    Experiment,
+    Measured,
+    Published,
+    read_published,
+    verdict,
+)
 
 DURASIM = Path(sys.executable).with_name("durasim")
 COLUMNS = (
@@ -95,13 +103,6 @@ def _write_part(name: str, part: str, rows: Sequence[Mapping[str, str]]) -> None
 
 def _papers() -> Iterator[Path]:
     return (file.parent for file in (ROOT / "experiments").glob("*/table.py"))
-
-
-def read_published(name: str) -> list[Published]:
-    """Reads the numbers of a paper, in its order."""
-    file = ROOT / "experiments" / name.replace("-", "_") / "published.csv"
-    with file.open(encoding="utf-8", newline="") as text:
-        return [Published(**row) for row in csv.DictReader(text)]
 
 
 def run_all(commands: Mapping[str, Command], folder: Path, jobs: int) -> Documents:

@@ -21,8 +21,8 @@ def run(design: str, mix: str, threads: int, *more: str, ops: int | None = None)
 
 
 def run_of(design: str, workload: str, threads: int, ops: int, log_bytes: int, *more: str) -> Command:
-    """Gives the run of a workload on durable caches."""
+    """Gives the run of a workload on durable caches, to the end of what is measured: logs are not replayed after it."""
     found = ["run", "--design", design, "--machine", MACHINE, "--workload", workload, "--threads", str(threads)]
     found += ["--domain", "eadr"] if design in ("spht", "nv-htm") else []
     found += ["--ops", str(ops), "--arg", f"log-bytes={log_bytes}"]
-    return Command((*found, "--arg", "no-check=true", "--fast-forward", "roi", *more))
+    return Command((*found, "--arg", "no-check=true", "--fast-forward", "roi", "--stop-after-roi", *more))

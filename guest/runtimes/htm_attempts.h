@@ -2,6 +2,7 @@
 //
 // A transaction is tried in hardware so many times, whatever it aborts for. Each attempt waits until nobody holds the lock,
 // and has the lock in its read set: whoever takes it aborts all attempts. After the last one the thread takes the lock itself.
+// If so asked, attempts that end while the lock is held are not counted.
 #ifndef DURASIM_RUNTIMES_HTM_ATTEMPTS_H
 #define DURASIM_RUNTIMES_HTM_ATTEMPTS_H
 
@@ -39,13 +40,16 @@ public:
 
     HtmCounts counts;
 
+    // Whether an attempt that ends while another thread holds the lock is one of those that a transaction has.
+    static void count_lock_aborts(bool wanted) { counts_lock_aborts_ = wanted; }
+
     // Begins a transaction of the calling thread. Before each attempt, and around the taking of the lock, calls prepare(status) with the
     // status that the attempt before has left, or 0, and announce() once it waits for nobody any more. Returns inside of the transaction, or
     // with HtmPath::rolled_back.
     template <class Prepare, class Announce>
     [[gnu::always_inline]] HtmPath begin(Prepare&& prepare, Announce&& announce) {
         std::uint64_t status = 0;
-        for (unsigned attempt = 0; attempt < attempts_max; ++attempt) {
+        for (unsigned attempt = 0; attempt < attempts_max;) {
             prepare(status);
             await_free();
             announce();
@@ -57,6 +61,7 @@ public:
             }
             count(status);
             if ((status & htm_explicit) != 0 && htm_code(status) == code_rolled_back) return HtmPath::rolled_back;
+            if (counts_lock_aborts_ || !lock_.is_held()) ++attempt;
         }
         // Room comes before the lock: nobody waits for the replayer while others wait for this thread.
         prepare(status);
@@ -105,6 +110,7 @@ private:
     }
 
     static inline Lock lock_;
+    static inline bool counts_lock_aborts_ = true;
 };
 
 }  // namespace durasim

@@ -91,6 +91,8 @@ public:
         if (!planted(Fault::store_not_logged)) append(thread, reinterpret_cast<std::uint64_t>(word) - pool_address, get(word));
     }
 
+    void count_lock_aborts(bool wanted) { HtmAttempts::count_lock_aborts(wanted); }
+
     // What the calling thread has counted.
     const HtmCounts& htm_counts() const { return this_thread().attempts.counts; }
 

@@ -205,6 +205,7 @@ class Provenance(Document):
         snapshot_hash: BLAKE3 of the snapshot that the run went on with; None if it did not.
         pool_hash: Hash of the pool that the run started with; None if that was fresh.
         max_instructions: The limit of instructions; None without one.
+        stop_after_roi: Whether the run was to stop at the end of the region of interest.
     """
 
     durasim_build: str
@@ -220,6 +221,7 @@ class Provenance(Document):
     snapshot_hash: str | None
     pool_hash: str | None
     max_instructions: int | None
+    stop_after_roi: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +253,7 @@ class RunResult(Document):
         tx: Transactions of the region of interest.
         replay: Replay of redo logs by the runtime; None where the design has no hardware transactions.
         digest: 32 hexadecimal digits that prove two runs equal.
-        guest_exit_code: Exit code of the guest program.
+        guest_exit_code: Exit code of the guest program; None if it was stopped after its region of interest.
         host: Cost on this computer; the only part that differs from run to run.
         provenance: What the run was made from, beside machine, design, threads and seed.
         configuration: The machine and the design's parameters, as they were after all overrides, in the shape of a
@@ -280,7 +282,7 @@ class RunResult(Document):
     tx: Transactions
     replay: Replay | None
     digest: str
-    guest_exit_code: int
+    guest_exit_code: int | None
     host: Host
     provenance: Provenance
     configuration: Mapping[str, Any]
@@ -305,6 +307,8 @@ class RunOptions:
         fast_forward: Run functionally, without caches and time, up to the snapshot point of this number or to the begin
             of the region of interest (roi).
         warm: Train caches and predictors for what starts after a snapshot point.
+        stop_after_roi: Stop at the end of the region of interest: what the program does after it, such as its checks,
+            is not simulated, and it has no exit code.
     """
 
     root: str | None = field(
@@ -373,6 +377,13 @@ class RunOptions:
             "help": "Train caches and predictors for what starts after a snapshot point.",
         },
     )
+    stop_after_roi: bool = field(
+        default=False,
+        metadata={
+            "help": "Stop at the end of the region of interest: what the program does after it, such as its "
+            "checks, is not simulated, and it has no exit code.",
+        },
+    )
 
 
 class RunOptionArguments(TypedDict, total=False):
@@ -387,3 +398,4 @@ class RunOptionArguments(TypedDict, total=False):
     from_: str | os.PathLike[str] | None
     fast_forward: int | str | None
     warm: bool
+    stop_after_roi: bool

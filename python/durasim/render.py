@@ -85,7 +85,8 @@ def _add_functional_rows(table: FoldedTable, result: RunResult) -> None:
 
 
 def _add_last_rows(table: FoldedTable, result: RunResult) -> None:
-    table.add_row("guest exit code", str(result.guest_exit_code), "")
+    ended = "stopped after the region" if result.guest_exit_code is None else str(result.guest_exit_code)
+    table.add_row("guest exit code", ended, "")
     table.add_row("simulation speed", number(result.host.mips), "MIPS")
     table.add_row("digest", result.digest, "")
 

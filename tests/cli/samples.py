@@ -53,6 +53,7 @@ _KNOWN: dict[str, Any] = {
         "snapshot_hash": None,
         "pool_hash": None,
         "max_instructions": None,
+        "stop_after_roi": False,
     },
     "configuration": {"name": "tiny", "pmem": {"media": {"read_latency_ns": 150}}},
     "stats": {

@@ -112,6 +112,42 @@ def test_a_pool_is_kept(tmp_path):
     assert ds.run(**options).digest != fresh.digest
 
 
+@pytest.mark.parametrize("design", ["opt", "hercules", "swl-flush"])
+def test_a_run_stops_after_its_region(conforms, design):
+    """What is measured is that of the whole run; the program has not come to its end."""
+    whole, stopped, again = (
+        ds.run(design=design, workload="btree", threads=2, **SMALL, guest_output=lambda *_: None, **options)
+        for options in ({}, {"stop_after_roi": True}, {"stop_after_roi": True})
+    )
+    conforms("run", stopped.to_dict())
+    assert stopped.guest_exit_code is None
+    assert stopped.program.instructions < whole.program.instructions
+    own = {"program", "digest", "guest_exit_code", "host", "provenance"}
+    first, second = (
+        {name: value for name, value in result.to_dict().items() if name not in own} for result in (whole, stopped)
+    )
+    assert first == second
+    assert again.digest == stopped.digest
+
+
+def test_a_program_without_a_region_runs_to_its_end(hello):
+    assert ds.run(elf=hello, stop_after_roi=True, guest_output=lambda *_: None).guest_exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        (("--functional",), "a functional run goes to its end: leave stop_after_roi out"),
+        (("--pool", "pool"), "a program that is stopped leaves no pool behind: leave pool or stop_after_roi out"),
+    ],
+)
+def test_what_needs_the_end_of_a_program_does_not_stop_before(program, option, why):
+    result = program("run", "--workload", "btree", *SMALL_OPTIONS, "--stop-after-roi", *option)
+    assert result.returncode == 2
+    assert result.stderr.endswith(f"{why}\n")
+    assert result.stderr.count("\n") == 1
+
+
 def test_the_progress_of_a_run_is_told():
     told = []
     options = {"workload": "array-swap", "machine": "tiny", "workload_args": {"populate": 20}}

@@ -204,6 +204,7 @@ impl DetachedProgram {
             drain_reasons: vec![None; config.hardware_threads().into()],
             interrupted_turn: None,
             stop_at_snapshot_point: None,
+            stops_after_region: false,
             context_switch_cycles,
             skew_cycles: config.skew_cycles,
             physical_cores: config.cores.into(),

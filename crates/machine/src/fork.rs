@@ -21,6 +21,7 @@ impl Machine {
             drain_reasons: self.drain_reasons.clone(),
             interrupted_turn: self.interrupted_turn,
             stop_at_snapshot_point: self.stop_at_snapshot_point,
+            stops_after_region: self.stops_after_region,
             context_switch_cycles: self.context_switch_cycles,
             skew_cycles: self.skew_cycles,
             physical_cores: self.physical_cores,

@@ -116,6 +116,8 @@ pub enum Ending {
     Stopped,
     /// The program has passed the mark that was asked for; the run can continue.
     SnapshotPoint,
+    /// The region of interest has ended, where the run was to stop.
+    RegionEnd,
 }
 
 /// A machine.
@@ -132,6 +134,7 @@ pub struct Machine {
     pub(crate) interrupted_turn: Option<InterruptedTurn>,
     /// The mark at which a run ends.
     pub(crate) stop_at_snapshot_point: Option<u64>,
+    pub(crate) stops_after_region: bool,
     pub(crate) context_switch_cycles: Cycle,
     pub(crate) skew_cycles: Cycle,
     /// Cores, each of which may have two hardware threads: a [`Core`] for each of these is in `cores`.
@@ -168,6 +171,7 @@ impl Machine {
             drain_reasons: vec![None; config.hardware_threads().into()],
             interrupted_turn: None,
             stop_at_snapshot_point: None,
+            stops_after_region: false,
             context_switch_cycles: config.core.context_switch_cycles,
             skew_cycles: config.skew_cycles,
             physical_cores: config.cores.into(),
@@ -177,6 +181,11 @@ impl Machine {
     /// A run ends with [`Ending::SnapshotPoint`] when the program passes the snapshot point of this number, once.
     pub fn stop_at_snapshot_point(&mut self, mark: Option<u64>) {
         self.stop_at_snapshot_point = mark;
+    }
+
+    /// A run ends with [`Ending::RegionEnd`] when the region of interest ends.
+    pub fn stop_after_region(&mut self, wanted: bool) {
+        self.stops_after_region = wanted;
     }
 
     /// The memory system.

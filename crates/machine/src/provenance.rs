@@ -35,6 +35,8 @@ pub struct Provenance {
     pub pool_hash: Option<String>,
     /// The limit of instructions; null without one.
     pub max_instructions: Option<u64>,
+    /// Whether the run was to stop at the end of the region of interest.
+    pub stop_after_roi: bool,
 }
 
 impl Provenance {
@@ -55,6 +57,7 @@ impl Provenance {
             snapshot_hash: prepared.snapshot_hash.clone(),
             pool_hash: prepared.pool_hash.clone(),
             max_instructions: request.max_instructions,
+            stop_after_roi: request.stop_after_roi,
         }
     }
 }

@@ -98,6 +98,10 @@ pub struct RunRequest {
     /// Train caches and predictors for what starts after a snapshot point.
     #[serde(default = "yes")]
     pub warm: bool,
+    /// Stop at the end of the region of interest: what the program does after it, such as its checks, is not simulated, and
+    /// it has no exit code.
+    #[serde(default)]
+    pub stop_after_roi: bool,
     /// What the front end alone knows of the run, for its result.
     #[serde(default)]
     pub origin: Origin,
@@ -200,6 +204,12 @@ fn check_start(request: &RunRequest) -> Result<(), ConfigError> {
             "a functional run has no machine state: it cannot write, continue or fast-forward to a snapshot",
         );
     }
+    if request.stop_after_roi && request.functional {
+        return refuse("stop_after_roi", "a functional run goes to its end: leave stop_after_roi out");
+    }
+    if request.stop_after_roi && request.pool.is_some() {
+        return refuse("stop_after_roi", "a program that is stopped leaves no pool behind: leave pool or stop_after_roi out");
+    }
     Ok(())
 }
 
@@ -269,9 +279,11 @@ pub(crate) fn save_pool(path: &Path, contents: &PoolContents, row: &str) -> Resu
     contents.to_file(row).save(path).map(drop)
 }
 
-pub(crate) fn exit_code(ending: &Ending, request: &RunRequest) -> Result<i32, Error> {
+/// The program's exit code; none if it was to be stopped after its region of interest.
+pub(crate) fn exit_code(ending: &Ending, request: &RunRequest) -> Result<Option<i32>, Error> {
     match ending {
-        Ending::Exited(code) => Ok(*code),
+        Ending::Exited(code) => Ok(Some(*code)),
+        Ending::RegionEnd => Ok(None),
         Ending::InstructionLimit | Ending::Stopped | Ending::SnapshotPoint => {
             let limit = request.max_instructions.unwrap_or(u64::MAX);
             let problem = format!("the program did not end within {limit} instructions");

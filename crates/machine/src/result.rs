@@ -91,8 +91,8 @@ pub struct RunResult {
     /// 32 hexadecimal digits that prove two runs equal.
     #[schemars(regex(pattern = "^[0-9a-f]{32}$"))]
     pub digest: String,
-    /// Exit code of the guest program.
-    pub guest_exit_code: i32,
+    /// Exit code of the guest program; null if it was stopped after its region of interest.
+    pub guest_exit_code: Option<i32>,
     /// Cost on this computer; the only part that differs from run to run.
     pub host: Host,
     /// What the run was made from, beside machine, design, threads and seed.
@@ -121,7 +121,7 @@ pub(crate) struct RunEnd {
     pub metrics: Metrics,
     pub stats: Stats,
     pub digest: String,
-    pub guest_exit_code: i32,
+    pub guest_exit_code: Option<i32>,
     pub host: Host,
 }
 

@@ -103,6 +103,7 @@ impl Session {
     ) -> Result<Ending, Error> {
         let started = Instant::now();
         self.machine.stop_at_snapshot_point(mark);
+        self.machine.stop_after_region(self.request.stop_after_roi);
         let ending = self.machine.run(max_instructions, output);
         self.elapsed += started.elapsed();
         ending

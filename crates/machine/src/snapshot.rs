@@ -180,6 +180,7 @@ impl Machine {
             drain_reasons: read.drain_reasons,
             interrupted_turn: read.interrupted_turn,
             stop_at_snapshot_point: None,
+            stops_after_region: false,
             context_switch_cycles: config.core.context_switch_cycles,
             skew_cycles: config.skew_cycles,
             physical_cores: config.cores.into(),

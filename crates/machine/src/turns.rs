@@ -210,7 +210,9 @@ impl Machine {
                 }
             }
             Exit::Yield => {
-                self.region_marker(id);
+                if self.region_marker(id) && self.stops_after_region {
+                    return Ok(Some(Ending::RegionEnd));
+                }
                 if self.passed_mark() {
                     return Ok(Some(Ending::SnapshotPoint));
                 }
@@ -457,13 +459,16 @@ impl Machine {
         self.measure.roi_end = None;
     }
 
-    fn region_marker(&mut self, id: CoreId) {
-        let Some((marker, _)) = self.measure.pending.take() else { return };
+    /// Takes notice of a marker of the region of interest. True if the region ends with it.
+    fn region_marker(&mut self, id: CoreId) -> bool {
+        let Some((marker, _)) = self.measure.pending.take() else { return false };
         let now = Moment { instructions: self.instructions(), cycle: self.cores[id.0 as usize].cycle() };
         if marker == Marker::RoiBegin {
             self.begin_region(now);
         } else if self.measure.roi_begin.is_some() {
             self.measure.roi_end = Some(self.region_end(now));
+            return true;
         }
+        false
     }
 }

@@ -198,7 +198,7 @@ fn functional_execution_keeps_to_the_same_rules() {
         let request = request(elf.path(), design, Some("roi"));
         let ran = durasim_machine::run(&request, durasim_designs::ROWS, &mut Captured::default());
         match (ran, sentence) {
-            (Ok(result), None) => assert_eq!(result.guest_exit_code, 0),
+            (Ok(result), None) => assert_eq!(result.guest_exit_code, Some(0)),
             (Err(error), Some(sentence)) => assert!(error.to_string().contains(sentence), "{markers:?}: {error}"),
             (ran, _) => panic!("{markers:?}: {:?}", ran.map(|result| result.guest_exit_code)),
         }
@@ -217,7 +217,7 @@ fn a_functional_run_refuses_aborts_that_only_hardware_undoes() {
         match ran {
             Ok(result) => {
                 assert!(!row.hardware.hooks.track_transactions(), "{}", row.name);
-                assert_eq!((result.metrics.tx.aborted, result.guest_exit_code), (1, 0), "{}", row.name);
+                assert_eq!((result.metrics.tx.aborted, result.guest_exit_code), (1, Some(0)), "{}", row.name);
             }
             Err(error) => {
                 assert!(row.hardware.hooks.track_transactions(), "{}: {error}", row.name);
