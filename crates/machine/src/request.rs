@@ -208,7 +208,10 @@ fn check_start(request: &RunRequest) -> Result<(), ConfigError> {
         return refuse("stop_after_roi", "a functional run goes to its end: leave stop_after_roi out");
     }
     if request.stop_after_roi && request.pool.is_some() {
-        return refuse("stop_after_roi", "a program that is stopped leaves no pool behind: leave pool or stop_after_roi out");
+        return refuse(
+            "stop_after_roi",
+            "a program that is stopped leaves no pool behind: leave pool or stop_after_roi out",
+        );
     }
     Ok(())
 }
