@@ -19,7 +19,15 @@ pub(crate) const ROW_SGL: Row = Row {
     control: false,
     summary: "Hardware transactions on persistent data, behind them a single global lock with an undo log",
     paper: "SPHT-eADR (thesis, Lisboa 2022) HTM+SGL, section 3.1.1 and Algorithm 2",
-    assumptions: &["rtm-conflicts", "rtm-read-set", "htm-sgl-log", "hops", "write-drain", "write-granularity"],
+    assumptions: &[
+        "rtm-conflicts",
+        "rtm-read-set",
+        "htm-attempts",
+        "htm-sgl-log",
+        "hops",
+        "write-drain",
+        "write-granularity",
+    ],
     laboratory: &SGL,
 };
 
@@ -32,6 +40,7 @@ pub(crate) const ROW_SPHT: Row = Row {
     assumptions: &[
         "rtm-conflicts",
         "rtm-read-set",
+        "htm-attempts",
         "spht-log",
         "spht-replay",
         "hops",
@@ -51,6 +60,7 @@ pub(crate) const ROW_SPHT_FLUSH: Row = Row {
     assumptions: &[
         "rtm-conflicts",
         "rtm-read-set",
+        "htm-attempts",
         "spht-log",
         "spht-replay",
         "coalescing",
@@ -71,6 +81,7 @@ pub(crate) const ROW_SPHT_ADR: Row = Row {
     assumptions: &[
         "rtm-conflicts",
         "rtm-read-set",
+        "htm-attempts",
         "timed-log",
         "timed-replay",
         "coalescing",
