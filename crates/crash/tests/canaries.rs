@@ -4,7 +4,7 @@
 mod common;
 
 use common::settings::Setting;
-use common::{Effort, has_markers_alone, is_wanted, run};
+use common::{Effort, is_of_its_own, is_wanted, run};
 use durasim_design::{PlantedFault, Row};
 use durasim_designs::ROWS;
 use std::sync::Mutex;
@@ -57,7 +57,7 @@ fn every_planted_fault_is_caught() {
 }
 
 fn all_are_caught(wanted: impl Fn(&Row, &PlantedFault) -> bool) {
-    let rows = ROWS.iter().filter(|row| has_markers_alone(row) && is_wanted(row));
+    let rows = ROWS.iter().filter(|row| is_of_its_own(row) && is_wanted(row));
     let mut faults: Vec<_> = rows.flat_map(|row| to_be_caught(row).into_iter().map(move |p| (row, p))).collect();
     faults.retain(|(row, planted)| wanted(row, planted));
     assert!(!faults.is_empty());
@@ -98,7 +98,7 @@ fn a_design_that_drops_one_log_entry_is_caught() {
 
 #[test]
 fn equivalents_and_sound_designs_are_not_caught() {
-    for row in ROWS.iter().filter(|row| has_markers_alone(row) && row.planted().next().is_some() && is_wanted(row)) {
+    for row in ROWS.iter().filter(|row| is_of_its_own(row) && row.planted().next().is_some() && is_wanted(row)) {
         let unseen = |planted: &PlantedFault| planted.equivalent.is_some() && !is_to_be_caught(row, planted);
         let equivalents = row.planted().filter(unseen);
         for planted in equivalents.map(Some).chain([None]) {

@@ -7,7 +7,7 @@
 mod common;
 
 use common::settings::Setting;
-use common::{Effort, Tally, has_markers_alone, is_wanted, seeds, sweep};
+use common::{Effort, Tally, has_hardware_transactions, is_of_its_own, is_wanted, seeds, sweep};
 use durasim_design::{Hooks, Row};
 use durasim_designs::ROWS;
 use durasim_types::Domain;
@@ -23,14 +23,14 @@ fn report(row: &Row, tally: &Tally) {
     println!("{}: {findings:?}", row.name);
 }
 
-/// The rows with hardware of their own that knows markers; `DURASIM_ROW` names the one that is wanted.
+/// The rows with hardware of their own; `DURASIM_ROW` names the one that is wanted.
 fn hardware_rows() -> impl Iterator<Item = &'static Row> {
-    ROWS.iter().filter(|row| row.hardware.hooks != Hooks::NONE && has_markers_alone(row) && is_wanted(row))
+    ROWS.iter().filter(|row| row.hardware.hooks != Hooks::NONE && is_of_its_own(row) && is_wanted(row))
 }
 
 /// The seeds of a row: rows over the same hardware share them, as what differs is the domain alone.
 fn shared_seeds(row: &Row, usual: u64) -> u64 {
-    let sharing = ROWS.iter().filter(|other| other.hardware.name == row.hardware.name).count();
+    let sharing = ROWS.iter().filter(|other| other.hardware.name == row.hardware.name && is_of_its_own(other)).count();
     seeds(usual / sharing as u64)
 }
 
@@ -51,7 +51,8 @@ fn hardware_designs_survive_everything() {
         report(row, &tally);
         let findings = &tally.findings;
         assert!(tally.commands > 10 * seeds, "the checker saw {} commands to media", tally.commands);
-        assert!(findings.images > 10 * seeds && findings.cuts > seeds && tally.committed > seeds);
+        assert!(findings.images > 10 * seeds && tally.committed > seeds);
+        assert!(findings.cuts > seeds || has_hardware_transactions(row));
         // The rare situations are not rare here.
         assert!(
             (tally.aborted_by_hardware > 0) != row.laboratory.random.never_aborts,
@@ -113,7 +114,8 @@ fn hardware_designs_of_many_cores_survive_everything() {
         let effort = Effort { ops: 400, crash_percent: 6, cut_percent: 4, lives: 2 };
         let tally = sweep(seeds, |seed| Setting::drawn_for_many(*row, seed), effort);
         report(row, &tally);
-        assert!(tally.findings.images > 5 * seeds && tally.findings.cuts > seeds && tally.committed > seeds);
+        assert!(tally.findings.images > 5 * seeds && tally.committed > seeds);
+        assert!(tally.findings.cuts > seeds || has_hardware_transactions(row));
         assert!(
             (tally.pending > seeds || row.laboratory.random.never_waits)
                 && tally.switches[1] > seeds

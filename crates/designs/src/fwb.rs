@@ -60,7 +60,7 @@ impl Design for Fwb {
         "log_wrapped",
         "log_full",
         "scan_in_progress",
-        "head_on_its_way",
+        "head_in_flight",
         "abort_in_progress",
     ];
     const SCALED: &'static [&'static str] = &["log_bytes", "scan_period_cycles"];
@@ -456,7 +456,7 @@ impl Durability for State {
             ("log_wrapped", log.has_wrapped()),
             ("log_full", log_space.is_room_wanted()),
             ("scan_in_progress", log_space.is_scanning()),
-            ("head_on_its_way", log_space.is_moving_head()),
+            ("head_in_flight", log_space.is_moving_head()),
             ("abort_in_progress", open.values().any(|open| open.undoing.is_some())),
         ];
         marks.into_iter().filter(|(_, there)| *there).for_each(|(name, _)| mark(name));

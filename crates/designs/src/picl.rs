@@ -61,7 +61,7 @@ impl Design for Picl {
     const PLANTED: &'static [PlantedFault] = planted::ALL;
     const MARKS: &'static [&'static str] = &[
         "pre_image_buffered",
-        "burst_on_its_way",
+        "burst_in_flight",
         "scan_in_progress",
         "two_epochs_persisted",
         "eid_wrapped",
@@ -332,7 +332,7 @@ impl Durability for State {
         let ProtocolState { epochs, log, begin_held, .. } = &self.protocol;
         let marks = [
             ("pre_image_buffered", !log.is_empty()),
-            ("burst_on_its_way", log.bursting().is_some()),
+            ("burst_in_flight", log.bursting().is_some()),
             ("scan_in_progress", epochs.scan.is_some()),
             ("two_epochs_persisted", epochs.persisted >= 2),
             ("eid_wrapped", epochs.system >= 1 << self.spec.eid_bits),

@@ -39,7 +39,7 @@ fn explained(system: &mut System, addr: Option<PhysAddr>, from: Cycle, until: Cy
 }
 
 #[test]
-fn the_parts_of_a_load_that_misses_are_the_latencies_on_its_way() {
+fn the_parts_of_a_load_that_misses_are_the_latencies_on_its_path() {
     for (base, media, read) in [(PMEM_BASE, StallCause::Pmem, PMEM_READ), (DRAM_BASE, StallCause::Dram, DRAM_READ)] {
         let mut system = machine("opt", Domain::Adr, &[]);
         let at = T - (DOWN + REQUEST) % 3;

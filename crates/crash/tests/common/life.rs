@@ -1,12 +1,13 @@
 //! One run of a machine: whose turn it is, how requests end, and what becomes of aborts.
 
+use super::hardware::is_capacity;
 use super::judge::{Shared, Watcher};
 use super::model::{DRAM_REGION, Locks, Memory, OpenTx, Place, Port, Request, Thread};
 use super::settings::Setting;
 use super::{Effort, REGION_BYTES, Tally, trace};
 use durasim_core::{Outcome, PendingStore};
 use durasim_crash::ByteOracle;
-use durasim_design::{Hooks, Locking, Promise};
+use durasim_design::{Hooks, Locking, Promise, Trap};
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System};
 use durasim_memory::MediaConfig;
 use durasim_types::{CoreId, Cycle, DataRange, Pages, Rng, StoreKind, TxId};
@@ -33,6 +34,8 @@ pub struct Life {
     pub persists: bool,
     /// Whether the hardware keeps transactions from each other.
     pub isolated: bool,
+    /// Whether transactions are those of the hardware, which programs begin and end by instructions.
+    pub hardware: bool,
     /// Turns, in percent, that go to any port instead of the one with the smallest time.
     disorder_percent: u64,
     switch_percent: u64,
@@ -111,6 +114,7 @@ impl Life {
             persists: setting.row.hardware.hooks == Hooks::NONE && !plan.domain.stores_are_durable(),
             isolated: setting.row.hardware.hooks.has(Hooks::PROBE)
                 && !setting.row.laboratory.random.probes_isolate_nothing,
+            hardware: setting.row.hardware.hooks.has(Hooks::HARDWARE_TX),
             disorder_percent: [0, 0, 5, 100][rng.below(4) as usize],
             switch_percent: if cores > 1 || threads > 1 { [0, 1, 5, 15][rng.below(4) as usize] } else { 0 },
             tally: Tally::default(),
@@ -202,8 +206,9 @@ impl Life {
         &mut self.threads[self.ports[port].thread.expect("a thread has the port")]
     }
 
+    /// The transaction in whose name a port makes requests; the machine knows itself which core is in one of the hardware.
     pub fn tx(&self, port: usize) -> Option<TxId> {
-        self.thread(port).tx.as_ref().map(|tx| tx.id)
+        self.thread(port).tx.as_ref().map(|tx| tx.id).filter(|_| !self.hardware)
     }
 
     /// Who acts next; `None` if it was the memory system.
@@ -288,6 +293,12 @@ impl Life {
 
     pub fn abort_noticed(&mut self, port: usize, cycle: Cycle, code: u64) -> Result<(), String> {
         let index = self.ports[port].thread.expect("a thread has the port");
+        if self.hardware {
+            // The request that aborts it may be its own, and the reservation goes with what it has loaded.
+            self.roll_back(index);
+            self.system.take_reservation(core(port));
+            self.ports[port].reserved = None;
+        }
         let Some(tx) = self.threads[index].tx.take() else {
             return Err(format!("port {port} has no transaction that could abort"));
         };
@@ -298,7 +309,8 @@ impl Life {
         self.locks.release(&mut self.threads[index].locks);
         self.ports[port].now = self.ports[port].now.max(cycle);
         self.tally.aborted += 1;
-        self.tally.aborted_by_hardware += u64::from(code >= 0x100);
+        let by_hardware = if self.hardware { is_capacity(code) } else { code >= 0x100 };
+        self.tally.aborted_by_hardware += u64::from(by_hardware);
         Ok(())
     }
 
@@ -310,17 +322,25 @@ impl Life {
             let Some(index) = self.threads.iter().position(of) else {
                 return Err(format!("transaction {} aborted, which is not open", id.0));
             };
-            let tx = self.threads[index].tx.as_mut().expect("just seen");
-            if std::mem::replace(&mut tx.aborted, true) {
+            if !self.roll_back(index) {
                 return Err(format!("transaction {} aborted twice", id.0));
-            }
-            for (place, before) in tx.undo.drain(..).rev() {
-                self.memory.write(place, &before);
             }
             let others = by.is_some_and(|port| self.ports[port].thread != Some(index));
             self.tally.aborted_by_others += u64::from(others);
         }
+        if self.hardware {
+            self.roll_back_hardware(by);
+        }
         Ok(())
+    }
+
+    /// What the transaction of a thread has stored is gone; false if it has been before.
+    pub fn roll_back(&mut self, thread: usize) -> bool {
+        let Some(tx) = &mut self.threads[thread].tx else { return false };
+        for (place, before) in tx.undo.drain(..).rev() {
+            self.memory.write(place, &before);
+        }
+        !std::mem::replace(&mut tx.aborted, true)
     }
 
     /// Makes a request that can be pending.
@@ -345,6 +365,8 @@ impl Life {
             Request::Begin(tx) => self.system.tx_begin(id, tx, at),
             Request::Commit(tx) => self.system.tx_commit(id, tx, at),
             Request::Fence(orders_writes) => self.system.fence(id, orders_writes, at),
+            Request::HardwareBegin => self.system.htm_begin(id, at),
+            Request::HardwareEnd => self.system.htm_end(id, at),
         };
         trace(|| format!("{at} port {port}: {tx:?} {request:x?} {outcome:?}"));
         self.after_request(Some(port))?;
@@ -395,6 +417,8 @@ impl Life {
                 self.locks.release(&mut self.threads[index].locks);
                 self.tally.committed += 1;
             }
+            Request::HardwareBegin => self.hardware_begun(port),
+            Request::HardwareEnd => self.hardware_ended(port)?,
             Request::Fence(false) => {}
             Request::Fence(true) => self.fenced(port)?,
         }
@@ -434,11 +458,12 @@ impl Life {
 
     /// The thread at a port leaves it, and another one that waits may come.
     fn switch(&mut self, port: usize) -> Result<(), String> {
+        self.tally.switches[0] += 1;
+        self.tally.switches[1] += u64::from(self.thread(port).tx.is_some());
+        self.trap(port, Trap::Interrupt)?;
         let thread = self.ports[port].thread.take().expect("a thread has the port");
         let id = core(port);
         let leaving = self.threads[thread].tx.as_ref().map(|tx| tx.id);
-        self.tally.switches[0] += 1;
-        self.tally.switches[1] += u64::from(leaving.is_some());
         self.system.take_reservation(id);
         self.ports[port].reserved = None;
         let at = self.system.context_switch(id, leaving, None, self.ports[port].now);
@@ -471,9 +496,12 @@ impl Life {
     }
 
     pub fn begin(&mut self, port: usize) -> Result<(), String> {
+        if self.hardware {
+            return self.begin_hardware(port);
+        }
         let id = self.system.new_tx();
         let left = 1 + self.rng.below(self.tx_ops_max);
-        self.thread_mut(port).tx = Some(OpenTx { id, left, undo: Vec::new(), aborted: false });
+        self.thread_mut(port).tx = Some(OpenTx::new(id, left));
         self.request(port, Request::Begin(id))
     }
 }

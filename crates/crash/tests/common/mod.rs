@@ -8,6 +8,7 @@
 
 #![allow(dead_code, reason = "each test program uses a part of this")]
 
+pub mod hardware;
 pub mod judge;
 pub mod life;
 pub mod model;
@@ -15,6 +16,7 @@ pub mod requests;
 pub mod settings;
 
 use durasim_design::{Hooks, Row};
+use durasim_designs::ROWS;
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, presets};
 use durasim_types::{PAGE_BYTES, Pages, Rng};
 use judge::Findings;
@@ -145,10 +147,16 @@ pub fn is_wanted(row: &Row) -> bool {
     std::env::var("DURASIM_ROW").map_or(true, |name| name == row.name)
 }
 
-/// Whether markers begin and commit what the hardware of a row keeps, if it keeps anything: the requests made here are of that kind.
-/// Hardware transactions have instructions of their own, and programs test them.
-pub fn has_markers_alone(row: &Row) -> bool {
-    !row.hardware.hooks.has(Hooks::HARDWARE_TX)
+/// Whether a row differs in what is tried here from those before it: rows on hardware transactions on the same domains differ in
+/// software alone.
+pub fn is_of_its_own(row: &Row) -> bool {
+    let is_alike = |other: &&Row| other.hardware.name == row.hardware.name && other.domains == row.domains;
+    !has_hardware_transactions(row) || ROWS.iter().find(is_alike).is_some_and(|first| first.name == row.name)
+}
+
+/// Whether instructions begin and commit transactions, and programs recover: what markers do for other rows.
+pub fn has_hardware_transactions(row: &Row) -> bool {
+    row.hardware.hooks.has(Hooks::HARDWARE_TX)
 }
 
 /// Seeds to try: the usual ones, or as many as `DURASIM_SEEDS` says, from `DURASIM_FIRST_SEED` on.

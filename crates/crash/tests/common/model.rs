@@ -66,6 +66,15 @@ pub struct OpenTx {
     pub undo: Vec<(Place, Vec<u8>)>,
     /// It was aborted, which its thread does not know yet.
     pub aborted: bool,
+    /// Of a hardware transaction: how deep it is nested, and the lines that it has read.
+    pub depth: u32,
+    pub read: Vec<LineAddr>,
+}
+
+impl OpenTx {
+    pub fn new(id: TxId, left: u64) -> Self {
+        OpenTx { id, left, undo: Vec::new(), aborted: false, depth: 0, read: Vec::new() }
+    }
 }
 
 /// A request that can be pending.
@@ -79,6 +88,8 @@ pub enum Request {
     Begin(TxId),
     Commit(TxId),
     Fence(bool),
+    HardwareBegin,
+    HardwareEnd,
 }
 
 /// A thread: what goes with it when it changes ports.

@@ -4,6 +4,7 @@ use super::life::{Life, core};
 use super::model::{DRAM_REGION, Place, Request, Reserved};
 use super::trace;
 use durasim_core::{EarlyFlushOutcome, LogFlush, Outcome, PendingStore};
+use durasim_design::Trap;
 use durasim_isa::{CacheBlockOp, LOG_BLOCK_BYTES};
 use durasim_machine::{DRAM_BASE, PMEM_BASE};
 use durasim_types::{Cycle, LineAddr, PhysAddr, StoreKind, TxId};
@@ -56,12 +57,14 @@ impl Life {
         }
         let now = self.ports[port].now;
         let tx = self.tx(port);
+        let is_open = self.thread(port).tx.is_some();
         let place = self.place();
         match self.rng.below(100) {
             0..=34 => self.load(port, place),
             35..=67 => self.store(port, place),
-            68..=75 if tx.is_none() && self.transactions => self.begin(port),
-            68..=71 if tx.is_some() => self.end_transaction(port),
+            68..=75 if !is_open && self.transactions => self.begin(port),
+            68..=71 if is_open => self.end_transaction(port),
+            72 if self.may_nest(port) => self.begin(port),
             68..=77 => {
                 self.system.prefetch_own(core(port), place.line(), tx, now);
                 self.after_request(Some(port))
@@ -91,6 +94,9 @@ impl Life {
     }
 
     fn end_transaction(&mut self, port: usize) -> Result<(), String> {
+        if self.hardware {
+            return self.end_hardware(port);
+        }
         let id = self.tx(port).expect("the caller saw one");
         if !self.aborts || self.rng.below(4) > 0 {
             return self.request(port, Request::Commit(id));
@@ -133,12 +139,12 @@ impl Life {
     /// Where the hardware isolates transactions, nobody has got at a line that another one has written and not committed.
     /// Whether one that is inside commit has committed cannot be seen from outside.
     fn check_isolation(&self, port: usize, place: Place) -> Result<(), String> {
-        if !self.isolated || !place.is_pmem() {
+        if !self.isolated || !place.is_pmem() && !self.hardware {
             return Ok(());
         }
         for (index, thread) in self.threads.iter().enumerate() {
             let Some(tx) = &thread.tx else { continue };
-            let commits = matches!(thread.pending, Some(Request::Commit(_)));
+            let commits = matches!(thread.pending, Some(Request::Commit(_) | Request::HardwareEnd));
             if self.ports[port].thread != Some(index)
                 && !tx.aborted
                 && !commits
@@ -168,6 +174,7 @@ impl Life {
             // The value is nobody's: the thread takes notice before it does anything else.
             return self.process_abort(port).map(|_| ());
         }
+        self.note_read(port, place);
         self.compare(port, place, &value.to_le_bytes()[..place.len as usize], "a load")
     }
 
@@ -195,6 +202,7 @@ impl Life {
     /// A store of a port has been made: its bytes are the newest, and other ports have lost their reservations.
     pub fn stored(&mut self, port: usize, place: Place, data: &[u8]) -> Result<(), String> {
         self.check_isolation(port, place)?;
+        self.check_read_sets(port, place)?;
         let before = self.memory.bytes(place).to_vec();
         trace(|| format!("port {port}: {:?} {} is {data:02x?}, was {before:02x?}", self.tx(port), place.addr()));
         self.memory.write(place, data);
@@ -206,21 +214,19 @@ impl Life {
                 reserved.valid = false;
             }
         }
-        if !place.is_pmem() {
-            return Ok(());
-        }
-        if let Some(tx) = &mut self.thread_mut(port).tx {
+        let rolls_back = place.is_pmem() || self.hardware;
+        if let Some(tx) = self.thread_mut(port).tx.as_mut().filter(|_| rolls_back) {
             tx.undo.push((place, before));
-        } else {
+        } else if place.is_pmem() {
             self.shared.lock().expect("nobody panics with it").stored_outside(place.addr(), place.len)?;
         }
         Ok(())
     }
 
-    /// The transaction of a store was aborted. Volatile stores are not rolled back, and this one may or may not have
-    /// been made.
+    /// The transaction of a store was aborted. Volatile stores are not rolled back, but by the hardware's own transactions, and this
+    /// one may or may not have been made.
     pub fn store_aborted(&mut self, port: usize, place: Place, data: &[u8]) -> Result<(), String> {
-        if place.is_pmem() {
+        if place.is_pmem() || self.hardware {
             return Ok(());
         }
         let mut found = vec![0; data.len()];
@@ -385,6 +391,7 @@ impl Life {
         }
         let done = self.ended(port, outcome)?;
         if done {
+            self.note_read(port, place);
             self.compare(port, place, &old.to_le_bytes(), who)?;
             if let Some(new) = new {
                 self.stored(port, place, &new.to_le_bytes())?;
@@ -440,6 +447,9 @@ impl Life {
     }
 
     fn clean(&mut self, port: usize, line: LineAddr, now: Cycle) -> Result<(), String> {
+        if self.in_hardware(port) {
+            return self.abort_by_cache_block(port);
+        }
         let op = [CacheBlockOp::Clean, CacheBlockOp::Flush, CacheBlockOp::Inval][self.rng.below(3) as usize];
         let last = self.shared.lock().expect("nobody panics with it").last_store();
         self.ports[port].now = now.max(self.system.cache_block(core(port), op, line, now));
@@ -451,6 +461,9 @@ impl Life {
     }
 
     fn kernel_read(&mut self, port: usize, place: Place) -> Result<(), String> {
+        if self.trap(port, Trap::SystemCall)? {
+            return Ok(());
+        }
         let mut bytes = vec![0; place.len as usize];
         let (now, tx) = (self.ports[port].now, self.tx(port));
         self.system.read_newest(core(port), place.addr(), &mut bytes, tx, now);
@@ -462,6 +475,9 @@ impl Life {
     }
 
     fn kernel_write(&mut self, port: usize, place: Place) -> Result<(), String> {
+        if self.trap(port, Trap::SystemCall)? {
+            return Ok(());
+        }
         if !self.locked(port, place) {
             return self.kernel_read(port, place);
         }

@@ -98,7 +98,7 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         draws: DRAWS,
         locking: Locking::Words,
         locking_on_many_cores: WORDS_OR_LINES,
-        common_marks: &["record_buffered", "log_wrapped", "log_full", "scan_in_progress", "head_on_its_way"],
+        common_marks: &["record_buffered", "log_wrapped", "log_full", "scan_in_progress", "head_in_flight"],
         further_faults: &[
             "plain-store-not-logged",
             "second-word-forgotten",

@@ -86,7 +86,7 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         draws: DRAWS,
         locking: Locking::Words,
         locking_on_many_cores: WORDS_OR_LINES,
-        common_marks: &["burst_on_its_way", "two_epochs_persisted", "eid_wrapped", "undo_log_wrapped"],
+        common_marks: &["burst_in_flight", "two_epochs_persisted", "eid_wrapped", "undo_log_wrapped"],
         further_faults: &[
             "plain-store-not-logged",
             "clean-not-held",

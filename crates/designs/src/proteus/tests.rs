@@ -312,7 +312,7 @@ fn flushes_go_early_unless_the_logq_is_full() {
 }
 
 #[test]
-fn a_block_whose_earlier_entry_is_on_its_way_is_not_logged_again() {
+fn a_block_whose_earlier_entry_is_in_flight_is_not_logged_again() {
     let spec = ProteusSpec { logq_entries: 8, llt_entries: 1, llt_ways: 1, ..small() };
     let mut bench = bench(spec);
     bench.begin(0, 1);

@@ -4,7 +4,9 @@ use super::Rtm;
 use crate::small_runs::{
     BTREE, CROWDED, FOUR_CONTROLLERS, FULL_QUEUE, HELD_UP, RING_OF_16, ROOMY, SWAP, TURNS, TWO_PLACES,
 };
-use durasim_design::{Backend, ErasedDesign, Interface, Laboratory, Promise, Row, Settings, ShortCampaign};
+use durasim_design::{
+    Backend, Draw, ErasedDesign, Interface, Laboratory, Promise, RandomTester, Row, Settings, ShortCampaign,
+};
 use durasim_types::Domain;
 
 /// HTM+SGL.
@@ -129,8 +131,17 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("array-swap", THREE_WIDE).with(&[ROOMY, SMALL_READ_SETS]).threads(4).ops(400).points(20).seeds(2),
 ];
 
+/// Hardware transactions by themselves; where several rows have the same domains, the first stands for all.
+const RANDOM: RandomTester = RandomTester {
+    draws: &[Draw::half("design.rtm.read_set_lines", &["1", "2", "4", "12"])],
+    common_marks: &["hardware-transaction-open", "hardware-transaction-stored"],
+    never_waits: true,
+    ..RandomTester::USUAL
+};
+
 const SGL: Laboratory = Laboratory {
     campaigns: &[CAMPAIGNS],
+    random: RANDOM,
     quick_faults: &["open-sets-survive", "abort-keeps-lines", "lock-path-not-logged"],
     canary: Some("recovery-skips-newest"),
     ..Laboratory::NONE
@@ -244,6 +255,7 @@ const TIMED: Laboratory = Laboratory {
     quick_faults: &["store-not-logged", "marker-not-cleaned", "recovery-without-replay"],
     canary: Some("replay-skips-last-store"),
     equivalent_faults: &[("open-sets-survive", FLUSHED_BY_PROGRAM), ("l1d-not-flushed", FLUSHED_BY_PROGRAM)],
+    random: RandomTester { seen_without_locks: &["open-sets-survive", "l1d-not-flushed"], ..RANDOM },
     ..SPHT
 };
 

@@ -35,8 +35,8 @@ impl State {
             let cache = &self.caches[core];
             // A younger entry of a line goes after the older one's copy is safe, and after what others have committed of
             // it is in flight: the copy has to find that.
-            let not_on_its_way = |e: &Entry| e.state.copying() || matches!(e.state, EntryState::Committed { .. });
-            if cache.entries.iter().take(index).any(|e| e.line == line && not_on_its_way(e)) {
+            let not_in_flight = |e: &Entry| e.state.copying() || matches!(e.state, EntryState::Committed { .. });
+            if cache.entries.iter().take(index).any(|e| e.line == line && not_in_flight(e)) {
                 break;
             }
             in_flight += 1;

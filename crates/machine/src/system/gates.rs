@@ -209,7 +209,7 @@ impl System {
 
     /// Whether the transaction that runs on `core` has been aborted and its thread does not know yet.
     #[inline]
-    pub(super) fn is_aborted(&self, core: CoreId) -> bool {
+    pub fn is_aborted(&self, core: CoreId) -> bool {
         self.transactions.is_aborted(core)
     }
 

@@ -263,8 +263,9 @@ impl Observers {
             return;
         }
         match &mut self.deferred[core.0 as usize] {
-            Some(steps) => steps.push((at, step)),
-            None => self.pass_on(core, at, step),
+            // Nothing is cleaned inside: a fence is about what was cleaned before, whatever becomes of the transaction.
+            Some(steps) if !matches!(step, Step::Fenced) => steps.push((at, step)),
+            _ => self.pass_on(core, at, step),
         }
     }
 
