@@ -121,7 +121,51 @@ def _shadow(documents: Documents) -> Rows:
     ]
 
 
+# Section 2.4.2: what links spare those who replay. Logs of a few thousand words, which nobody fills if replay keeps up.
+REPLAY_THREADS, REPLAY_OPS, REPLAY_LOG_BYTES = 8, 16000, 65536
+LINKS = {
+    "none": (),
+    "forward": ("--arg", "links=true"),
+    "backward": ("--arg", "links=true", "--arg", "replay=backward"),
+}
+REPLAYERS = (1, 2, 4)
+
+
+def _of_links(links: str, replayers: int) -> str:
+    return f"replay.{links}.{replayers}"
+
+
+def _replay_runs() -> dict[str, Command]:
+    return {
+        _of_links(links, replayers): run_of(
+            "spht", "spht-5w5r", REPLAY_THREADS, REPLAY_OPS, REPLAY_LOG_BYTES, "--arg", f"replayers={replayers}", *more
+        )
+        for links, more in LINKS.items()
+        for replayers in REPLAYERS
+    }
+
+
+def _replay(documents: Documents) -> Rows:
+    found = []
+    for links in LINKS:
+        for replayers in REPLAYERS:
+            document = documents[_of_links(links, replayers)]
+            replay = document["replay"]
+            found.append(
+                {
+                    "links": links,
+                    "replayers": str(replayers),
+                    "throughput_ops_per_us": f"{document['throughput_ops_per_us']:.2f}",
+                    "transactions_replayed": str(replay["transactions"]),
+                    "lag_max": str(replay["lag_max"]),
+                    "stall_share": f"{replay['stall_cycles'] / (REPLAY_THREADS * document['roi']['cycles']):.3f}",
+                }
+            )
+    return found
+
+
 PARTS: dict[str, Part] = {
+    "replay": (_replay_runs(), _replay),
     "waits": (_wait_runs(), _waits),
     "small-caches": (_small_runs(), _small),
     "shadow": (_shadow_runs(), _shadow),
