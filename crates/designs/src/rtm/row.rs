@@ -213,10 +213,14 @@ const TEAM_CAMPAIGNS: &[ShortCampaign] = &[
 /// Elements on eleven pages, of which six may lie in the DRAM.
 const SIX_PAGES: &[(&str, &str)] =
     &[("populate", "40"), ("element-bytes", "1024"), ("log-bytes", "8192"), ("shadow-bytes", "24576")];
+/// As few as a transaction stores to, so that its own pages are the oldest.
+const FIVE_PAGES: &[(&str, &str)] =
+    &[("populate", "40"), ("element-bytes", "1024"), ("log-bytes", "8192"), ("shadow-bytes", "20480")];
 
 const PAGE_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("array-swap", SIX_PAGES).with(&[ROOMY]).threads(2).ops(40).points(200),
     ShortCampaign::of("array-swap", SIX_PAGES).with(&[ROOMY]).threads(4).ops(80).points(200),
+    ShortCampaign::of("array-swap", FIVE_PAGES).with(&[ROOMY]).threads(2).ops(80).points(200),
 ];
 
 const LINKED_LOGS: &[(&str, &str)] =
