@@ -110,8 +110,8 @@ def _measures(result: RunResult) -> Iterator[tuple[str, tuple[str, int | float |
                 yield f"phases.{name}.{field}", ("count" if field == "count" else "cycles", value)
     for kind, value in (result.accesses_per_tx.to_dict() if result.accesses_per_tx else {}).items():
         yield f"accesses_per_tx.{kind}", ("count", value)
-    for fate, number in result.tx.to_dict().items():
-        yield f"tx.{fate}", ("count", number)
+    for fate, number in _flat(result.tx.to_dict(), "tx."):
+        yield fate, ("count", number)
     for name, number in (result.replay.to_dict() if result.replay else {}).items():
         yield f"replay.{name}", ("cycles" if name.endswith("_cycles") else "count", number)
     for metric in METRICS:

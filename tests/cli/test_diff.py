@@ -43,6 +43,20 @@ def test_the_table_names_both_values(program, pair):
     assert result.stdout.index("design") < result.stdout.index("pmem_write_bytes.log")
 
 
+def test_aborts_of_hardware_transactions_are_compared_by_cause():
+    causes = dict.fromkeys(("conflict", "capacity", "explicit", "nested", "trap", "other"), 0)
+    before, after = (
+        ds.RunResult.from_dict(samples.run(tx__aborted_by=causes | {"conflict": number})) for number in (4, 8)
+    )
+    changed = [change for change in ds.diff(before, after).measures if change.a != change.b]
+    assert [(change.key, change.a, change.b, change.ratio) for change in changed] == [("tx.aborted_by.conflict", 4, 8, 2)]
+
+
+def test_a_run_that_was_stopped_is_compared_with_a_whole_one():
+    whole, stopped = (ds.RunResult.from_dict(samples.run(guest_exit_code=code)) for code in (0, None))
+    assert all(change.a == change.b for change in ds.diff(whole, stopped).measures)
+
+
 def test_a_result_does_not_differ_from_itself():
     result = ds.RunResult.from_dict(samples.RUN)
     difference = ds.diff(result, result)
