@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from comparison import Command, Documents, Part, Rows
-from spht_eadr_2022.runs import PEAK, run, run_of
+from spht_eadr_2022.runs import LINKS, PEAK, run, run_of
 
 # Figure 3.1: what flushes wait for and what threads wait for. Media that take no time leave the way to them, and the
 # threads.
@@ -123,11 +123,7 @@ def _shadow(documents: Documents) -> Rows:
 
 # Section 2.4.2: what links spare those who replay. Logs of a few thousand words, which nobody fills if replay keeps up.
 REPLAY_THREADS, REPLAY_OPS, REPLAY_LOG_BYTES = 8, 16000, 65536
-LINKS = {
-    "none": (),
-    "forward": ("--arg", "links=true"),
-    "backward": ("--arg", "links=true", "--arg", "replay=backward"),
-}
+WAYS: dict[str, tuple[str, ...]] = {"none": ()} | LINKS
 REPLAYERS = (1, 2, 4)
 
 
@@ -140,14 +136,14 @@ def _replay_runs() -> dict[str, Command]:
         _of_links(links, replayers): run_of(
             "spht", "spht-5w5r", REPLAY_THREADS, REPLAY_OPS, REPLAY_LOG_BYTES, "--arg", f"replayers={replayers}", *more
         )
-        for links, more in LINKS.items()
+        for links, more in WAYS.items()
         for replayers in REPLAYERS
     }
 
 
 def _replay(documents: Documents) -> Rows:
     found = []
-    for links in LINKS:
+    for links in WAYS:
         for replayers in REPLAYERS:
             document = documents[_of_links(links, replayers)]
             replay = document["replay"]
@@ -158,7 +154,8 @@ def _replay(documents: Documents) -> Rows:
                     "throughput_ops_per_us": f"{document['throughput_ops_per_us']:.2f}",
                     "transactions_replayed": str(replay["transactions"]),
                     "lag_max": str(replay["lag_max"]),
-                    "stall_share": f"{replay['stall_cycles'] / (REPLAY_THREADS * document['roi']['cycles']):.3f}",
+                    "latency_p50_ns": f"{document['latency_ns']['p50']:.0f}",
+                    "latency_max_us": f"{document['latency_ns']['max'] / 1000:.0f}",
                 }
             )
     return found

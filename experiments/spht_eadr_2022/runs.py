@@ -10,6 +10,8 @@ OPERATIONS = {10: 1000, 50: 400}
 MIXES = {"1w9r": 10, "5w5r": 10, "9w1r": 10, "5w45r": 50, "25w25r": 50, "45w5r": 50}
 # One on each core, and one on each hardware thread.
 PEAK, ALL = 12, 24
+# How transactions of SPHT are linked, other than not at all (section 2.4.2).
+LINKS = {"forward": ("--arg", "links=true"), "backward": ("--arg", "links=true", "--arg", "replay=backward")}
 # Logs that hold what populating and a run append, so that nothing is replayed meanwhile.
 LOG_BYTES = 33554432
 

@@ -21,7 +21,7 @@ from comparison import (
     limit_rows,
 )
 from spht_eadr_2022.parts import PARTS  # noqa: F401 - for tools/published.py
-from spht_eadr_2022.runs import ALL, MIXES, PEAK, run
+from spht_eadr_2022.runs import ALL, LINKS, MIXES, PEAK, run
 
 DESIGNS = ("htm-sgl", "spht", "spht-eadr", "spht-eadr-flush")
 THREADS = (1, 8, PEAK, ALL)
@@ -33,7 +33,6 @@ CLOSE, NOTICEABLE, SIGNIFICANT = 0.10, 1.05, 1.10
 HALF = 0.5
 # What the thesis does not measure: links between the transactions of SPHT, and a limit on open transactions.
 LINKED, LIMITED = ("1w9r", "5w5r", "5w45r"), ("9w1r", "45w5r")
-LINKS = {"forward": ("--arg", "links=true"), "backward": ("--arg", "links=true", "--arg", "replay=backward")}
 
 
 def _commands() -> dict[str, Command]:

@@ -66,13 +66,17 @@ def key(program: str, design: str, threads: int, seed: int = SEEDS[0]) -> str:
     return f"{PROGRAMS[program][0]}.{design}.{threads}.{seed}"
 
 
-COMMANDS = {
-    key(program, design, threads, seed): _run(design, program, threads, seed)
-    for program in PROGRAMS
-    for design in DESIGNS
-    for threads in THREADS
-    for seed in SEEDS
-} | {
+def _all_runs(*more: str) -> dict[str, Command]:
+    return {
+        key(program, design, threads, seed): _run(design, program, threads, seed, *more)
+        for program in PROGRAMS
+        for design in DESIGNS
+        for threads in THREADS
+        for seed in SEEDS
+    }
+
+
+COMMANDS = _all_runs() | {
     limit_key(key(program, "spht-eadr", ALL), limit): _run("spht-eadr", program, ALL, SEEDS[0], *arguments)
     for program in LIMITED
     for limit, arguments in LIMITS.items()
@@ -316,13 +320,7 @@ TABLES = {"threads": _threads, "limits": _limits}
 # An attempt that ends while another thread holds the lock is none of the ten: the thesis does not say what counts.
 UNCOUNTED = "uncounted."
 UNCOUNTED_COMMANDS = {
-    UNCOUNTED + key(program, design, threads, seed): _run(
-        design, program, threads, seed, "--arg", "lock-aborts-uncounted=true"
-    )
-    for program in PROGRAMS
-    for design in DESIGNS
-    for threads in THREADS
-    for seed in SEEDS
+    UNCOUNTED + name: command for name, command in _all_runs("--arg", "lock-aborts-uncounted=true").items()
 }
 
 

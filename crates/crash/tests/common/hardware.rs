@@ -3,7 +3,7 @@
 
 use super::life::{Life, core};
 use super::model::{OpenTx, Place, Request};
-use durasim_core::HtmAbort;
+use durasim_core::{HtmAbort, Outcome};
 use durasim_design::Trap;
 
 /// Bits of the status of an abort (Intel SDM, volume 1, table 16-1).
@@ -21,7 +21,7 @@ pub fn is_capacity(status: u64) -> bool {
 }
 
 impl Life {
-    /// Whether the thread at a port is in a hardware transaction, which it does not know to be aborted.
+    /// Whether the thread at a port is in a hardware transaction, as far as it knows.
     pub fn in_hardware(&self, port: usize) -> bool {
         self.hardware && self.thread(port).tx.is_some()
     }
@@ -82,8 +82,8 @@ impl Life {
         self.aborts_with(port, outcome, None)
     }
 
-    fn aborts_with(&mut self, port: usize, outcome: durasim_core::Outcome, status: Option<u64>) -> Result<(), String> {
-        let durasim_core::Outcome::Aborted(cycle, found) = outcome else {
+    fn aborts_with(&mut self, port: usize, outcome: Outcome, status: Option<u64>) -> Result<(), String> {
+        let Outcome::Aborted(cycle, found) = outcome else {
             return Err("an abort was done, not aborted".into());
         };
         if status.is_some_and(|wanted| wanted != found) {

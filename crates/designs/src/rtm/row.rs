@@ -167,6 +167,13 @@ const SPHT_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[ROOMY]).rehearsed(),
     ShortCampaign::of("array-swap", SHORT_LOG).with(&[CROWDED]).threads(2).rehearsed(),
     ShortCampaign::of("array-swap", LOG_OF_TWO).with(&[ROOMY, HELD_UP]).threads(4).ops(200).points(1000).seeds(4),
+    // Several threads have read a line that another one stores to.
+    ShortCampaign::of("array-swap", LOG_OF_TWO)
+        .with(&[ROOMY, HELD_UP, EIGHT_CORES])
+        .threads(8)
+        .ops(400)
+        .points(20)
+        .seeds(2),
 ];
 
 /// Transactions load more lines than read sets hold.
@@ -220,7 +227,7 @@ const FIVE_PAGES: &[(&str, &str)] =
 const PAGE_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("array-swap", SIX_PAGES).with(&[ROOMY]).threads(2).ops(40).points(200),
     ShortCampaign::of("array-swap", SIX_PAGES).with(&[ROOMY]).threads(4).ops(80).points(200),
-    ShortCampaign::of("array-swap", FIVE_PAGES).with(&[ROOMY]).threads(2).ops(80).points(200),
+    ShortCampaign::of("array-swap", FIVE_PAGES).with(&[ROOMY]).threads(2).ops(160).points(200).seeds(3),
 ];
 
 const LINKED_LOGS: &[(&str, &str)] =
