@@ -49,7 +49,9 @@ def test_aborts_of_hardware_transactions_are_compared_by_cause():
         ds.RunResult.from_dict(samples.run(tx__aborted_by=causes | {"conflict": number})) for number in (4, 8)
     )
     changed = [change for change in ds.diff(before, after).measures if change.a != change.b]
-    assert [(change.key, change.a, change.b, change.ratio) for change in changed] == [("tx.aborted_by.conflict", 4, 8, 2)]
+    assert [(change.key, change.a, change.b, change.ratio) for change in changed] == [
+        ("tx.aborted_by.conflict", 4, 8, 2)
+    ]
 
 
 def test_a_run_that_was_stopped_is_compared_with_a_whole_one():
