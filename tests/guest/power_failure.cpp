@@ -10,16 +10,22 @@
 //   DURASIM_TEST_REPORT=FILE  where "steps commits" are written at the end
 //
 // It also asserts the protocol of markers. Several threads take turns at the steps, so that an image is that of a moment.
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +55,31 @@ std::uint64_t number_from(const char* variable) {
 std::string text_from(const char* variable) {
     const char* text = std::getenv(variable);
     return text == nullptr ? "" : text;
+}
+
+std::atomic<std::size_t> stopped_threads{0};
+
+// Nobody executes anything behind a power failure: other threads would read what has just been lost, follow it, and crash.
+void stop_other_threads() {
+    struct sigaction stop{};
+    stop.sa_handler = [](int) {
+        ++stopped_threads;
+        for (;;) ::pause();
+    };
+    ::sigaction(SIGUSR1, &stop, nullptr);
+    std::set<long> told;
+    for (;;) {
+        std::size_t running = 0;
+        for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+            const long thread = std::stol(task.path().filename());
+            if (thread == ::gettid()) continue;
+            ++running;
+            if (told.insert(thread).second) ::syscall(SYS_tgkill, ::getpid(), thread, SIGUSR1);
+        }
+        // One that ended meanwhile is not listed any more.
+        if (stopped_threads == running) return;
+        ::sched_yield();
+    }
 }
 
 thread_local bool in_transaction = false;
@@ -166,6 +197,7 @@ private:
     }
 
     [[noreturn]] void fail() {
+        stop_other_threads();
         if (eadr_) {
             for (std::uint64_t lost = random_() % (store_buffer_.size() + 1); lost > 0; --lost) {
                 const auto& [address, old] = store_buffer_.back();
