@@ -95,6 +95,23 @@ public:
         return false;
     }
 
+    // At recovery: ends the program if timestamps go back. Those above `after` and up to `last` have to follow each other; in front of them lies what
+    // has been replayed since the head moved, behind them a transaction that is not durable and what earlier rounds have left.
+    void check_order(std::uint64_t after, std::uint64_t last) const {
+        std::uint64_t before = after, place = slot(head());
+        bool is_behind = false;
+        for (std::uint64_t words = 0; words < ring_words_; words += words_of_store, place = next(next(place))) {
+            const std::uint64_t first = word(place), timestamp = first & ~end_mark;
+            if ((first & end_mark) == 0 && first != 0) continue;
+            if (timestamp > after && timestamp <= last) {
+                if (is_behind || timestamp <= before) refuse(": its timestamps go back");
+                before = timestamp;
+            } else {
+                is_behind = is_behind || timestamp > last || timestamp == 0 || before != after;
+            }
+        }
+    }
+
     // The transaction whose entries begin at a position, where one is known to lie.
     Transaction transaction(std::uint64_t position) const {
         std::uint64_t place = slot(position);
@@ -125,8 +142,8 @@ private:
     // The line of the head.
     static constexpr std::uint64_t lines_before_ring = 1;
 
-    [[noreturn]] void refuse() const {
-        fail(exit_violation, "durasim: violation: the redo log of thread %llu is damaged", static_cast<unsigned long long>(number_));
+    [[noreturn]] void refuse(const char* how = "") const {
+        fail(exit_violation, "durasim: violation: the redo log of thread %llu is damaged%s", static_cast<unsigned long long>(number_), how);
     }
 
     std::uint64_t* head_ = nullptr;

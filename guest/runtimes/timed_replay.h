@@ -88,7 +88,10 @@ private:
         if (way_ == Links::Way::backward) return follow_backward(find_newest(last));
         if (way_ == Links::Way::forward) return follow_forward(last);
         std::vector<std::uint64_t> ends(logs_.size());
-        for (std::size_t i = 0; i < logs_.size(); ++i) ends[i] = cursors_[i] + logs_[i].ring_words();
+        for (std::size_t i = 0; i < logs_.size(); ++i) {
+            logs_[i].check_order(get(words_.replayed), last);
+            ends[i] = cursors_[i] + logs_[i].ring_words();
+        }
         return in_order(last, ends);
     }
 

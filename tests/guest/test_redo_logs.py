@@ -28,6 +28,8 @@ DAMAGE = {
 SESSION, RING = LINE, LINE
 # SPHT alone: the timestamp up to which transactions are durable, and the link to the first one.
 MARKER, FIRST = 3 * LINE, 4 * LINE
+# Both: the timestamp up to which all has been replayed, and the first place of the data.
+REPLAYED, DATA = 2 * LINE, 4096
 TIMED_DAMAGE = {"a place outside of the data": 1 << 50, "a place in the middle of a word": 4097}
 
 
@@ -63,6 +65,41 @@ def test_damaged_timed_logs_are_refused(native: NativeBuild, tmp_path: Path, bac
     pool.write_bytes(content)
     outcome = execute([program, "recover-and-check", "--pool-path", pool])
     assert (outcome.code, "the redo log of thread 1 is damaged" in outcome.text) == (1, True), outcome
+
+
+# The timestamp up to which all has been replayed, those of the transactions in a ring, and whether they can be so: earlier rounds leave lower ones
+# in front of and behind those that are replayed, but none in between.
+ORDERS = {
+    "in order": (0, [5, 9, 11], True),
+    "earlier rounds around": (7, [5, 6, 9, 11, 3], True),
+    "not durable yet": (4, [5, 9, 90, 3], True),
+    "back among those that count": (0, [9, 5, 11], False),
+    "twice the same": (0, [9, 9], False),
+    "back to what has been replayed": (7, [9, 5, 11], False),
+    "back behind one that is not durable": (0, [5, 90, 9], False),
+}
+
+
+# Without a marker all transactions whose logs are complete are durable.
+NV_HTM_ORDERS = [order for order, (_, timestamps, _) in ORDERS.items() if 90 not in timestamps]
+
+
+@pytest.mark.parametrize(("backend", "order"), [*(("spht", order) for order in ORDERS), *(("nv-htm", order) for order in NV_HTM_ORDERS)])
+def test_timestamps_that_go_back_are_refused(native: NativeBuild, tmp_path: Path, backend: str, order: str) -> None:
+    replayed, timestamps, is_possible = ORDERS[order]
+    program, pool = _pool(native, tmp_path, backend)
+    content = bytearray(pool.read_bytes())
+    words = {SESSION: 1, REPLAYED: replayed, **({MARKER: 77} if backend == "spht" else {})}
+    log = len(content) - LOG_BYTES + RING  # that of the second thread
+    value = int.from_bytes(content[DATA : DATA + 8], "little")  # stored again, so that the structure stays as it is
+    for i, timestamp in enumerate(timestamps):
+        words |= {log + 32 * i: DATA, log + 32 * i + 8: value, log + 32 * i + 16: 1 << 63 | timestamp}
+    for place, word in words.items():
+        content[place : place + 8] = word.to_bytes(8, "little")
+    pool.write_bytes(content)
+    outcome = execute([program, "recover-and-check", "--pool-path", pool])
+    said = "the redo log of thread 1 is damaged: its timestamps go back"
+    assert (outcome.code, said in outcome.text) == ((0, False) if is_possible else (1, True)), outcome
 
 
 # A word of the pool, and what recovery says: a session of a kind that there is not; a marker behind which a link to nothing, to a log that there is

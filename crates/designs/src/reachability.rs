@@ -269,11 +269,13 @@ pub(crate) const MOVING_CAMPAIGNS: &[ShortCampaign] = &[
         .ops(800)
         .points(600)
         .faults(&["reorder", "clean"]),
+    // Whether a move ends while others are in progress is chance: several seeds.
     ShortCampaign::of("object-sharing", FOLLOWED)
         .with(&[ROOMY, FOUR_CONTROLLERS, MANY_WAITING])
         .threads(8)
         .ops(600)
         .points(1500)
+        .seeds(3)
         .faults(&["reorder", "clean"]),
     ShortCampaign::of("object-sharing", WRITTEN_AND_SWEPT).with(&[ROOMY, SLOW_COPIES]).threads(4).ops(600).points(100),
 ];
