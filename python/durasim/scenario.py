@@ -15,6 +15,7 @@ from durasim import _core
 from durasim.described import RunOptionArguments, RunOptions
 from durasim.errors import refusal, unknown_name
 from durasim.output import check_writable
+from durasim.program_file import backends_of
 from durasim.scale import DEFAULT_SCALE, scale_named
 
 if TYPE_CHECKING:
@@ -137,11 +138,26 @@ class Scenario(RunOptions):
             if self.args:
                 raise refusal("arguments", "a workload takes --arg name=value; only a program takes arguments after --")
             self._check_workload_args()
-        elif self.scale != DEFAULT_SCALE:
+        else:
+            self._check_elf(self.elf or "")
+
+    def _check_elf(self, elf: str) -> None:
+        """Refuses what a program of others does not take, and one that was built for another backend.
+
+        Programs without persistence (`plain`) go with rows that promise none, and --control permits any pair.
+        """
+        if self.scale != DEFAULT_SCALE:
             raise refusal("scale", "belongs to workloads of suites; a program decides on its sizes itself")
-        elif self.ops is not None or self.workload_args:
-            option = "ops" if self.ops is not None else "arg"
-            raise refusal(option, "belongs to workloads; give a program its own arguments after --")
+        own = {"ops": self.ops is not None, "arg": bool(self.workload_args), "threads": self.threads != 1}
+        if given := [option for option, is_given in own.items() if is_given]:
+            raise refusal(given[0], "belongs to workloads; give a program its own arguments after --")
+        allowed = {self.backend, "plain"} if design_rows()[self.design]["control"] else {self.backend}
+        for backend in () if self.control else sorted(backends_of(elf) - allowed):
+            raise refusal(
+                "elf",
+                f"{elf} is built for the backend {backend}, and {self.design} runs programs of the backend "
+                f"{self.backend}; build it for that, or say --control to run it nevertheless",
+            )
 
     def _check_interface(self, info: WorkloadInfo) -> None:
         """Refuses a workload that is written with something for which the design has no runtime."""

@@ -90,6 +90,8 @@ def test_an_exclusive_hierarchy_is_refused(refused, design, words):
         (["run", "--workload", "btree", "--elf", "x"], ["not both"]),
         (["run", "--elf", "x", "--ops", "3"], ["ops"]),
         (["run", "--elf", "x", "--arg", "a=3"], ["arg"]),
+        (["run", "--elf", "x", "--threads", "4", "--", "run"], ["threads", "arguments after --"]),
+        (["crash", "--design", "tc", "--elf", "x", "--check", "c", "--threads", "4"], ["threads", "after --"]),
         (["run", "--workload", "btree", "--", "extra"], ["--arg"]),
         (["run", "--elf", "x", "--env", "HOME"], ["NAME=value"]),
         (["crash", "--design", "hercules", "--workload", "btree", "--points", "some"], ["points", "some", "all"]),

@@ -72,7 +72,7 @@ def test_log_operations_need_a_design_that_has_them(row, mark):
     with pytest.raises(ds.DurasimError, match=r"log\.load and log\.flush are instructions of designs that log"):
         ds.run(
             design=row, machine="tiny", elf=program, args=["run", "--pool-path", "/pmem/pool", "--ops", "1"],
-            fast_forward=mark, **QUIET,
+            control=True, fast_forward=mark, **QUIET,
         )  # fmt: skip
 
 

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "durasim/backend.h"
 #include "durasim/error.h"
 #include "durasim/layout.h"
 #include "durasim/lock.h"
