@@ -56,7 +56,7 @@ def _ranges(judged: Sequence[Judged]) -> FoldedTable:
             table.add_row(name, range_text(found and found.throughput), range_text(found and found.pmem_bytes))
     table.caption = (
         "under other assumptions, one at a time, in the short runs of DEVIATIONS.md; "
-        "`durasim designs --json -` names them"
+        "`durasim designs --json -` names them, and `durasim run` those that no range covers"
     )
     return table
 

@@ -72,7 +72,7 @@ def designs_table(designs: Iterable[Mapping[str, Any]]) -> FoldedTable:
     table = FoldedTable("designs", columns)
     table.caption = (
         f"{DAGGER} rests on assumptions; its sensitivity range is that of its throughput under other ones, tried one "
-        "at a time in the short runs of DEVIATIONS.md"
+        "at a time in the short runs of DEVIATIONS.md; `durasim run` names those that no range covers"
     )
     for design in designs:
         found = range_of(design["name"])

@@ -20,8 +20,8 @@ from rich.text import Text
 
 from durasim.difference import Difference
 from durasim.output import write_stdout
-from durasim.results import METRICS, CrashResult, RunResult
-from durasim.sensitivity import DAGGER, range_of, range_text, with_dagger
+from durasim.results import METRICS, CrashResult, RunResult, Transactions
+from durasim.sensitivity import footnote, with_dagger
 from durasim.tables import Column, FoldedTable
 from durasim.timeline import timeline_text
 
@@ -125,15 +125,24 @@ def run_table(result: RunResult) -> FoldedTable:
             table.add_row(f"media {kind} per transaction", number(value), "")
     table.add_row("transactions committed", number(result.tx.committed), "")
     table.add_row("transactions aborted", number(result.tx.aborted), "")
+    _add_hardware_transaction_rows(table, result.tx)
     _add_replay_rows(table, result)
     _add_last_rows(table, result)
-    if found := range_of(result.design):
-        table.caption = (
-            f"{DAGGER} Other assumptions than those of DEVIATIONS.md, tried one at a time in short runs, "
-            f"give sensitivity ranges of {range_text(found.throughput)} for throughput "
-            f"and {range_text(found.pmem_bytes)} for pmem writes."
-        )
+    table.caption = footnote(result.design)
     return table
+
+
+def _add_hardware_transaction_rows(table: FoldedTable, tx: Transactions) -> None:
+    """How transactions of programs have ended where the design has those of hardware, and why attempts have aborted."""
+    if tx.htm_committed is None or tx.sgl_committed is None or tx.aborted_by is None:
+        return
+    table.add_row("committed in hardware", number(tx.htm_committed), "")
+    table.add_row("committed under the lock", number(tx.sgl_committed), "")
+    causes = tx.aborted_by.to_dict()
+    table.add_row("attempts in hardware aborted", number(sum(causes.values())), "")
+    for cause, attempts in causes.items():
+        if attempts:
+            table.add_row(f"attempts aborted, {cause}", number(attempts), "")
 
 
 def _add_replay_rows(table: FoldedTable, result: RunResult) -> None:

@@ -206,6 +206,35 @@ def range_of(design: str) -> SensitivityRange | None:
     return _ranges().get(design)
 
 
+@cache
+def _varied() -> frozenset[tuple[str, str]]:
+    return frozenset((ratio.measured.design, ratio.measured.key) for ratio in ratios(measurements()))
+
+
+def not_varied(design: str) -> list[str]:
+    """Gives the keys of the assumptions of a row of which no alternative was measured with it: no range covers them."""
+    return [key for key in design_rows()[design]["assumptions"] if (design, key) not in _varied()]
+
+
+def footnote(design: str) -> str | None:
+    """Says below the results of a row what other assumptions do to it, and which of them nobody has tried.
+
+    None if the row has no assumption.
+    """
+    if not design_rows()[design]["assumptions"]:
+        return None
+    sentences = []
+    if found := range_of(design):
+        sentences.append(
+            "Other assumptions than those of DEVIATIONS.md, tried one at a time in short runs, "
+            f"give sensitivity ranges of {range_text(found.throughput)} for throughput "
+            f"and {range_text(found.pmem_bytes)} for pmem writes."
+        )
+    if missing := not_varied(design):
+        sentences.append(f"Not varied for {design}, so that no range covers them: {', '.join(missing)}.")
+    return f"{DAGGER} {' '.join(sentences)}"
+
+
 def with_dagger(design: str) -> str:
     """Gives the name of a row, with a dagger if it rests on assumptions."""
     return f"{design}{DAGGER}" if design_rows()[design]["assumptions"] else design

@@ -1,0 +1,52 @@
+"""The printed summary of a run."""
+
+import pytest
+from rich.console import Console
+
+import durasim as ds
+import samples
+from durasim.render import run_table
+from durasim.sensitivity import footnote, measurements, ratios
+
+CAUSES = {"conflict": 118, "capacity": 1879, "explicit": 3, "nested": 0, "trap": 0, "other": 0}
+
+
+def _rows(**changes):
+    """Gives the rows by label."""
+    console = Console(width=120)
+    with console.capture() as capture:
+        console.print(run_table(ds.RunResult.from_dict(samples.run(**changes))))
+    cells = (line.split("│")[1:3] for line in capture.get().splitlines() if "│" in line)
+    return {label.strip(): value.strip() for label, value in cells}
+
+
+def test_hardware_transactions_are_told_by_how_they_ended():
+    rows = _rows(design="htm-sgl", tx__htm_committed=4, tx__sgl_committed=6, tx__aborted_by=CAUSES)
+    assert rows["transactions committed"] == "10"
+    assert (rows["committed in hardware"], rows["committed under the lock"]) == ("4", "6")
+    assert rows["attempts in hardware aborted"] == "2,000"
+    by_cause = {name: value for name, value in rows.items() if name.startswith("attempts aborted, ")}
+    assert by_cause == {
+        "attempts aborted, conflict": "118",
+        "attempts aborted, capacity": "1,879",
+        "attempts aborted, explicit": "3",
+    }
+
+
+def test_other_designs_have_no_such_rows():
+    assert [name for name in _rows() if "hardware" in name or "attempts" in name] == []
+
+
+@pytest.mark.parametrize("row", ds.designs(), ids=lambda row: row["name"])
+def test_the_footnote_names_each_assumption_that_no_measurement_varies(row):
+    varied = {of.measured.key for of in ratios(measurements()) if of.measured.design == row["name"]}
+    missing = [key for key in row["assumptions"] if key not in varied]
+    said = footnote(row["name"])
+    if not row["assumptions"]:
+        assert said is None
+    elif missing:
+        assert said.endswith(f"Not varied for {row['name']}, so that no range covers them: {', '.join(missing)}.")
+    else:
+        assert "Not varied" not in said
+    if row["name"] == "htm-sgl":
+        assert "htm-attempts" in missing
