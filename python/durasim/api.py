@@ -13,6 +13,7 @@ from durasim.arguments import takes_fields_of
 from durasim.crash_request import CrashArguments, CrashOptions, crash_request, finish_crash
 from durasim.described import RunOptions
 from durasim.errors import unknown_name
+from durasim.known_check import refuse_unknown_check
 from durasim.results import CrashResult, RunResult, TxProfile
 from durasim.scenario import (
     DEFAULT_SEED,
@@ -124,6 +125,7 @@ def crash(
 def crash_scenario(scenario: Scenario, chosen: CrashOptions, progress: Progress | None = None) -> CrashResult:
     """Crashes `scenario`; otherwise as `crash`."""
     request = crash_request(scenario, chosen)
+    refuse_unknown_check(scenario, chosen)
     callback = None if progress is None else (lambda done, total: progress(done, total) is not False)
     return finish_crash(json.loads(_core.crash(json.dumps(request), callback)), scenario, chosen)
 
@@ -134,6 +136,7 @@ def estimate_crash(scenario: Scenario, chosen: CrashOptions) -> tuple[int, float
     Crashes at a few of them to find out.
     """
     request = crash_request(scenario, dataclasses.replace(chosen, points=_ESTIMATE_POINTS))
+    refuse_unknown_check(scenario, chosen)
     document = _core.crash(json.dumps(request | {"cut_every_write": True}), None)
     result = finish_crash(json.loads(document), scenario, chosen)
     cores = chosen.workers or os.cpu_count() or 1

@@ -11,7 +11,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from durasim import toolchain
+from durasim import output, toolchain
+from durasim.errors import HostIoError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,10 +26,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     flags = [*(f"-I{folder}" for folder in chosen.folders), *(f"-D{macro}" for macro in chosen.macros)]
     try:
+        output.check_writable(chosen.output)
         toolchain.build_stamp(chosen.sources, chosen.backend, chosen.output, flags)
     except toolchain.ToolchainError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except HostIoError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
     return 0
 
 
