@@ -12,7 +12,7 @@ class ConfigError(DurasimError):
     problem: str
 
 class GuestFault(DurasimError):
-    pc: int
+    pc: int | None
     last_syscall: str | None
 
 class HostIoError(DurasimError):

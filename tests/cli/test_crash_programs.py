@@ -110,7 +110,8 @@ def _build(*arguments):
 
 def test_the_command_that_builds(tmp_path, program):
     """Several sources, a folder of headers and a macro."""
-    (tmp_path / "parts").mkdir()
+    for folder in ("parts", "made"):
+        (tmp_path / folder).mkdir()
     (tmp_path / "parts" / "part.h").write_text("long part(void);\n")
     (tmp_path / "part.c").write_text('#include "tm.h"\n#include "part.h"\nlong part(void) { return PART; }\n')
     main = (
@@ -189,3 +190,40 @@ def test_what_is_not_built(tmp_path, backend, source, words):
     assert refused.returncode == 2
     assert words in refused.stderr.splitlines()[0]
     assert not (tmp_path / "program").exists()
+
+
+@pytest.mark.parametrize("output", ["missing/folder/program", "."])
+def test_a_program_that_cannot_be_written_is_found_before_it_is_built(tmp_path, output):
+    place = tmp_path / output
+    refused = _build("--backend", "markers", "--output", place, BANK)
+    assert (refused.returncode, refused.stderr.count("\n")) == (4, 1)
+    assert refused.stderr.startswith(f"error: {place}: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_check_that_the_program_does_not_know_is_refused(refused, stamp):
+    """Its exit code is that of a wrong usage without any crash, so that it says nothing about one."""
+    elf = stamp(BANK, "htm-sgl")
+    case = [
+        "crash",
+        "--design",
+        "htm-sgl",
+        "--machine",
+        "tiny",
+        "--elf",
+        elf,
+        "--again",
+        "run -n 2",
+        "--check",
+        "checkk",
+    ]
+    words = ("check: ", "'checkk'", "without a power failure", "usage: bank run|check")
+    for points in ("20", "all"):
+        refused([*case, "--points", points, "--", "run", "-n", "4"], 2, *words)
+
+
+def test_a_program_that_fails_by_itself_is_told_from_one_that_is_stopped(refused, stamp):
+    elf = stamp(BANK, "htm-sgl")
+    case = ["crash", "--design", "htm-sgl", "--machine", "tiny", "--elf", elf, "--check", "check", "--", "runn"]
+    sentence = refused(case, 3, "usage: bank run|check")
+    assert sentence.startswith("durasim: the program fails without a power failure: it exits with 2: usage: ")

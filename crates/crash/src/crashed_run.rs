@@ -10,8 +10,8 @@ use durasim_machine::{
     Captured, Ending, Machine, Observer, Output, PmemPool, PoolContents, Prepared, Program, Stream, System,
 };
 use durasim_types::{
-    Cause, ConfigError, CoreId, Cycle, DataRange, Error, EventKind, GuestFault, Journal, LineAddr, Pages, PersistEvent,
-    Rng, Stats, TxId, Write,
+    Cause, ConfigError, CoreId, Cycle, DataRange, Error, EventKind, Journal, LineAddr, Pages, PersistEvent, Rng, Stats,
+    TxId, Write,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,8 +102,11 @@ pub(crate) fn crash_free_run(
     }
     if ending != Ending::Exited(0) {
         let said = output.captured.text().lines().last().unwrap_or("it printed nothing").to_owned();
-        let what = format!("the workload fails even without a crash ({ending:?}): {said}");
-        return Err(GuestFault { pc: 0, what, last_syscall: None }.into());
+        let how = match ending {
+            Ending::Exited(code) => format!("it exits with {code}"),
+            _ => "it does not come to its end".to_owned(),
+        };
+        return Err(Error::Failed(format!("the program fails without a power failure: {how}: {said}")));
     }
     let kinds = std::mem::take(&mut *kinds.lock().expect("no thread panics while it holds the kinds"));
     let (kinds, background) = kinds.into_iter().unzip();

@@ -16,7 +16,8 @@ create_exception!(
     durasim,
     GuestFault,
     DurasimError,
-    "The guest program was stopped. `pc` is its program counter, `last_syscall` the last system call or None."
+    "The guest program was stopped. `pc` is its program counter, `last_syscall` the last system call or None; both are None \
+     if it failed by itself."
 );
 create_exception!(durasim, HostIoError, DurasimError, "A file of the host could not be read or written: `path`.");
 create_exception!(
@@ -65,6 +66,7 @@ pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
                 ("last_syscall", e.last_syscall.as_ref().map_or_else(|| py.None(), |name| python_str(py, name))),
             ],
         ),
+        Error::Failed(_) => (GuestFault::new_err(text), vec![("pc", py.None()), ("last_syscall", py.None())]),
         Error::HostIo { path, .. } => (HostIoError::new_err(text), vec![("path", python_str(py, path))]),
         Error::Stuck { cycle, .. } => (
             StuckError::new_err(text),

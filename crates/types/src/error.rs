@@ -57,6 +57,9 @@ pub enum Error {
     /// The guest was stopped.
     #[error(transparent)]
     Guest(#[from] GuestFault),
+    /// The guest ended by itself where it had to succeed.
+    #[error("{0}")]
+    Failed(String),
     /// A host file could not be read or written.
     #[error("{path}: {problem}")]
     HostIo {
@@ -80,7 +83,7 @@ impl Error {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Error::Config(_) => ExitCode::Usage,
-            Error::Guest(_) | Error::Stuck { .. } => ExitCode::GuestFault,
+            Error::Guest(_) | Error::Failed(_) | Error::Stuck { .. } => ExitCode::GuestFault,
             Error::HostIo { .. } => ExitCode::HostIo,
         }
     }
