@@ -53,6 +53,7 @@ public:
             prepare(status);
             await_free();
             announce();
+            order_announcement();
             status = htm_begin();
             if (status == htm_started) {
                 if (!planted(Fault::lock_not_subscribed) && lock_.is_held()) htm_abort<code_lock_held>();
@@ -66,6 +67,7 @@ public:
         // Room comes before the lock: nobody waits for the replayer while others wait for this thread.
         prepare(status);
         if (!planted(Fault::lock_not_taken)) lock_.lock();
+        holds_lock_ = true;
         durasim_situation_begin(DURASIM_SITUATION_FALL_BACK_LOCK);
         // No attempt lies between the two.
         prepare(0);
@@ -87,10 +89,32 @@ public:
 
     void unlock() {
         durasim_situation_end(DURASIM_SITUATION_FALL_BACK_LOCK);
+        holds_lock_ = false;
         if (!planted(Fault::lock_not_taken)) lock_.unlock();
     }
 
+    // The program exits: the calling thread takes the lock and keeps it, so that no transaction begins or commits any more. False if the
+    // thread that holds it does not release it: it may be one that exits too.
+    bool keep_lock() {
+        detail::Backoff backoff;
+        for (unsigned look = 0; look < looks_at_exit && !holds_lock_; ++look) {
+            holds_lock_ = lock_.try_lock();
+            if (!holds_lock_) backoff.wait();
+        }
+        return holds_lock_;
+    }
+    // How often a thread that exits looks for what others have to end first.
+    static constexpr unsigned looks_at_exit = 1 << 16;
+
 private:
+    // What announce() has stored has to be visible before the transaction begins: htm.begin waits for that, xbegin does not (Intel SDM, volume 1, RTM
+    // memory ordering).
+    [[gnu::always_inline]] static void order_announcement() {
+#if !defined(__riscv)
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+    }
+
     static void await_free() {
         for (detail::Backoff backoff; lock_.is_held();) backoff.wait();
     }
@@ -109,6 +133,7 @@ private:
         }
     }
 
+    bool holds_lock_ = false;
     static inline Lock lock_;
     static inline bool counts_lock_aborts_ = true;
 };

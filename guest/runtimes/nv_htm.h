@@ -19,6 +19,7 @@ class Runtime : public TimedTransactions<Runtime> {
 
 public:
     static constexpr const char* name = "nv-htm";
+    static constexpr LogKind log_kind = LogKind::nv_htm;
     static constexpr bool has_marker = false;
 
     // The heap is brought up to date by backward filtering checkpoints.

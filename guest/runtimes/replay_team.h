@@ -37,6 +37,10 @@ public:
              threads + count, core_count());
     }
 
+    // Whether the calling thread is a replayer.
+    static bool is_replayer() { return is_replayer_; }
+    static void note_replayer() { is_replayer_ = true; }
+
     // Starts all but the first, on cores `core` + 1 and up, which they have for themselves.
     void start(unsigned count, unsigned core) {
         if (count <= 1) return;
@@ -92,6 +96,7 @@ private:
 
     static void follow(const Member& member) {
         ReplayTeam& team = *member.team;
+        note_replayer();
         pin_to_core(member.core, allowed_cores());
         for (std::uint32_t seen = 0;;) {
             for (; __atomic_load_n(&team.round_, __ATOMIC_ACQUIRE) == seen;) durasim::detail::futex_wait(&team.round_, seen);
@@ -101,6 +106,8 @@ private:
             __atomic_add_fetch(&team.done_, 1, __ATOMIC_RELEASE);
         }
     }
+
+    static inline thread_local bool is_replayer_ = false;
 
     std::vector<Member> members_;
     void (*work_)(void*, unsigned) = nullptr;

@@ -11,6 +11,7 @@
 #include "durasim/lock.h"
 #include "durasim/markers.h"
 #include "durasim/threads.h"
+#include "runtimes/replay_team.h"
 #include "runtimes/store.h"
 
 namespace durasim {
@@ -50,6 +51,7 @@ public:
 
 private:
     void run() {
+        ReplayTeam::note_replayer();
         pin_to_core(core_, allowed_cores());
         for (;;) {
             const bool stops = get_first(&stopping_) != 0;

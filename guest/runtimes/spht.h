@@ -19,6 +19,7 @@ class Runtime : public TimedTransactions<Runtime> {
 
 public:
     static constexpr const char* name = "spht";
+    static constexpr LogKind log_kind = LogKind::spht;
     static constexpr bool has_marker = true;
 
     // CommitTx.

@@ -53,7 +53,7 @@ public:
     static constexpr const char* name = "spht-eadr";
     static constexpr bool cleans_log = false;
 #endif
-    static constexpr LogKind log_kind = LogKind::spht;
+    static constexpr LogKind log_kind = LogKind::spht_eadr;
     static constexpr bool marks = true;
     static constexpr bool isolates = true;
 
@@ -67,8 +67,6 @@ public:
         header_ = header;
         shared_ = pool_address;
     }
-
-    using Fences::format;
 
     // Whether logs hold transactions that persistent memory does not have.
     bool needs_recovery() const {
@@ -91,11 +89,16 @@ public:
         return count;
     }
 
-    // The pool is formatted and recovered, and work begins: on its shadow. The logs are emptied when the program exits.
+    static void format(PoolHeader* header, const PoolHeader& contents) {
+        refuse_remains(header, contents);
+        Fences::format(header, contents);
+    }
+
+    // The pool is formatted and recovered, and work begins: on its shadow.
     void begin_work(const char* path) {
         static Runtime* working = nullptr;
         working = this;
-        std::atexit([] { working->replayer_.stop(); });
+        std::atexit([] { working->end_work(); });
         ReplayTeam::refuse_without_cores(options.replayers, static_cast<unsigned>(header_.logs()));
         pages_.start(options.shadow_bytes, header_.pool_bytes);
         shared_ = make_shadow(path, header_.pool_bytes);
@@ -160,6 +163,11 @@ public:
     }
 
 private:
+    // The program exits: the logs are emptied, unless a thread does not end its transaction or a replayer has failed. Then recovery replays what they hold.
+    void end_work() {
+        if (!ReplayTeam::is_replayer() && this_thread().attempts.keep_lock()) replayer_.stop();
+    }
+
     void await_room(Thread& thread, std::uint64_t status) {
         // No fence tells when the log of the transaction before is clean.
         if constexpr (cleans_log) durasim_situation_end(DURASIM_SITUATION_COMMIT_NOT_CLEANED);

@@ -23,7 +23,7 @@ namespace durasim {
 
 // Words of the pool that concern all logs, each on a line of its own behind the header.
 struct TimedWords {
-    std::uint64_t* session;   // 0: none is open, else 1 and which way links go
+    std::uint64_t* session;   // 0: none is open, else a mark and which way links go
     std::uint64_t* replayed;  // the timestamp up to which persistent memory has all transactions
     std::uint64_t* next;      // with links, on its line: the link to the end of the last one of these
     std::uint64_t* marker;    // SPHT: up to this timestamp transactions are durable
@@ -93,6 +93,11 @@ public:
             begin = at + words_of_end;
         }
         return false;
+    }
+
+    // Pairs begin at even places.
+    void check_head() const {
+        if (head() % words_of_store != 0) refuse();
     }
 
     // At recovery: ends the program if timestamps go back. Those above `after` and up to `last` have to follow each other; in front of them lies what

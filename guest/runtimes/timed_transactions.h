@@ -2,8 +2,8 @@
 // the thread waits for the transactions before it until it may say that its own is durable. Caches may be volatile.
 //
 // A transaction's timestamp is read inside of it, so timestamps of transactions that conflict are in the order of their commits. Before it begins a
-// thread says a lower bound of it; one that waits for the lock or for room says that nobody has to wait for it, since whom it waits for
-// may wait for that.
+// thread says a lower bound of it; one that waits for the lock, or for room before it begins, says that nobody has to wait for it, since whom it waits
+// for may wait for that. Under the lock a thread waits for room with its lower bound told: whoever has committed has an earlier timestamp.
 #ifndef DURASIM_RUNTIMES_TIMED_TRANSACTIONS_H
 #define DURASIM_RUNTIMES_TIMED_TRANSACTIONS_H
 
@@ -44,7 +44,6 @@ class TimedTransactions : protected Fences, public ShadowTransactions<Self, Time
 
 public:
     using typename Base::Thread;
-    static constexpr LogKind log_kind = LogKind::timed;
     static constexpr bool marks = true;
     static constexpr bool isolates = true;
 
@@ -55,7 +54,10 @@ public:
         this->shared_ = pool_address;
     }
 
-    using Fences::format;
+    static void format(PoolHeader* header, const PoolHeader& contents) {
+        refuse_remains(header, contents);
+        Fences::format(header, contents);
+    }
 
     // Whether a session was not ended by recovery.
     bool needs_recovery() const { return get(TimedWords(pool_address).session) != 0; }
@@ -65,7 +67,8 @@ public:
     std::uint64_t recover() {
         const TimedWords words(pool_address);
         std::vector<TimedLog> all = this->logs();
-        const Links::Way way = way_of_session(get(words.session));
+        const Links::Way way = way_of_session(words);
+        for (const TimedLog& log : all) log.check_head();
         const bool is_backward = way == Links::Way::none ? options.replays_backward : way == Links::Way::backward;
         const std::uint64_t last = Self::has_marker && !planted(Fault::marker_ignored) ? get(words.marker) : ~std::uint64_t{0};
         const std::uint64_t count = planted(Fault::recovery_without_replay) ? 0 : TimedReplay(all, pool_address, is_backward, way).recover(last);
@@ -74,21 +77,18 @@ public:
         return count;
     }
 
-    // The pool is formatted and recovered, and work begins: on its shadow. The logs are replayed when the program exits.
+    // The pool is formatted and recovered, and work begins: on its shadow.
     void begin_work(const char* path) {
         static Self* working = nullptr;
         working = static_cast<Self*>(this);
-        std::atexit([] {
-            working->replayer_.stop();
-            std::vector<TimedLog> all = working->logs();
-            end_logs(all, TimedWords(working->shared_), [](std::uint64_t number) { return timed_threads[number].position; });
-        });
+        std::atexit([] { working->end_work(); });
         ReplayTeam::refuse_without_cores(options.replayers, static_cast<unsigned>(this->header_.logs()));
         refuse_shadow_without_dram(this->header_.pool_bytes, "make the pool smaller (pool-bytes)");
         this->shared_ = make_shadow(path, this->header_.pool_bytes);
         const TimedWords words(this->shared_);
         const Links::Way way = !options.links ? Links::Way::none : options.replays_backward ? Links::Way::backward : Links::Way::forward;
-        put(words.session, 1 + static_cast<std::uint64_t>(way));
+        refuse_clock_at_its_end();
+        put(words.session, session_mark | static_cast<std::uint64_t>(way));
         clean(words.session);
         fence();
         timed_threads_count = this->header_.logs();
@@ -202,11 +202,59 @@ protected:
     Links links_;
 
 private:
-    static Links::Way way_of_session(std::uint64_t session) {
-        if (session > 1 + static_cast<std::uint64_t>(Links::Way::backward)) {
-            fail(exit_violation, "durasim: violation: the pool's session of transactions is damaged");
+    // What a session is known by, "TXRN" read as bytes, above which way its links go.
+    static constexpr std::uint64_t session_mark = std::uint64_t{0x4E525854} << 32;
+
+    // Ends the program if the words of the pool cannot be those of a session, or of none.
+    static Links::Way way_of_session(const TimedWords& words) {
+        const std::uint64_t session = get(words.session), way = session & ~session_mark, marker = get(words.marker), replayed = get(words.replayed);
+        const bool is_whole = session == 0 ? (marker | replayed | get(words.next) | get(words.first)) == 0
+                                           : session == (session_mark | way) && way <= static_cast<std::uint64_t>(Links::Way::backward);
+        // The marker goes first when a session ends.
+        const bool is_in_order = !Self::has_marker || marker == 0 || replayed <= marker;
+        if (!is_whole || !is_in_order) fail(exit_violation, "durasim: violation: the pool's session of transactions is damaged");
+        return static_cast<Links::Way>(way);
+    }
+
+    // Bits 57 and up of a processor's counter, which counts for as long as the machine runs, have no place in a timestamp.
+    static void refuse_clock_at_its_end() {
+        if (detail::read_timestamp() >= TimedThread::persisted / threads_max) fail(exit_runtime, "durasim: the cycle counter is too large for timestamps");
+    }
+
+    // The program exits: what threads have committed is made durable and replayed, and the session ends. If a thread does not end its transaction, or if a
+    // replayer has failed, the session stays open, and whoever opens the pool next recovers it.
+    void end_work() {
+        if (ReplayTeam::is_replayer() || !end_transactions()) return;
+        replayer_.stop();
+        std::vector<TimedLog> all = this->logs();
+        end_logs(all, TimedWords(this->shared_), [](std::uint64_t number) { return timed_threads[number].position; });
+    }
+
+    // No transaction begins any more, and none is committing. False if that cannot be had.
+    bool end_transactions() {
+        Thread& thread = this->this_thread();
+        // A transaction that the calling thread has begun is not going to commit.
+        const bool has_log = thread.old != nullptr;
+        if (has_log && (get(&told(thread).timestamp) & TimedThread::persisted) == 0) put_last(&told(thread).timestamp, TimedThread::persisted);
+        if (!thread.attempts.keep_lock()) return false;
+        detail::Backoff backoff;
+        for (unsigned look = 0; look < HtmAttempts::looks_at_exit; ++look, backoff.wait()) {
+            std::uint64_t all = TimedThread::persisted;
+            for (std::uint64_t i = 0; i < timed_threads_count; ++i) all &= get_first(&timed_threads[i].timestamp);
+            if (all != 0 && durable_timestamp() >= newest_told()) return true;
         }
-        return session == 0 ? Links::Way::none : static_cast<Links::Way>(session - 1);
+        return false;
+    }
+
+    // The newest timestamp of a transaction that has entries.
+    static std::uint64_t newest_told() {
+        std::uint64_t newest = 0;
+        for (std::uint64_t i = 0; i < timed_threads_count; ++i) {
+            if (get_first(&timed_threads[i].is_update) == 0) continue;
+            const std::uint64_t told = get_first(&timed_threads[i].timestamp) & ~TimedThread::persisted;
+            if (told > newest) newest = told;
+        }
+        return newest;
     }
 
     // All pages of the shadow have room in the DRAM.

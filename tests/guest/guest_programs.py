@@ -42,14 +42,25 @@ BACKENDS = [info.name for info in TOOLCHAIN.backends() if "transactions" in info
 OBJECT_BACKENDS = [info.name for info in TOOLCHAIN.backends() if "objects" in info.interfaces]
 UNDO_BACKENDS = ["undo-flush", "undo-fence"]
 # What takes or carries transactions through by itself, with a log in the pool.
-LOG_BACKENDS = [*UNDO_BACKENDS, "redo-flush", "write-ahead", "htm-sgl", "spht-eadr", "spht-eadr-flush", "spht", "nv-htm"]
+LOG_BACKENDS = [
+    *UNDO_BACKENDS,
+    "redo-flush",
+    "write-ahead",
+    "htm-sgl",
+    "spht-eadr",
+    "spht-eadr-flush",
+    "spht",
+    "nv-htm",
+]
 # What a runtime does is tested with these workloads; what a workload does, with one runtime.
 CROSSED = ["btree"]
 
 
 def pairs(backends: list[str], one: str) -> list[tuple[str, str]]:
     """Workloads with runtimes: the crossed ones with all of `backends`, the others with `one` of them."""
-    return [(workload, backend) for workload in WORKLOADS for backend in backends if workload in CROSSED or backend == one]
+    return [
+        (workload, backend) for workload in WORKLOADS for backend in backends if workload in CROSSED or backend == one
+    ]
 
 
 QEMU = shutil.which("qemu-riscv64-static") or shutil.which("qemu-riscv64")

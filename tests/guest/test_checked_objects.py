@@ -1,5 +1,6 @@
-"""Threads over objects whose accesses hardware checks, on a model of that hardware (guest/objects/checked_host.h): threads
-that lose their turns at bad moments, power failures, and planted faults that these have to notice (see object_turns.cpp)."""
+"""Threads over objects whose accesses hardware checks, on a model of that hardware (guest/objects/checked_host.h):
+threads that lose their turns at bad moments, power failures, and planted faults that these have to notice (see
+object_turns.cpp)."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ TORN_POOLS = [
     "first-line-only-cleaned",
     "region-not-logged",
 ]
-# What is left to the machine, where `durasim mutation` shows that each is caught: on the host these take thousands of power failures.
+# What is left to the machine, where `durasim mutation` shows that each is caught: on the host these take thousands of
+# power failures.
 RARELY_TORN_POOLS = [
     "old-address-in-trans",
     "copy-not-in-trans",
@@ -140,7 +142,7 @@ class Failure:
 
 
 def first_torn_pool(program: Path, pool: Path, failures: int, fault: str = "none") -> Outcome | None:
-    numbers = random.Random(7)
+    numbers = random.Random(7)  # noqa: S311 - places, not secrets
     for _ in range(failures):
         problem = Failure.draw(numbers).problem(program, pool, fault)
         if problem is not None:

@@ -391,7 +391,7 @@ class PowerFailures:
 def test_survives_power_failure(
     native: NativeBuild, tmp_path: Path, workload: str, backend: str, granularity: str, steps: int
 ) -> None:
-    """Whatever survives, recovery finds all acknowledged operations and no half of another; also if it is interrupted."""
+    """Whatever survives, recovery finds all acknowledged operations and no half of another; also interrupted."""
     domain = DOMAINS[backend]
     # A log this small goes round many times.
     arguments = [*SMALL[workload], "--log-bytes", "4096"]
@@ -457,7 +457,7 @@ def _committed_image(program: Path, failures: PowerFailures) -> tuple[bytes, int
 
 
 def test_a_damaged_redo_log_is_not_believed(native: NativeBuild, tmp_path: Path) -> None:
-    """Of a pool with a committed transaction that is not home: recovery does all of it, nothing, or refuses the pool."""
+    """A committed transaction that is not home: recovery does all of it, nothing, or refuses the pool."""
     program = native("array-swap", "redo-flush", hooks="power_failure")
     arguments = [*SMALL["array-swap"], "--log-bytes", "1024"]
     failures = PowerFailures(program, tmp_path, "adr", arguments)

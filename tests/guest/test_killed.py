@@ -1,4 +1,4 @@
-"""The durable-HTM runtimes as libraries of the host: processes are killed at random moments, and what they left is recovered.
+"""The durable-HTM runtimes as libraries of the host: processes are killed at random moments, and then recovered.
 
 This tests the code of recovery. Nothing is tested of durability: the page cache outlives the process.
 """
@@ -25,9 +25,20 @@ RUNNING_S = 0.15
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_killed_processes_leave_what_recovery_can_use(native: NativeBuild, tmp_path: Path, backend: str) -> None:
-    chance, pool = random.Random(backend), tmp_path / "pool"
+    chance, pool = random.Random(backend), tmp_path / "pool"  # noqa: S311 - moments, not secrets
     program = native("array-swap", backend)
-    sizes = ["--ops", "1000000000", "--populate", "40", "--element-bytes", "64", "--threads", "3", "--log-bytes", "1024"]
+    sizes = [
+        "--ops",
+        "1000000000",
+        "--populate",
+        "40",
+        "--element-bytes",
+        "64",
+        "--threads",
+        "3",
+        "--log-bytes",
+        "1024",
+    ]
     if backend == "spht":
         sizes.append("--links")
     killed = recovered = 0

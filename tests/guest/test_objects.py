@@ -58,9 +58,7 @@ def test_api(native: NativeBuild, tmp_path: Path, backend: str, case: str) -> No
         ("beyond-the-end", 1, "has not the shape"),
     ],
 )
-def test_api_refuses(
-    native: NativeBuild, tmp_path: Path, backend: str, case: str, code: int, words: str
-) -> None:
+def test_api_refuses(native: NativeBuild, tmp_path: Path, backend: str, case: str, code: int, words: str) -> None:
     outcome = execute([native("objects_test", backend), tmp_path / "pool", case])
     assert outcome.code == code
     assert words in outcome.text
@@ -114,7 +112,7 @@ def test_damaged_pools(native: NativeBuild, tmp_path: Path, workload: str, backe
     content = pool.read_bytes()
     places = [at for at in range(0, len(content), 8) if content[at : at + 8] != bytes(8)]
     words = [content[at : at + 8] for at in places]
-    draw = random.Random(workload)
+    draw = random.Random(workload)  # noqa: S311 - places, not secrets
     objected = 0
     for _ in range(40):
         damaged = bytearray(content)
@@ -132,9 +130,7 @@ def test_damaged_pools(native: NativeBuild, tmp_path: Path, workload: str, backe
 
 @pytest.mark.parametrize(("of_map", "backend"), pairs(MAPS, DURABLE_BACKENDS))
 @pytest.mark.parametrize("cuts", [40, pytest.param(2000, marks=pytest.mark.long)])
-def test_power_failures(
-    native: NativeBuild, tmp_path: Path, of_map: tuple[str, str], backend: str, cuts: int
-) -> None:
+def test_power_failures(native: NativeBuild, tmp_path: Path, of_map: tuple[str, str], backend: str, cuts: int) -> None:
     header, name = of_map
     defines = ("DURASIM_TEST_HOOKS", f"OBJECT_MAP={name}", f'OBJECT_MAP_HEADER="structures/{header}.h"')
     program = native("object_crashes", backend, defines=defines)

@@ -18,7 +18,9 @@ SIZES = ("--ops", "600", "--items-max", "40", "--node-bytes", "64")
 @pytest.mark.parametrize("threads", ["1", "3"])
 def test_each_step_leads_to_what_is_left(native: NativeBuild, tmp_path: Path, tree: str, threads: str) -> None:
     program = native("own-trees", "markers", hooks="history", history=True)
-    text = reports_lead_to_the_dump(program, tmp_path, [*SIZES, "--populate", "9", "--tree", tree, "--threads", threads])
+    text = reports_lead_to_the_dump(
+        program, tmp_path, [*SIZES, "--populate", "9", "--tree", tree, "--threads", threads]
+    )
     assert f"keys={40 * int(threads)} " in text
 
 
@@ -28,10 +30,25 @@ def test_ordinary_threads_leave_the_same_trees(native: NativeBuild, tmp_path: Pa
     program = native("own-trees", "markers")
     for ordinary in ("1", "2"):
         pool = tmp_path / ordinary
-        command = [program, "run", "--pool-path", pool, *SIZES, "--tree", tree, "--threads", "2", "--ordinary", ordinary]
+        command = [
+            program,
+            "run",
+            "--pool-path",
+            pool,
+            *SIZES,
+            "--tree",
+            tree,
+            "--threads",
+            "2",
+            "--ordinary",
+            ordinary,
+        ]
         outcome = execute(command)
         assert (outcome.code, "keys=80 ok" in outcome.text) == (0, True), outcome.text
-        for again, words in ((command, "cannot be used again"), ([program, "check", "--pool-path", pool], "cannot be checked")):
+        for again, words in (
+            (command, "cannot be used again"),
+            ([program, "check", "--pool-path", pool], "cannot be checked"),
+        ):
             refused = execute(again)
             assert (refused.code, refused.text.count("\n")) == (2, 1)
             assert words in refused.text

@@ -1,5 +1,5 @@
-"""The redo logs of SPHT-eADR, SPHT and NV-HTM on the host, where no hardware transaction begins: damaged ones, and threads
-without one."""
+"""The redo logs of SPHT-eADR, SPHT and NV-HTM on the host, where no hardware transaction begins: damaged ones, and
+threads without one."""
 
 from __future__ import annotations
 
@@ -26,11 +26,17 @@ DAMAGE = {
 }
 # SPHT and NV-HTM: the word that says that a session is open, behind the header, and the first place of the ring.
 SESSION, RING = LINE, LINE
+# What the word is while one is open, above which way its links go.
+OPEN = int.from_bytes(b"TXRN", "little") << 32
 # SPHT alone: the timestamp up to which transactions are durable, and the link to the first one.
 MARKER, FIRST = 3 * LINE, 4 * LINE
 # Both: the timestamp up to which all has been replayed, and the first place of the data.
 REPLAYED, DATA = 2 * LINE, 4096
-TIMED_DAMAGE = {"a place outside of the data": 1 << 50, "a place in the middle of a word": 4097}
+TIMED_DAMAGE = {
+    "a place outside of the data": (RING, 1 << 50),
+    "a place in the middle of a word": (RING, 4097),
+    "a head between pairs": (0, 3),
+}
 
 
 def _pool(native: NativeBuild, folder: Path, backend: str = "spht-eadr") -> tuple[Path, Path]:
@@ -57,18 +63,19 @@ def test_damaged_logs_are_refused(native: NativeBuild, tmp_path: Path, damage: s
 def test_damaged_timed_logs_are_refused(native: NativeBuild, tmp_path: Path, backend: str, damage: str) -> None:
     program, pool = _pool(native, tmp_path, backend)
     content = bytearray(pool.read_bytes())
-    content[SESSION : SESSION + 8] = (1).to_bytes(8, "little")
+    content[SESSION : SESSION + 8] = OPEN.to_bytes(8, "little")
     pool.write_bytes(content)
     assert execute([program, "recover-and-check", "--pool-path", pool]).code == 0
-    place = len(content) - LOG_BYTES + RING  # in the log of the second thread
-    content[place : place + 8] = TIMED_DAMAGE[damage].to_bytes(8, "little")
+    offset, word = TIMED_DAMAGE[damage]
+    place = len(content) - LOG_BYTES + offset  # in the log of the second thread
+    content[place : place + 8] = word.to_bytes(8, "little")
     pool.write_bytes(content)
     outcome = execute([program, "recover-and-check", "--pool-path", pool])
     assert (outcome.code, "the redo log of thread 1 is damaged" in outcome.text) == (1, True), outcome
 
 
-# The timestamp up to which all has been replayed, those of the transactions in a ring, and whether they can be so: earlier rounds leave lower ones
-# in front of and behind those that are replayed, but none in between.
+# The timestamp up to which all has been replayed, those of the transactions in a ring, and whether they can be so:
+# earlier rounds leave lower ones in front of and behind those that count, but none in between.
 ORDERS = {
     "in order": (0, [5, 9, 11], True),
     "earlier rounds around": (7, [5, 6, 9, 11, 3], True),
@@ -84,12 +91,14 @@ ORDERS = {
 NV_HTM_ORDERS = [order for order, (_, timestamps, _) in ORDERS.items() if 90 not in timestamps]
 
 
-@pytest.mark.parametrize(("backend", "order"), [*(("spht", order) for order in ORDERS), *(("nv-htm", order) for order in NV_HTM_ORDERS)])
+@pytest.mark.parametrize(
+    ("backend", "order"), [*(("spht", order) for order in ORDERS), *(("nv-htm", order) for order in NV_HTM_ORDERS)]
+)
 def test_timestamps_that_go_back_are_refused(native: NativeBuild, tmp_path: Path, backend: str, order: str) -> None:
     replayed, timestamps, is_possible = ORDERS[order]
     program, pool = _pool(native, tmp_path, backend)
     content = bytearray(pool.read_bytes())
-    words = {SESSION: 1, REPLAYED: replayed, **({MARKER: 77} if backend == "spht" else {})}
+    words = {SESSION: OPEN, REPLAYED: replayed, **({MARKER: 77} if backend == "spht" else {})}
     log = len(content) - LOG_BYTES + RING  # that of the second thread
     value = int.from_bytes(content[DATA : DATA + 8], "little")  # stored again, so that the structure stays as it is
     for i, timestamp in enumerate(timestamps):
@@ -102,14 +111,21 @@ def test_timestamps_that_go_back_are_refused(native: NativeBuild, tmp_path: Path
     assert (outcome.code, said in outcome.text) == ((0, False) if is_possible else (1, True)), outcome
 
 
-# A word of the pool, and what recovery says: a session of a kind that there is not; a marker behind which a link to nothing, to a log that there is
-# not, and into the middle of a pair leads; the same backward, where no log has the transaction.
+# Words of the pool, and what recovery says: sessions of kinds that there are not; a marker behind which a link to
+# nothing, to a log that there is not, and into the middle of a pair leads; the same backward, where no log has the
+# transaction.
 LINK_DAMAGE = {
-    "session": ({SESSION: 9}, "the pool's session of transactions is damaged"),
-    "no link": ({SESSION: 2, MARKER: 77}, "the links between the redo logs are damaged"),
-    "no log": ({SESSION: 2, MARKER: 77, FIRST: 9 << 48}, "the links between the redo logs are damaged"),
-    "no pair": ({SESSION: 2, MARKER: 77, FIRST: 1 << 48 | 3}, "the links between the redo logs are damaged"),
-    "no newest": ({SESSION: 3, MARKER: 77}, "the links between the redo logs are damaged"),
+    "session": ({SESSION: OPEN + 9}, "the pool's session of transactions is damaged"),
+    "no session": ({SESSION: 1}, "the pool's session of transactions is damaged"),
+    "words of a session that is closed": ({REPLAYED: 77}, "the pool's session of transactions is damaged"),
+    "replayed what is not durable": (
+        {SESSION: OPEN, REPLAYED: 78, MARKER: 77},
+        "the pool's session of transactions is damaged",
+    ),
+    "no link": ({SESSION: OPEN + 1, MARKER: 77}, "the links between the redo logs are damaged"),
+    "no log": ({SESSION: OPEN + 1, MARKER: 77, FIRST: 9 << 48}, "the links between the redo logs are damaged"),
+    "no pair": ({SESSION: OPEN + 1, MARKER: 77, FIRST: 1 << 48 | 3}, "the links between the redo logs are damaged"),
+    "no newest": ({SESSION: OPEN + 2, MARKER: 77}, "the links between the redo logs are damaged"),
 }
 
 
@@ -127,7 +143,7 @@ def test_damaged_links_are_refused(native: NativeBuild, tmp_path: Path, damage: 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_links_of_an_earlier_session_are_none(native: NativeBuild, tmp_path: Path, direction: str) -> None:
-    """Power fails soon after the second session on a pool begins: what the first one has left in the rings is not followed."""
+    """Power fails soon after the second session on a pool begins: links of the first one are not followed."""
     program = native("array-swap", "spht", hooks="power_failure")
     first, pool, report = tmp_path / "first", tmp_path / "pool", tmp_path / "report"
     settings: dict[str, object] = {"DURASIM_TEST_DOMAIN": "adr", "DURASIM_TEST_SEED": 1, "DURASIM_TEST_REPORT": report}
@@ -151,3 +167,31 @@ def test_more_threads_than_logs_are_refused(native: NativeBuild, tmp_path: Path,
     program, pool = _pool(native, tmp_path, backend)
     outcome = execute([program, "run", "--pool-path", pool, "--threads", "3", *SIZES])
     assert outcome.code == 2, outcome
+
+
+MADE_BY = {
+    "spht-eadr": "another kind of log than spht",
+    "nv-htm": "another kind of log than spht",
+    "spht": "another kind of log than nv-htm",
+}
+
+
+@pytest.mark.parametrize("maker", MADE_BY)
+def test_logs_of_another_runtime_are_refused(native: NativeBuild, tmp_path: Path, maker: str) -> None:
+    said = MADE_BY[maker]
+    _, pool = _pool(native, tmp_path, maker)
+    other = native("array-swap", said.rpartition(" ")[2])
+    for command in (["run", *SIZES, "--threads", str(THREADS)], ["recover-and-check"]):
+        outcome = execute([other, *command, "--pool-path", pool])
+        assert (outcome.code, said in outcome.text) == (2, True), outcome
+
+
+@pytest.mark.parametrize("backend", ["spht-eadr", "spht", "nv-htm"])
+def test_a_pool_without_its_header_is_not_formatted_again(native: NativeBuild, tmp_path: Path, backend: str) -> None:
+    program, pool = _pool(native, tmp_path, backend)
+    content = bytearray(pool.read_bytes())
+    content[:8] = bytes(8)
+    pool.write_bytes(content)
+    outcome = execute([program, "run", "--pool-path", pool, "--threads", str(THREADS), *SIZES])
+    assert (outcome.code, "the pool holds data, but its header is gone" in outcome.text) == (1, True), outcome
+    assert pool.read_bytes() == content

@@ -108,7 +108,9 @@ def test_a_torn_pool_is_dumped_and_then_refused(native: NativeBuild, tmp_path: P
             torn = bytearray(whole)
             torn[first : first + 512] = (filling * 512)[:512]
             pool.write_bytes(torn)
-            done = subprocess.run([program, "check", "--dump", *arguments], capture_output=True, timeout=60, check=False)
+            done = subprocess.run(
+                [program, "check", "--dump", *arguments], capture_output=True, timeout=60, check=False
+            )
             assert done.returncode in (0, 1), (first, filling, done)
             assert MAGIC in done.stdout
 

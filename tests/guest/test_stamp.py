@@ -1,5 +1,5 @@
-"""C programs with the names of STAMP, on the host: their interface, restarts and aborts, and an example that power fails
-in. What durasim makes of them is in tests/cli."""
+"""C programs with the names of STAMP, on the host: their interface, restarts and aborts, and an example that power
+fails in. What durasim makes of them is in tests/cli."""
 
 from __future__ import annotations
 
@@ -107,7 +107,9 @@ def test_the_example(stamp: Build, tmp_path: Path, backend: str) -> None:
     assert bad.code == 2 and "DURASIM_POOL_BYTES has to be a number" in bad.text
 
 
-@pytest.mark.parametrize(("backend", "threads"), [*((backend, 1) for backend in DOMAINS), ("redo-flush", 3), ("write-ahead", 3)])
+@pytest.mark.parametrize(
+    ("backend", "threads"), [*((backend, 1) for backend in DOMAINS), ("redo-flush", 3), ("write-ahead", 3)]
+)
 def test_power_fails_in_the_example(stamp: Build, tmp_path: Path, backend: str, threads: int) -> None:
     """Acknowledged transfers are there after recovery, and no half of another."""
     bank, pool, report = stamp(BANK, backend, "power_failure"), tmp_path / "pool", tmp_path / "report"

@@ -25,7 +25,10 @@ def test_lists() -> None:
 
 @pytest.mark.parametrize(("workload", "backend"), [("nothing", "markers"), ("btree", "nothing")])
 def test_unknown_names(workload: str, backend: str) -> None:
-    with pytest.raises(ToolchainError, match=r"there is no (workload 'nothing'; there are .*btree|backend 'nothing'; there are .*markers)"):
+    with pytest.raises(
+        ToolchainError,
+        match=r"there is no (workload 'nothing'; there are .*btree|backend 'nothing'; there are .*markers)",
+    ):
         TOOLCHAIN.build(workload, backend)
 
 
@@ -134,7 +137,10 @@ def test_bad_argument_tables(tmp_path: Path, text: str, words: str) -> None:
 def test_headers_that_were_parsed_before_change_no_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if not TOOLCHAIN.compiler().is_zig:
         pytest.skip("skipped: only zig is given parsed headers")
-    source, header = ROOT / "guest" / "workloads" / "array-swap.cpp", TOOLCHAIN.arguments_header("array-swap", "markers")
+    source, header = (
+        ROOT / "guest" / "workloads" / "array-swap.cpp",
+        TOOLCHAIN.arguments_header("array-swap", "markers"),
+    )
     assert TOOLCHAIN._precompiled()[0] == "-include-pch"
     for name in ("with", "without"):
         TOOLCHAIN._compile_with_header(source, tmp_path / name, header, ("-DDURASIM_BACKEND_MARKERS",))
@@ -148,6 +154,9 @@ def test_headers_that_cannot_be_parsed_before_keep_no_program_from_being_built(
     damaged = tmp_path / "damaged.pch"
     damaged.write_bytes(b"no precompiled header")
     monkeypatch.setattr(TOOLCHAIN, "_precompiled", lambda: ("-include-pch", str(damaged)))
-    source, header = ROOT / "guest" / "workloads" / "array-swap.cpp", TOOLCHAIN.arguments_header("array-swap", "markers")
+    source, header = (
+        ROOT / "guest" / "workloads" / "array-swap.cpp",
+        TOOLCHAIN.arguments_header("array-swap", "markers"),
+    )
     TOOLCHAIN._compile_with_header(source, tmp_path / "program", header, ("-DDURASIM_BACKEND_MARKERS",))
     assert (tmp_path / "program").read_bytes().startswith(b"\x7fELF")

@@ -30,7 +30,7 @@ inline constexpr std::uint64_t pool_magic = 0x4C4F4F504D495344;  // "DSIMPOOL" r
 inline constexpr std::uint16_t layout_version = 1;
 
 // Which log, if any, has to be looked at before the data of a pool may be trusted.
-enum class LogKind : std::uint16_t { none = 0, undo = 1, redo = 2, write_ahead = 3, spht = 4, timed = 5 };
+enum class LogKind : std::uint16_t { none = 0, undo = 1, redo = 2, write_ahead = 3, spht_eadr = 4, spht = 5, nv_htm = 6 };
 
 struct alignas(64) PoolHeader {
     std::uint64_t magic;  // pool_magic, written last: 0 means the pool was never completely formatted

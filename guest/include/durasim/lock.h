@@ -58,6 +58,12 @@ public:
         if (!__atomic_compare_exchange_n(&state_, &expected, held, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) lock_slowly();
     }
 
+    // False if it is held.
+    bool try_lock() {
+        std::uint32_t expected = free;
+        return __atomic_compare_exchange_n(&state_, &expected, held, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    }
+
     void unlock() {
         if (__atomic_exchange_n(&state_, free, __ATOMIC_RELEASE) == awaited) detail::futex_wake(&state_, 1);
     }
