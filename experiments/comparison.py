@@ -19,6 +19,8 @@ from typing import Any
 
 WITHIN = 0.15
 POINT = 0.01
+# A throughput below this has three digits behind the point in tables.
+SMALL = 0.1
 
 
 class Kind(Enum):
@@ -167,6 +169,11 @@ def throughput(document: Mapping[str, Any]) -> float:
     return float(document["throughput_ops_per_us"])
 
 
+def throughput_text(value: float) -> str:
+    """Writes a throughput with two digits behind the point, or three if it is small."""
+    return f"{value:.{3 if value < SMALL else 2}f}"
+
+
 def pmem_bytes(document: Mapping[str, Any]) -> float:
     """Gives the bytes that a run has written to persistent memory."""
     return float(document["pmem_write_bytes"]["total"])
@@ -214,7 +221,7 @@ def attempts(document: Mapping[str, Any]) -> dict[str, str]:
     """Gives the throughput of a run with hardware transactions, its commits by path, and its aborts by cause."""
     tx = document["tx"]
     return {
-        "throughput_ops_per_us": f"{document['throughput_ops_per_us']:.2f}",
+        "throughput_ops_per_us": throughput_text(document["throughput_ops_per_us"]),
         "htm_commits": str(tx["htm_committed"]),
         "sgl_commits": str(tx["sgl_committed"]),
         **{f"aborts_{cause}": str(count) for cause, count in tx["aborted_by"].items()},
