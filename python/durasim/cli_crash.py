@@ -80,12 +80,18 @@ def _check_crash(given: set[str]) -> None:
 
 def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool, json: str | None) -> None:
     with render.progress_bar() as bar:
-        task = bar.add_task(f"crashing {scenario.design}", total=None)
+        # The program runs twice: once to count its events, then until it has been crashed. Both may populate for long.
+        task = bar.add_task(f"running {scenario.design} up to the first crash", total=None)
+        crashing = f"crashing {scenario.design}"
         if chosen.points == "all" and chosen.replay is None:
             points, seconds = api.estimate_crash(scenario, chosen)
             sentence = f"durasim: {points:,} persist events to crash at, in about {_duration(seconds)}"
             bar.console.print(sentence, soft_wrap=True, markup=False, highlight=False)
-        result = api.crash_scenario(scenario, chosen, lambda done, total: bar.update(task, completed=done, total=total))
+
+        def show(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, description=crashing)
+
+        result = api.crash_scenario(scenario, chosen, show)
         if shrink:
             bar.update(task, description="reducing the first failure", completed=0, total=None)
             result = api.shrink_first(scenario, chosen, result, lambda tried, _: bar.update(task, completed=tried))

@@ -7,6 +7,9 @@ import shlex
 import pytest
 
 import durasim as ds
+from durasim import cli_crash, render
+from durasim.crash_request import CrashOptions
+from durasim.scenario import Scenario
 from pairing import rows_with
 
 SMALL = ["--workload", "btree", "--machine", "tiny", "--ops", "12", "--arg", "populate=12"]
@@ -94,3 +97,25 @@ def test_all_points_are_announced_with_about_how_long_they_take(program):
 def test_a_power_failure_is_none_of_the_planted_faults(refused):
     refused(["crash", "--design", "tc", *SMALL, "--fault", "freed-at-issue"], 2, "fault", "clean", "recrash")
     refused(["crash", "--design", "tc", *SMALL, "--fault", "twice"], 2, "fault", "recrash")
+
+
+def test_the_progress_tells_the_runs_before_the_first_crash_from_the_crashes(monkeypatch):
+    """A workload may populate for minutes before there is a crash to count."""
+    bar = render.progress_bar()
+    before, after = [], []
+    make, change = bar.add_task, bar.update
+
+    def add_task(description, **options):
+        before.append(description)
+        return make(description, **options)
+
+    def update(task, **options):
+        after.append((options["description"], options["total"]))
+        change(task, **options)
+
+    bar.add_task, bar.update = add_task, update
+    monkeypatch.setattr(render, "progress_bar", lambda: bar)
+    scenario = Scenario(design="tc", workload="array-swap", machine="tiny", ops=4, workload_args=(("populate", "4"),))
+    cli_crash._crash_one(scenario, CrashOptions(5, ("clean",)), False, None)
+    assert before == ["running tc up to the first crash"]
+    assert set(after) == {("crashing tc", 5)}
