@@ -207,7 +207,7 @@ INSTRUCTIONS_MAX = 60_000_000
 """Instructions after which a program counts as stuck: with a fault it may never end."""
 
 # What the run of a program says that executes more.
-_TOO_LONG = "(InstructionLimit)"
+_TOO_LONG = "it needs more instructions than it may have"
 
 # A machine that refuses a transaction for its size says nothing of the fault, which may have made it run another way.
 _TOO_LARGE = "(cause 0x200)"

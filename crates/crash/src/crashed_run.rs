@@ -104,6 +104,7 @@ pub(crate) fn crash_free_run(
         let said = output.captured.text().lines().last().unwrap_or("it printed nothing").to_owned();
         let how = match ending {
             Ending::Exited(code) => format!("it exits with {code}"),
+            Ending::InstructionLimit => "it needs more instructions than it may have".to_owned(),
             _ => "it does not come to its end".to_owned(),
         };
         return Err(Error::Failed(format!("the program fails without a power failure: {how}: {said}")));
