@@ -7,7 +7,10 @@
 #define DURASIM_RUNTIMES_HTM_ATTEMPTS_H
 
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 
+#include "durasim/error.h"
 #include "durasim/htm.h"
 #include "durasim/lock.h"
 #include "durasim/markers.h"
@@ -115,8 +118,16 @@ private:
 #endif
     }
 
-    static void await_free() {
-        for (detail::Backoff backoff; lock_.is_held();) backoff.wait();
+    void await_free() const {
+        for (detail::Backoff backoff; lock_.is_held(); backoff.wait()) {
+            if (holds_lock_) refuse_behind_exit();
+        }
+    }
+
+    // A thread that waits for the lock that it keeps would wait indefinitely. The program exits already, so no other handler runs.
+    [[noreturn, gnu::cold, gnu::noinline]] static void refuse_behind_exit() {
+        std::fputs("durasim: a transaction begins after the runtime has ended, while the program exits\n", stderr);
+        std::_Exit(exit_runtime);
     }
 
     void count(std::uint64_t status) {

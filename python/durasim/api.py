@@ -118,14 +118,14 @@ def crash(
         own[name] = None if own[name] is None else tuple(own[name])
     chosen = CrashOptions(**own)
     scenario = scenario_of(design=design, **{name: value for name, value in fields.items() if name not in tried})
+    refuse_unknown_check(scenario, chosen)
     result = crash_scenario(scenario, chosen, progress)
     return shrink_first(scenario, chosen, result) if shrink else result
 
 
 def crash_scenario(scenario: Scenario, chosen: CrashOptions, progress: Progress | None = None) -> CrashResult:
-    """Crashes `scenario`; otherwise as `crash`."""
+    """Crashes `scenario`; otherwise as `crash`, whose check of the program's own check is left to the caller."""
     request = crash_request(scenario, chosen)
-    refuse_unknown_check(scenario, chosen)
     callback = None if progress is None else (lambda done, total: progress(done, total) is not False)
     return finish_crash(json.loads(_core.crash(json.dumps(request), callback)), scenario, chosen)
 
@@ -136,7 +136,6 @@ def estimate_crash(scenario: Scenario, chosen: CrashOptions) -> tuple[int, float
     Crashes at a few of them to find out.
     """
     request = crash_request(scenario, dataclasses.replace(chosen, points=_ESTIMATE_POINTS))
-    refuse_unknown_check(scenario, chosen)
     document = _core.crash(json.dumps(request | {"cut_every_write": True}), None)
     result = finish_crash(json.loads(document), scenario, chosen)
     cores = chosen.workers or os.cpu_count() or 1

@@ -12,6 +12,7 @@ import typer
 from durasim import api, options, render
 from durasim.crash_request import DEFAULT_POINTS, DEFAULT_VARIANTS, CrashOptions, faults_of, points_of
 from durasim.errors import refusal
+from durasim.known_check import refuse_unknown_check
 from durasim.options import check_json, finish
 from durasim.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario
 from durasim.shell import EXIT_NEGATIVE
@@ -79,6 +80,7 @@ def _check_crash(given: set[str]) -> None:
 
 
 def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool, json: str | None) -> None:
+    refuse_unknown_check(scenario, chosen)
     with render.progress_bar() as bar:
         # The program runs twice: once to count its events, then until it has been crashed. Both may populate for long.
         task = bar.add_task(f"running {scenario.design} up to the first crash", total=None)

@@ -15,7 +15,6 @@ from durasim import _core
 from durasim.described import RunOptionArguments, RunOptions
 from durasim.errors import refusal, unknown_name
 from durasim.output import check_writable
-from durasim.program_file import backends_of
 from durasim.scale import DEFAULT_SCALE, scale_named
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ class Scenario(RunOptions):
         if given := [option for option, is_given in own.items() if is_given]:
             raise refusal(given[0], "belongs to workloads; give a program its own arguments after --")
         allowed = {self.backend, "plain"} if design_rows()[self.design]["control"] else {self.backend}
-        for backend in () if self.control else sorted(backends_of(elf) - allowed):
+        for backend in () if self.control else sorted(set(_core.backends_of(elf)) - allowed):
             raise refusal(
                 "elf",
                 f"{elf} is built for the backend {backend}, and {self.design} runs programs of the backend "

@@ -4,8 +4,9 @@ import pytest
 
 import durasim as ds
 from durasim import toolchain
-from durasim.program_file import SECTION, backends_of
+from durasim._core import backends_of
 
+SECTION = b".durasim.backend"
 BANK = toolchain.guest_folder() / "examples" / "stamp" / "bank.c"
 QUIET = ("--machine", "tiny", "--quiet")
 RUN = ("--", "run", "-n", "10", "-t", "2")
@@ -28,7 +29,7 @@ def test_every_backend_is_named(tmp_path, backend):
     source = tmp_path / "names.cpp"
     source.write_text('#include "durasim/backend.h"\n')
     made = toolchain.compile_program(source, tmp_path / "names.o", [f"-D{backend.define}", "-c"])
-    assert backends_of(made) == {backend.name}
+    assert backends_of(made) == [backend.name]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_every_backend_is_named(tmp_path, backend):
 )
 def test_a_program_for_another_design_is_refused(refused, bank, design, backend):
     elf = bank(backend)
-    assert backends_of(elf) == {backend}
+    assert backends_of(elf) == [backend]
     words = ("elf", f"{elf} is built for the backend {backend}", design, "--control")
     refused(["run", "--design", design, "--elf", elf, *QUIET, *RUN], 2, *words)
     crash = ["crash", "--design", design, "--machine", "tiny", "--elf", elf, "--check", "check", *RUN]
@@ -62,7 +63,7 @@ def test_a_snapshot_goes_on_with_a_program_of_its_design_alone(bank, tmp_path):
 
 
 def test_a_program_that_names_none_is_taken(program, hello):
-    assert backends_of(hello) == frozenset()
+    assert backends_of(hello) == []
     assert program("run", "--design", "spht", "--elf", hello, "--quiet").returncode == 0
 
 
@@ -82,5 +83,5 @@ def test_odd_files_name_none(tmp_path, bank):
         data.replace(SECTION, b"x" * 16),
     ):
         path.write_bytes(odd)
-        assert backends_of(path) == frozenset()
-    assert backends_of(tmp_path / "missing") == backends_of(tmp_path) == frozenset()
+        assert backends_of(path) == []
+    assert backends_of(tmp_path / "missing") == backends_of(tmp_path) == []

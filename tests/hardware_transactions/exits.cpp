@@ -1,5 +1,6 @@
 // A program that exits while its threads have transactions. `run WHERE` commits counters in several threads; once each has some, thread 0 exits:
-// outside of a transaction, or inside of one. At the very end it prints what had been acknowledged. `check` recovers and prints what is there.
+// outside of a transaction, inside of one, or outside with a handler that begins one when the runtime has ended its work. At the very end it prints
+// what had been acknowledged. `check` recovers and prints what is there.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +22,13 @@ struct Root {
 };
 
 std::uint64_t acknowledged[threads];
+
+Root* counted = nullptr;
+
+// Registered before the pool is opened, so called behind the runtime's own handler.
+void store_behind_exit() {
+    durasim::tx([](durasim::Tx& t) { t.write(counted->counters[0].value, 99); });
+}
 
 std::uint64_t acknowledged_by(unsigned thread) { return __atomic_load_n(&acknowledged[thread], __ATOMIC_SEQ_CST); }
 
@@ -51,6 +59,7 @@ void count(Root* root, unsigned thread) {
 int main(int, char** arguments) {
     if (std::strcmp(arguments[1], "run") == 0) {
         std::atexit(print_acknowledged);  // what is registered first is called last
+        if (std::strcmp(arguments[2], "behind") == 0) std::atexit(store_behind_exit);
         durasim::Pool& pool = durasim::Pool::open("/pmem/pool", 1 << 20, 4096, false, {.arenas = 1, .logs = threads});
         Root* root = nullptr;
         durasim::tx([&](durasim::Tx& t) {
@@ -58,6 +67,7 @@ int main(int, char** arguments) {
             for (Counter& counter : root->counters) t.write(counter.value, 0);
             pool.set_root(t, root);
         });
+        counted = root;
         durasim::run_threads(threads, [&](unsigned thread) {
             durasim::enter_thread(thread);
             if (thread == 0) leave(root, std::strcmp(arguments[2], "inside") == 0);

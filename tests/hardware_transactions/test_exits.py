@@ -10,10 +10,11 @@ import durasim as ds
 from durasim import toolchain
 
 HERE = Path(__file__).resolve().parent
+DESIGNS = ["spht", "nv-htm", "spht-eadr"]
 ROOMY = {"cores": 8, "l1d.size_bytes": 32768, "l2.size_bytes": 65536, "llc.size_bytes": 1 << 20}
 
 
-def _counters(elf: Path, pool: Path, design: str, *arguments: str) -> list[int]:
+def _run(elf: Path, pool: Path, design: str, *arguments: str) -> tuple[int | None, str]:
     said: list[bytes] = []
     result = ds.run(
         design=design,
@@ -25,19 +26,40 @@ def _counters(elf: Path, pool: Path, design: str, *arguments: str) -> list[int]:
         max_instructions=20_000_000,
         guest_output=lambda _stream, data: said.append(data),
     )
-    assert result.guest_exit_code == 0, said
-    return [int(number) for number in b"".join(said).split()]
+    return result.guest_exit_code, b"".join(said).decode()
+
+
+def _counters(elf: Path, pool: Path, design: str, *arguments: str) -> list[int]:
+    code, said = _run(elf, pool, design, *arguments)
+    assert code == 0, said
+    return [int(number) for number in said.split()]
+
+
+def _program(folder: Path, design: str) -> Path:
+    define = f"-DDURASIM_BACKEND_{design.upper().replace('-', '_')}"
+    return toolchain.compile_program(HERE / "exits.cpp", folder / "exits", [define])
 
 
 @pytest.mark.parametrize("where", ["outside", "inside"])
-@pytest.mark.parametrize("design", ["spht", "nv-htm", "spht-eadr"])
+@pytest.mark.parametrize("design", DESIGNS)
 def test_what_was_acknowledged_before_the_exit_is_there(tmp_path: Path, design: str, where: str) -> None:
     """The exit waits for what is committing, and no transaction commits behind it."""
-    elf, pool = tmp_path / "exits", tmp_path / "pool"
-    toolchain.compile_program(HERE / "exits.cpp", elf, [f"-DDURASIM_BACKEND_{design.upper().replace('-', '_')}"])
+    elf, pool = _program(tmp_path, design), tmp_path / "pool"
     acknowledged = _counters(elf, pool, design, "run", where)
     found = _counters(elf, pool, design, "check")
     assert min(acknowledged[1:]) >= 20
     assert found[0] == 0
     # A thread may have committed without having said so.
     assert all(there - said in (0, 1) for there, said in zip(found, acknowledged, strict=True))
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_a_transaction_behind_the_end_of_the_session_is_refused(tmp_path: Path, design: str) -> None:
+    """It would wait indefinitely for the lock that its own thread keeps."""
+    elf, pool = _program(tmp_path, design), tmp_path / "pool"
+    code, said = _run(elf, pool, design, "run", "behind")
+    assert (code, said) == (
+        70,
+        "durasim: a transaction begins after the runtime has ended, while the program exits\n",
+    )
+    assert _counters(elf, pool, design, "check")[0] == 0

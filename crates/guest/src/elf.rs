@@ -1,14 +1,14 @@
 //! Reading of static RV64 executables.
 //!
 //! The crate `object` is used at its lowest level: header and program headers are views into the bytes with every
-//! bound checked, and nothing else of the file is looked at, so a stripped or odd section table does no harm.
+//! bound checked, and the loader looks at nothing else of the file, so a stripped or odd section table does no harm.
 //! (`goblin` parses the whole file at once and refuses a program for a section that no loader needs.)
 
 use crate::space::{PMEM_WINDOW_BASE, Rights, USER_BEGIN};
 use durasim_types::ConfigError;
 use object::LittleEndian;
 use object::elf;
-use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
 /// Where a static position-independent program is put.
 const STATIC_PIE_BASE: u64 = 0x1_0000_0000;
@@ -109,6 +109,23 @@ pub(crate) fn parse<'data>(name: &str, data: &'data [u8]) -> Result<Image<'data>
         return refuse(format!("{name} starts at {entry:#x}, which is not in its code"));
     }
     Ok(Image { entry, segments, headers_vaddr, header_count: headers.len() as u64 })
+}
+
+/// Where a program names the transaction backend that it was built for; `guest/include/durasim/backend.h` writes it.
+const BACKEND_SECTION: &[u8] = b".durasim.backend";
+
+/// The names of the backends that the program `data` was built for: one, if it was built with durasim's headers. None if
+/// it does not say, or its sections cannot be read: whoever loads it says what is wrong with it.
+pub fn backends(data: &[u8]) -> Vec<String> {
+    let names = || {
+        check_identity("the program", data).ok()?;
+        let header = elf::FileHeader64::<LittleEndian>::parse(data).ok()?;
+        let sections = header.sections(LittleEndian, data).ok()?;
+        let (_, section) = sections.section_by_name(LittleEndian, BACKEND_SECTION)?;
+        section.data(LittleEndian, data).ok()
+    };
+    let names = names().unwrap_or_default().split(|&byte| byte == 0).filter(|name| !name.is_empty());
+    names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect()
 }
 
 /// The bytes of `e_ident`: magic, class, byte order.

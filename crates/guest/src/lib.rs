@@ -22,6 +22,7 @@ mod syscalls;
 mod table;
 mod threads;
 
+pub use elf::backends;
 pub use flat::FlatMemory;
 pub use folder::FileChange;
 pub use pmem::{Extent, PmemError, PmemPool};

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::path::PathBuf;
 
 /// The machine whose geometry prices the designs; also the default of the command line.
 const DEFAULT_MACHINE: &str = "hercules-tecs23-modern";
@@ -18,6 +19,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("DOMAINS", Domain::ALL.map(Domain::name))?;
     module.add_function(wrap_pyfunction!(designs, module)?)?;
     module.add_function(wrap_pyfunction!(planted, module)?)?;
+    module.add_function(wrap_pyfunction!(backends_of, module)?)?;
     module.add_function(wrap_pyfunction!(machines, module)?)?;
     module.add_function(wrap_pyfunction!(machine_toml, module)?)?;
     module.add_function(wrap_pyfunction!(machine_schema, module)?)?;
@@ -54,6 +56,12 @@ struct MachineRow {
     description: String,
     cores: u16,
     frequency_mhz: u64,
+}
+
+/// The names of the backends that a program was built for; none if its file does not say or cannot be read.
+#[pyfunction]
+fn backends_of(program: PathBuf) -> Vec<String> {
+    std::fs::read(program).map(|data| durasim_guest::backends(&data)).unwrap_or_default()
 }
 
 /// The rows of the registry as a JSON list, in their order.
