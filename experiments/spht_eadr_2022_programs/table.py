@@ -25,6 +25,7 @@ from comparison import (
     verdict,
 )
 from spht_eadr_2022.runs import run_of
+from spht_eadr_2022_programs.variants import PARTS as VARIANTS
 
 DESIGNS = ("htm-sgl", "spht", "spht-eadr", "spht-eadr-flush")
 EADR = ("spht-eadr", "spht-eadr-flush")
@@ -363,7 +364,7 @@ def _uncounted_threads(documents: Documents) -> Rows:
     return _threads(_as_counted(documents))
 
 
-PARTS: dict[str, Part] = {
+PARTS: dict[str, Part] = VARIANTS | {
     "uncounted": (UNCOUNTED_COMMANDS, _uncounted),
     "uncounted-threads": (UNCOUNTED_COMMANDS, _uncounted_threads),
 }

@@ -2,7 +2,7 @@
 //
 // A transaction is tried in hardware so many times, whatever it aborts for. Each attempt waits until nobody holds the lock,
 // and has the lock in its read set: whoever takes it aborts all attempts. After the last one the thread takes the lock itself.
-// If so asked, attempts that end while the lock is held are not counted.
+// If so asked, attempts that end while the lock is held are not counted, and a thread pauses behind an attempt that a conflict has ended.
 #ifndef DURASIM_RUNTIMES_HTM_ATTEMPTS_H
 #define DURASIM_RUNTIMES_HTM_ATTEMPTS_H
 
@@ -36,15 +36,21 @@ struct HtmCounts {
     }
 };
 
+// What all threads do alike.
+struct AttemptOptions {
+    unsigned attempts = 10;  // of a transaction (thesis, section 4.1)
+    bool counts_lock_aborts = true;  // whether an attempt that ends while another thread holds the lock is one of them
+    // Behind the n-th attempt, if a conflict has ended it, a thread waits for fewer than n times so many pauses of the core: a random number.
+    unsigned back_off_pauses = 0;
+};
+
 class HtmAttempts {
 public:
-    static constexpr unsigned attempts_max = 10;  // thesis, section 4.1
     static constexpr unsigned code_lock_held = 0xff, code_rolled_back = 0xfe;
 
     HtmCounts counts;
 
-    // Whether an attempt that ends while another thread holds the lock is one of those that a transaction has.
-    static void count_lock_aborts(bool wanted) { counts_lock_aborts_ = wanted; }
+    static inline AttemptOptions options;
 
     // Begins a transaction of the calling thread. Before each attempt, and around the taking of the lock, calls prepare(status) with the
     // status that the attempt before has left, or 0, and announce() once it waits for nobody any more. Returns inside of the transaction, or
@@ -52,7 +58,7 @@ public:
     template <class Prepare, class Announce>
     [[gnu::always_inline]] HtmPath begin(Prepare&& prepare, Announce&& announce) {
         std::uint64_t status = 0;
-        for (unsigned attempt = 0; attempt < attempts_max;) {
+        for (unsigned attempt = 0; attempt < options.attempts;) {
             prepare(status);
             await_free();
             announce();
@@ -65,7 +71,8 @@ public:
             }
             count(status);
             if ((status & htm_explicit) != 0 && htm_code(status) == code_rolled_back) return HtmPath::rolled_back;
-            if (counts_lock_aborts_ || !lock_.is_held()) ++attempt;
+            if (options.counts_lock_aborts || !lock_.is_held()) ++attempt;
+            if (options.back_off_pauses != 0 && (status & htm_conflict) != 0) back_off(attempt);
         }
         // Room comes before the lock: nobody waits for the replayer while others wait for this thread.
         prepare(status);
@@ -144,9 +151,16 @@ private:
         }
     }
 
+    // Threads that aborted each other would meet again if all waited for the same time.
+    [[gnu::noinline]] void back_off(unsigned attempt) {
+        if (random_ == 0) random_ = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(this) >> 4) | 1;
+        random_ ^= random_ << 13, random_ ^= random_ >> 17, random_ ^= random_ << 5;
+        for (std::uint64_t pauses = random_ % (std::uint64_t{attempt} * options.back_off_pauses + 1); pauses != 0; --pauses) detail::pause_hint();
+    }
+
     bool holds_lock_ = false;
+    std::uint32_t random_ = 0;  // 0: has yet to begin
     static inline Lock lock_;
-    static inline bool counts_lock_aborts_ = true;
 };
 
 }  // namespace durasim

@@ -127,7 +127,7 @@ public:
     // Whether the open transaction of the calling thread is a hardware transaction.
     bool is_in_hardware() const { return detail::htm_thread.path == HtmPath::hardware; }
 
-    void count_lock_aborts(bool wanted) { HtmAttempts::count_lock_aborts(wanted); }
+    static AttemptOptions& attempt_options() { return HtmAttempts::options; }
 
     // What the calling thread has counted.
     const HtmCounts& htm_counts() const { return detail::htm_thread.attempts.counts; }

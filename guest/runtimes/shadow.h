@@ -52,6 +52,16 @@ inline std::uint64_t make_shadow(const char* path, std::uint64_t bytes) {
     return reinterpret_cast<std::uint64_t>(shared);
 }
 
+// Has all pages of data copied into the DRAM at once, so that no transaction is the first to write one.
+inline void touch_shadow(const PoolHeader& header) {
+#if !defined(MADV_POPULATE_WRITE)
+    constexpr int MADV_POPULATE_WRITE = 23;  // Linux 5.14
+#endif
+    if (::madvise(reinterpret_cast<void*>(pool_address), header.data_offset + header.data_bytes, MADV_POPULATE_WRITE) != 0) {
+        fail(exit_runtime, "durasim: cannot copy all pages of the pool into the DRAM: %s", std::strerror(errno));
+    }
+}
+
 }  // namespace durasim
 
 #endif

@@ -91,7 +91,7 @@ public:
         if (!planted(Fault::store_not_logged)) append(thread, reinterpret_cast<std::uint64_t>(word) - pool_address, get(word));
     }
 
-    void count_lock_aborts(bool wanted) { HtmAttempts::count_lock_aborts(wanted); }
+    static AttemptOptions& attempt_options() { return HtmAttempts::options; }
 
     // What the calling thread has counted.
     const HtmCounts& htm_counts() const { return this_thread().attempts.counts; }

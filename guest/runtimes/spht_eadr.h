@@ -40,6 +40,7 @@ struct SphtOptions {
     bool tunes_limit = false;
     // How much of the shadow may lie in the DRAM; 0: all.
     std::uint64_t shadow_bytes = 0;
+    bool touches_shadow = false;  // all of it lies there before work begins
 };
 
 class Runtime : private Fences, public ShadowTransactions<Runtime, SphtLog> {
@@ -101,7 +102,11 @@ public:
         std::atexit([] { working->end_work(); });
         ReplayTeam::refuse_without_cores(options.replayers, static_cast<unsigned>(header_.logs()));
         pages_.start(options.shadow_bytes, header_.pool_bytes);
+        if (options.touches_shadow && options.shadow_bytes != 0) {
+            fail(exit_usage, "durasim: shadow-touched has all of the shadow in the DRAM, and shadow-bytes a part of it; use one of them");
+        }
         shared_ = make_shadow(path, header_.pool_bytes);
+        if (options.touches_shadow) touch_shadow(header_);
         logs_ = logs();
         replayer_.start(new Replay(logs(), shared_), options.replayers, static_cast<unsigned>(header_.logs()));
         admission_.start(options.limit, options.tunes_limit, header_.logs());

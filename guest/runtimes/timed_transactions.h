@@ -34,6 +34,7 @@ struct TimedOptions {
     // Transactions are linked in the order of replay.
     bool links = false;
     unsigned replayers = 1;
+    bool touches_shadow = false;  // all of the shadow lies in the DRAM before work begins
 };
 
 // `Self` has `has_marker` and commit(), which calls the steps below.
@@ -85,6 +86,7 @@ public:
         ReplayTeam::refuse_without_cores(options.replayers, static_cast<unsigned>(this->header_.logs()));
         refuse_shadow_without_dram(this->header_.pool_bytes, "make the pool smaller (pool-bytes)");
         this->shared_ = make_shadow(path, this->header_.pool_bytes);
+        if (options.touches_shadow) touch_shadow(this->header_);
         const TimedWords words(this->shared_);
         const Links::Way way = !options.links ? Links::Way::none : options.replays_backward ? Links::Way::backward : Links::Way::forward;
         refuse_clock_at_its_end();

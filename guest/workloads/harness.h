@@ -109,7 +109,12 @@ void configure(const A& arguments, R& target) {
     if constexpr (requires { arguments.read_only; }) {
         target.options.reads_return_early = std::strcmp(arguments.read_only, "return") == 0;
     }
-    if constexpr (requires { arguments.lock_aborts_uncounted; }) target.count_lock_aborts(!arguments.lock_aborts_uncounted);
+    if constexpr (requires { arguments.lock_aborts_uncounted; }) {
+        target.attempt_options() = {.attempts = static_cast<unsigned>(arguments.attempts),
+                                    .counts_lock_aborts = !arguments.lock_aborts_uncounted,
+                                    .back_off_pauses = static_cast<unsigned>(arguments.back_off_pauses)};
+    }
+    if constexpr (requires { arguments.shadow_touched; }) target.options.touches_shadow = arguments.shadow_touched;
     if constexpr (requires { arguments.links; }) target.options.links = arguments.links;
     if constexpr (requires { arguments.replayers; }) target.options.replayers = static_cast<unsigned>(arguments.replayers);
     if constexpr (requires { arguments.open_max; }) {

@@ -1,4 +1,4 @@
-"""Which attempts count as one of the ten that a transaction has before it takes the global lock."""
+"""The attempts that a transaction has before it takes the global lock, and the first stores to pages of the shadow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DESIGNS = ("htm-sgl", "spht", "nv-htm", "spht-eadr", "spht-eadr-flush")
 THREADS, OPS = 16, 400
 
 
-def run(design: str, *, is_uncounted: bool) -> ds.RunResult:
+def run(design: str, **arguments: int | bool) -> ds.RunResult:
     return ds.run(
         design=design,
         workload="btree",
@@ -19,7 +19,7 @@ def run(design: str, *, is_uncounted: bool) -> ds.RunResult:
         domain="eadr",
         threads=THREADS,
         ops=OPS,
-        workload_args={"populate": 40, "lock-aborts-uncounted": is_uncounted},
+        workload_args={"populate": 40} | {name.replace("_", "-"): value for name, value in arguments.items()},
         guest_output=lambda *_: None,
         fast_forward="roi",
     )
@@ -28,7 +28,7 @@ def run(design: str, *, is_uncounted: bool) -> ds.RunResult:
 @pytest.mark.parametrize("design", DESIGNS)
 def test_attempts_that_the_lock_ends_may_go_uncounted(design: str) -> None:
     """Fewer transactions run out of attempts then; those that take the lock have still lost ten by themselves."""
-    counted, uncounted = run(design, is_uncounted=False).tx, run(design, is_uncounted=True).tx
+    counted, uncounted = run(design).tx, run(design, lock_aborts_uncounted=True).tx
     for tx in (counted, uncounted):
         assert tx.htm_committed is not None
         assert tx.sgl_committed is not None
@@ -36,3 +36,51 @@ def test_attempts_that_the_lock_ends_may_go_uncounted(design: str) -> None:
         assert tx.htm_committed + tx.sgl_committed == tx.committed == OPS
         assert sum(tx.aborted_by.to_dict().values()) >= 10 * tx.sgl_committed > 0
     assert uncounted.sgl_committed < counted.sgl_committed
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_the_number_of_attempts_can_be_set(design: str) -> None:
+    """A transaction under the lock has lost as many attempts as it has, or fewer that its body has ended."""
+    tx = run(design, attempts=3).tx
+    assert tx.sgl_committed is not None
+    assert tx.aborted_by is not None
+    aborted = sum(tx.aborted_by.to_dict().values())
+    # The others have lost two at most.
+    assert 3 * tx.sgl_committed <= aborted <= 3 * tx.sgl_committed + 2 * (OPS - tx.sgl_committed)
+
+
+# Under SPHT most attempts find the lock held: it is, until what was committed under it is durable.
+@pytest.mark.parametrize("design", [design for design in DESIGNS if design != "spht"])
+def test_threads_that_pause_behind_conflicts_conflict_less(design: str) -> None:
+    """Threads that aborted each other do not meet again, so fewer transactions take the lock."""
+    at_once, later = run(design).tx, run(design, back_off_pauses=1000).tx
+    assert at_once.sgl_committed is not None
+    assert later.sgl_committed is not None
+    assert later.sgl_committed < at_once.sgl_committed / 2
+
+
+@pytest.mark.parametrize("design", DESIGNS[1:])
+def test_a_shadow_that_was_touched_ends_no_attempt(design: str) -> None:
+    """The first store to a page that is not in the DRAM aborts a hardware transaction."""
+    for is_touched in (False, True):
+        tx = run(design, shadow_touched=is_touched).tx
+        assert tx.committed == OPS
+        assert tx.aborted_by is not None
+        assert (tx.aborted_by.trap == 0) is is_touched
+
+
+def test_a_shadow_is_limited_or_touched() -> None:
+    """A part of it in the DRAM and all of it there exclude each other."""
+    told: list[bytes] = []
+    arguments: dict[str, int | bool] = {"populate": 40, "shadow-touched": True, "shadow-bytes": 65536}
+    result = ds.run(
+        design="spht-eadr",
+        workload="btree",
+        ops=4,
+        workload_args=arguments,
+        guest_output=lambda _, text: told.append(text),
+    )
+    sentence = (
+        "durasim: shadow-touched has all of the shadow in the DRAM, and shadow-bytes a part of it; use one of them"
+    )
+    assert (result.guest_exit_code, b"".join(told).decode()) == (2, sentence + "\n")

@@ -10,6 +10,8 @@ const MAP_SHARED: u64 = 1;
 const MAP_PRIVATE: u64 = 2;
 const MAP_SHARED_VALIDATE_SYNC: u64 = 3 | 0x8_0000;
 const EBUSY: i64 = -16;
+const EINVAL: i64 = -22;
+const ENOMEM: i64 = -12;
 const ENOSPC: i64 = -28;
 const ENOENT: i64 = -2;
 
@@ -183,6 +185,30 @@ fn a_private_mapping_can_lie_where_the_file_would_be_shared() {
     assert_eq!(p.peek(window, 4), [0; 4]);
     assert_eq!(p.call(Sysno::mmap, &[window, 8192, 3, MAP_PRIVATE | 0x10_0000, fd, 0]), -17);
     assert!(p.refused(Sysno::mmap, &[0, 16384, 3, MAP_PRIVATE, fd, 0]).contains("set its size first"));
+}
+
+#[test]
+fn private_pages_can_be_copied_before_they_are_written() {
+    const POPULATE_WRITE: u64 = 23;
+    let mut p = program(|c| c.map.dram_bytes = 64 * 4096);
+    let fd = create(&mut p, "heap", 80 * 4096);
+    let shared = p.call(Sysno::mmap, &[0, 4 * 4096, 3, MAP_SHARED, fd, 0]) as u64;
+    p.poke(shared, &[7; 4 * 4096]);
+    let own = p.call(Sysno::mmap, &[0, 80 * 4096, 3, MAP_PRIVATE, fd, 0]) as u64;
+    p.poke(own + 4096, b"mine");
+    assert_eq!(p.call(Sysno::madvise, &[own, 3 * 4096, POPULATE_WRITE]), 0);
+    assert_eq!(p.process.space().private_copies().len(), 3);
+    assert_eq!(p.peek(own + 4094, 8), [&[7, 7], b"mine".as_slice(), &[7, 7]].concat(), "no byte is another");
+    p.poke(shared, b"later");
+    assert_eq!(p.peek(own, 5), [7; 5], "it is a copy already");
+    assert_eq!(p.peek(own + 3 * 4096, 1), [7]);
+
+    assert_eq!(p.call(Sysno::madvise, &[shared, 4096, POPULATE_WRITE]), 0, "nothing to do");
+    assert_eq!(p.call(Sysno::madvise, &[own, 80 * 4096, POPULATE_WRITE]), ENOMEM, "the DRAM has fewer pages");
+    assert_eq!(p.call(Sysno::mprotect, &[own, 4096, 1]), 0);
+    assert_eq!(p.call(Sysno::madvise, &[own, 4096, POPULATE_WRITE]), EINVAL, "it must not be written");
+    assert_eq!(p.call(Sysno::munmap, &[own, 4096]), 0);
+    assert_eq!(p.call(Sysno::madvise, &[own, 4096, POPULATE_WRITE]), ENOMEM, "nothing is mapped");
 }
 
 #[test]

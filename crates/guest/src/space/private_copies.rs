@@ -17,7 +17,7 @@ pub struct PageCopy {
 
 impl AddressSpace {
     /// Gives the page that holds `vaddr`, on which [`AccessFaultKind::CopyOnWrite`] was reported, a copy in DRAM. The epoch
-    /// changes: cached translations still lead to the original.
+    /// changes: cached translations still lead to the original. A page that can be written already stays as it is.
     ///
     /// # Errors
     /// A fault of the program if the page cannot be written after all, or the DRAM is used up.
@@ -35,6 +35,14 @@ impl AddressSpace {
         self.lose_pages(vaddr, vaddr + 1);
         self.copies.push(PageCopy { frame, original: Some(original) });
         Ok(())
+    }
+
+    /// Writes no byte of `[start, end)`, but gives its pages what a first write would give them: a frame, or a copy in DRAM.
+    ///
+    /// # Errors
+    /// The fault of the first page that cannot be written, or for which there is no DRAM. Pages before it stay as they have become.
+    pub fn populate(&mut self, mem: &mut dyn PhysMemory, start: u64, end: u64) -> Result<(), AccessFault> {
+        (start..end).step_by(PAGE_BYTES as usize).try_for_each(|page| self.resolve_copy_on_write(mem, page))
     }
 
     /// The pages that have got a private copy, or lost it, since this was asked last, in that order.

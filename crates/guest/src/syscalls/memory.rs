@@ -8,6 +8,7 @@ use crate::space::{
     Area, Backing, PMEM_WINDOW_BASE, PMEM_WINDOW_END, Rights, USER_BEGIN, USER_END, page_down, page_up,
 };
 use ::syscalls::Errno;
+use durasim_isa::{AccessFault, AccessFaultKind};
 use durasim_types::{PAGE_BYTES, PhysAddr};
 use std::collections::BTreeMap;
 
@@ -363,11 +364,12 @@ impl Call<'_> {
 
     pub(super) fn madvise(&mut self, start: u64, len: u64, advice: u64) -> Answer {
         const DONTNEED: u64 = 4;
+        const POPULATE_WRITE: u64 = 23;
         /// NORMAL, RANDOM, SEQUENTIAL, WILLNEED, FREE, DONTFORK, DOFORK, MERGEABLE, UNMERGEABLE, HUGEPAGE, NOHUGEPAGE,
         /// DONTDUMP, DODUMP, WIPEONFORK, KEEPONFORK, COLD, PAGEOUT: ignoring them is within their contract.
         const ADVICE: [u64; 17] = [0, 1, 2, 3, 8, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21];
         let end = range_end(start, len)?;
-        if advice != DONTNEED && !ADVICE.contains(&advice) {
+        if ![DONTNEED, POPULATE_WRITE].contains(&advice) && !ADVICE.contains(&advice) {
             return Err(Errno::EINVAL.into());
         }
         if !self.process.space.is_mapped(start, end) {
@@ -379,6 +381,10 @@ impl Call<'_> {
                 return refuse("MADV_DONTNEED on a private mapping of a file is not supported");
             }
             self.process.space.discard(start, end, self.mem);
+        }
+        if advice == POPULATE_WRITE {
+            let populated = self.process.space.populate(self.mem, start, end);
+            return populated.map_or_else(|fault| Err(no_page(&fault)), |()| Ok(0));
         }
         Ok(0)
     }
@@ -427,6 +433,11 @@ impl Call<'_> {
         self.process.space.code_changed();
         Ok(0)
     }
+}
+
+/// Why MADV_POPULATE_WRITE stops: the mapping forbids writes, or there is no DRAM left.
+fn no_page(fault: &AccessFault) -> Stop {
+    if fault.why == AccessFaultKind::Protected { Errno::EINVAL.into() } else { Errno::ENOMEM.into() }
 }
 
 /// The end of a range in whole pages that starts at a page.
