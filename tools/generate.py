@@ -129,7 +129,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "published-spht-eadr-2022-programs": partial(published.table, "spht-eadr-2022-programs"),
     **{
         f"published-spht-eadr-2022-programs-{part}": partial(published.part_table, "spht-eadr-2022-programs", part)
-        for part in ("threads", "limits", "uncounted", "uncounted-threads")
+        for part in ("threads", "limits", "uncounted", "uncounted-threads", "variants")
     },
 }
 DEVIATIONS = ROOT / "DEVIATIONS.md"
