@@ -113,7 +113,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "published-spht-eadr-2022": partial(published.table, "spht-eadr-2022"),
     **{
         f"published-spht-eadr-2022-{part}": partial(published.part_table, "spht-eadr-2022", part)
-        for part in ("threads", "links", "limits", "waits", "small-caches", "shadow", "replay")
+        for part in ("threads", "links", "limits", "waits", "small-caches", "shadow", "replay", "interrupts")
     },
     "published-hercules-tecs23": partial(published.table, "hercules-tecs23"),
     **{

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from comparison import Command, Documents, Part, Rows
-from spht_eadr_2022.runs import LINKS, PEAK, run, run_of
+from spht_eadr_2022.runs import ALL, LINKS, PEAK, run, run_of
 
 # Figure 3.1: what flushes wait for and what threads wait for. Media that take no time leave the way to them, and the
 # threads.
@@ -165,9 +165,40 @@ def _replay(documents: Documents) -> Rows:
     return found
 
 
+# Figures 4.3 and 4.4: interrupts, which end hardware transactions whatever they access. More often than those of an
+# operating system, so that a run of some hundred microseconds has some.
+INTERRUPT_CYCLES = 100000
+INTERRUPTED = ("spht", "spht-eadr", "spht-eadr-flush")
+INTERRUPTED_THREADS = (1, PEAK, ALL)
+
+
+def _interrupt_runs() -> dict[str, Command]:
+    setting = ("--set", f"timer_interrupt_cycles={INTERRUPT_CYCLES}")
+    return {
+        f"interrupts.{design}.{threads}": run(design, "5w5r", threads, *setting)
+        for design in INTERRUPTED
+        for threads in INTERRUPTED_THREADS
+    }
+
+
+def _interrupts(documents: Documents) -> Rows:
+    found = []
+    for design in INTERRUPTED:
+        for threads in INTERRUPTED_THREADS:
+            document = documents[f"interrupts.{design}.{threads}"]
+            tx = document["tx"]
+            aborts = sum(tx["aborted_by"].values())
+            row = {"design": design, "threads": str(threads)}
+            row["throughput_ops_per_us"] = f"{document['throughput_ops_per_us']:.2f}"
+            row["aborts"] = str(aborts)
+            found.append(row | {"abort_rate_percent": f"{100 * aborts / (aborts + tx['committed']):.2f}"})
+    return found
+
+
 PARTS: dict[str, Part] = {
     "replay": (_replay_runs(), _replay),
     "waits": (_wait_runs(), _waits),
     "small-caches": (_small_runs(), _small),
     "shadow": (_shadow_runs(), _shadow),
+    "interrupts": (_interrupt_runs(), _interrupts),
 }
