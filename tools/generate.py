@@ -113,7 +113,17 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "published-spht-eadr-2022": partial(published.table, "spht-eadr-2022"),
     **{
         f"published-spht-eadr-2022-{part}": partial(published.part_table, "spht-eadr-2022", part)
-        for part in ("threads", "links", "limits", "waits", "small-caches", "shadow", "replay", "interrupts")
+        for part in (
+            "threads",
+            "links",
+            "limits",
+            "waits",
+            "small-caches",
+            "small-caches-threads",
+            "shadow",
+            "replay",
+            "interrupts",
+        )
     },
     "published-hercules-tecs23": partial(published.table, "hercules-tecs23"),
     **{

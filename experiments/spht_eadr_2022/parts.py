@@ -81,6 +81,33 @@ def _small(documents: Documents) -> Rows:
     ]
 
 
+# Figure 4.13: with how many threads SPHT-eADR is fastest, once lines of the log leave the caches.
+PEAK_THREADS, PEAK_OPS = (1, 8, PEAK, ALL), 2000
+SMALL_OF_TWO = SMALL[:2]
+
+
+def _small_peak_runs() -> dict[str, Command]:
+    settings = [word for setting in SMALL_OF_TWO for word in ("--set", setting)]
+    return {
+        f"small-peak.{design}.{threads}": run(design, "9w1r", threads, *settings, ops=threads * PEAK_OPS)
+        for design in FLUSHING
+        for threads in PEAK_THREADS
+    }
+
+
+def _small_peak(documents: Documents) -> Rows:
+    return [
+        {
+            "design": design,
+            "threads": str(threads),
+            "throughput_ops_per_us": f"{documents[f'small-peak.{design}.{threads}']['throughput_ops_per_us']:.2f}",
+            "media_write_bytes": str(documents[f"small-peak.{design}.{threads}"]["pmem_write_bytes"]["total"]),
+        }
+        for design in FLUSHING
+        for threads in PEAK_THREADS
+    ]
+
+
 # Section 5.2: how much of the shadow may lie in the DRAM, in MiB, by heap: workload and what it is populated with.
 MIB = 1 << 20
 SHADOW_OPS, SHADOW_LOG_BYTES = 6000, 1 * MIB
@@ -199,6 +226,7 @@ PARTS: dict[str, Part] = {
     "replay": (_replay_runs(), _replay),
     "waits": (_wait_runs(), _waits),
     "small-caches": (_small_runs(), _small),
+    "small-caches-threads": (_small_peak_runs(), _small_peak),
     "shadow": (_shadow_runs(), _shadow),
     "interrupts": (_interrupt_runs(), _interrupts),
 }
