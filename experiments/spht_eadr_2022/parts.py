@@ -59,50 +59,41 @@ def _waits(documents: Documents) -> Rows:
     return found
 
 
-# Logs that fill the caches: caches of a hundredth, one hardware thread for each core.
-SMALL = ("llc.size_bytes=1179648", "l2.size_bytes=81920", "threads_per_core=1")
+# Logs that fill the caches: caches of a sixteenth.
+SMALL = ("--set", "llc.size_bytes=1179648", "--set", "l2.size_bytes=81920")
+ALONE = ("--set", "threads_per_core=1")
 LONG_OPS = 48000
 FLUSHING = ("spht-eadr", "spht-eadr-flush")
+# Figure 4.13: with how many threads SPHT-eADR is fastest then.
+PEAK_THREADS, PEAK_OPS = (1, 8, PEAK, ALL), 2000
 
 
 def _small_runs() -> dict[str, Command]:
-    settings = [word for setting in SMALL for word in ("--set", setting)]
-    return {f"small.{design}": run(design, "5w5r", PEAK, *settings, ops=LONG_OPS) for design in FLUSHING}
-
-
-def _small(documents: Documents) -> Rows:
-    return [
-        {
-            "design": design,
-            "throughput_ops_per_us": f"{documents[f'small.{design}']['throughput_ops_per_us']:.2f}",
-            "media_write_bytes": str(documents[f"small.{design}"]["pmem_write_bytes"]["total"]),
-        }
-        for design in FLUSHING
-    ]
-
-
-# Figure 4.13: with how many threads SPHT-eADR is fastest, once lines of the log leave the caches.
-PEAK_THREADS, PEAK_OPS = (1, 8, PEAK, ALL), 2000
-SMALL_OF_TWO = SMALL[:2]
+    return {f"small.{design}": run(design, "5w5r", PEAK, *SMALL, *ALONE, ops=LONG_OPS) for design in FLUSHING}
 
 
 def _small_peak_runs() -> dict[str, Command]:
-    settings = [word for setting in SMALL_OF_TWO for word in ("--set", setting)]
     return {
-        f"small-peak.{design}.{threads}": run(design, "9w1r", threads, *settings, ops=threads * PEAK_OPS)
+        f"small-peak.{design}.{threads}": run(design, "9w1r", threads, *SMALL, ops=threads * PEAK_OPS)
         for design in FLUSHING
         for threads in PEAK_THREADS
     }
 
 
+def _of_small(document: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "throughput_ops_per_us": f"{document['throughput_ops_per_us']:.2f}",
+        "media_write_bytes": str(document["pmem_write_bytes"]["total"]),
+    }
+
+
+def _small(documents: Documents) -> Rows:
+    return [{"design": design} | _of_small(documents[f"small.{design}"]) for design in FLUSHING]
+
+
 def _small_peak(documents: Documents) -> Rows:
     return [
-        {
-            "design": design,
-            "threads": str(threads),
-            "throughput_ops_per_us": f"{documents[f'small-peak.{design}.{threads}']['throughput_ops_per_us']:.2f}",
-            "media_write_bytes": str(documents[f"small-peak.{design}.{threads}"]["pmem_write_bytes"]["total"]),
-        }
+        {"design": design, "threads": str(threads)} | _of_small(documents[f"small-peak.{design}.{threads}"])
         for design in FLUSHING
         for threads in PEAK_THREADS
     ]

@@ -24,7 +24,7 @@ from comparison import (
     throughput_text,
     verdict,
 )
-from spht_eadr_2022.runs import run_of
+from spht_eadr_2022_programs.runs import PROGRAMS, run
 from spht_eadr_2022_programs.variants import PARTS as VARIANTS
 
 DESIGNS = ("htm-sgl", "spht", "spht-eadr", "spht-eadr-flush")
@@ -36,34 +36,12 @@ THREADS = (SOME, PEAK, ALL)
 FEW, YADA = 4, "STAMP yada"
 # Where threads conflict, little decides from when on the lock is taken: numbers are means of two seeds.
 SEEDS = (1, 2)
-# Programs by the names of the thesis: the workload, and operations of all threads together.
-PROGRAMS = {
-    "STAMP genome": ("stamp-genome", 2400),
-    "STAMP intruder": ("stamp-intruder", 1200),
-    "STAMP kmeans low": ("stamp-kmeans-low", 1200),
-    "STAMP kmeans vlow": ("stamp-kmeans-vlow", 1200),
-    "STAMP labyrinth": ("stamp-labyrinth", 96),
-    "STAMP ssca2": ("stamp-ssca2", 6000),
-    "STAMP vacation low": ("stamp-vacation-low", 1200),
-    "STAMP yada": ("stamp-yada", 480),
-    "TPC-C": ("spht-tpcc", 2400),
-}
-# Sizes below those of the suite: populating takes most of the time.
-SMALLER = {"stamp-vacation-low": ("populate=4096",), "spht-tpcc": ("populate=32000",)}
-# Logs that hold what populating and a run append.
-LOG_BYTES = 16777216
 # What the thesis does not measure: a limit on open transactions.
 LIMITED = ("STAMP kmeans low", "TPC-C")
 # "Significantly better" is 10 % and more, as on the page of the synthetic benchmark.
 SIGNIFICANT = 1.10
 HARDLY_LESS = 0.95
 EADR_BOTH, ALL_OF_THEM = "SPHT-eADR (both)", "(all solutions)"
-
-
-def _run(design: str, program: str, threads: int, seed: int, *more: str) -> Command:
-    workload, ops = PROGRAMS[program]
-    sizes = [word for size in SMALLER.get(workload, ()) for word in ("--arg", size)]
-    return run_of(design, workload, threads, ops, LOG_BYTES, "--seed", str(seed), *sizes, *more)
 
 
 def key(program: str, design: str, threads: int, seed: int = SEEDS[0]) -> str:
@@ -77,7 +55,7 @@ def _threads_of(program: str) -> tuple[int, ...]:
 
 def _all_runs(*more: str) -> dict[str, Command]:
     return {
-        key(program, design, threads, seed): _run(design, program, threads, seed, *more)
+        key(program, design, threads, seed): run(design, program, threads, seed, *more)
         for program in PROGRAMS
         for design in DESIGNS
         for threads in _threads_of(program)
@@ -86,7 +64,7 @@ def _all_runs(*more: str) -> dict[str, Command]:
 
 
 COMMANDS = _all_runs() | {
-    limit_key(key(program, "spht-eadr", ALL), limit): _run("spht-eadr", program, ALL, SEEDS[0], *arguments)
+    limit_key(key(program, "spht-eadr", ALL), limit): run("spht-eadr", program, ALL, SEEDS[0], *arguments)
     for program in LIMITED
     for limit, arguments in LIMITS.items()
 }

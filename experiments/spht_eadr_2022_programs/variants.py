@@ -8,21 +8,12 @@ bench/tpcc/benches_args.sh and deps/htm_alg).
 from __future__ import annotations
 
 from comparison import Command, Documents, Part, Rows, throughput_text
-from spht_eadr_2022.runs import run_of
+from spht_eadr_2022_programs.runs import PROGRAMS, run
 
 DESIGNS = ("htm-sgl", "spht", "spht-eadr")
 THREADS = (1, 8, 12, 24)
-LOG_BYTES = 16777216
-
-# Programs by the names of the thesis: the workload, operations of all threads, and arguments as in the page's table.
-PROGRAMS: dict[str, tuple[str, int, tuple[str, ...]]] = {
-    "STAMP genome": ("stamp-genome", 2400, ()),
-    "STAMP intruder": ("stamp-intruder", 1200, ()),
-    "STAMP ssca2": ("stamp-ssca2", 6000, ()),
-    "STAMP vacation low": ("stamp-vacation-low", 1200, ("populate=4096",)),
-    "STAMP yada": ("stamp-yada", 480, ()),
-    "TPC-C": ("spht-tpcc", 2400, ("populate=32000",)),
-}
+SEED = 1
+WHAT_DIFFERS = ("STAMP genome", "STAMP intruder", "STAMP ssca2", "STAMP vacation low", "STAMP yada", "TPC-C")
 # Towards those of that source, as far as a run of some seconds allows: there ssca2 has -s20 (a million vertices),
 # vacation -r1048576, intruder -n262144 -l128, yada a mesh of a million triangles and -a15, genome -g16384 -s64
 # -n16777216.
@@ -36,27 +27,23 @@ LARGER: dict[str, tuple[str, ...]] = {
 # A Payment of that source changes five words and inserts no row, so that its warehouse is in its write set for a
 # shorter time than in that of a Payment as specified. Here more warehouses make conflicts as rare.
 WAREHOUSES = {"TPC-C": ("populate=32000", "warehouses=256")}
+# Data in place have no shadow.
 ON_SHADOW = DESIGNS[1:]
+TOUCHED = "shadow touched"
+# By name: the sizes of each program if they are others, and arguments of all.
+VARIANTS: dict[str, tuple[dict[str, tuple[str, ...]], tuple[str, ...]]] = {
+    "as above": ({}, ()),
+    "larger inputs": (LARGER, ()),
+    "256 warehouses": (WAREHOUSES, ()),
+    TOUCHED: ({}, ("--arg", "shadow-touched=true")),
+    "50 attempts": ({}, ("--arg", "attempts=50")),
+    "back-off": ({}, ("--arg", "back-off-pauses=1000")),
+}
 
 
-def _variants() -> dict[str, dict[str, tuple[str, ...]]]:
-    """By name: the arguments of each program, those of the table included."""
-    plain = {program: arguments for program, (_, _, arguments) in PROGRAMS.items()}
-
-    def with_(*more: str) -> dict[str, tuple[str, ...]]:
-        return {program: (*arguments, *more) for program, arguments in plain.items()}
-
-    return {
-        "as above": plain,
-        "larger inputs": LARGER,
-        "256 warehouses": WAREHOUSES,
-        "shadow touched": with_("shadow-touched=true"),
-        "50 attempts": with_("attempts=50"),
-        "back-off": with_("back-off-pauses=1000"),
-    }
-
-
-VARIANTS = _variants()
+def _programs(variant: str) -> tuple[str, ...]:
+    sizes, _ = VARIANTS[variant]
+    return tuple(program for program in WHAT_DIFFERS if not sizes or program in sizes)
 
 
 def _key(variant: str, program: str, design: str, threads: int) -> str:
@@ -64,21 +51,15 @@ def _key(variant: str, program: str, design: str, threads: int) -> str:
 
 
 def _run(variant: str, program: str, design: str, threads: int) -> Command:
-    workload, ops, _ = PROGRAMS[program]
-    # Data in place have no shadow.
-    arguments = [
-        word
-        for argument in VARIANTS[variant][program]
-        if design in ON_SHADOW or not argument.startswith("shadow")
-        for word in ("--arg", argument)
-    ]
-    return run_of(design, workload, threads, ops, LOG_BYTES, "--seed", "1", *arguments)
+    sizes, more = VARIANTS[variant]
+    more = () if variant == TOUCHED and design not in ON_SHADOW else more
+    return run(design, program, threads, SEED, *more, sizes=sizes.get(program))
 
 
 COMMANDS = {
     _key(variant, program, design, threads): _run(variant, program, design, threads)
-    for variant, programs in VARIANTS.items()
-    for program in programs
+    for variant in VARIANTS
+    for program in _programs(variant)
     for design in DESIGNS
     for threads in THREADS
 }
@@ -87,10 +68,8 @@ COMMANDS = {
 def _rows(documents: Documents) -> Rows:
     """Throughput, its ratios, and the share of transactions that SPHT-eADR commits in hardware."""
     found = []
-    for program in PROGRAMS:
-        for variant, programs in VARIANTS.items():
-            if program not in programs:
-                continue
+    for program in WHAT_DIFFERS:
+        for variant in filter(lambda variant: program in _programs(variant), VARIANTS):
             for threads in THREADS:
                 runs = {design: documents[_key(variant, program, design, threads)] for design in DESIGNS}
                 ours = {design: float(run["throughput_ops_per_us"]) for design, run in runs.items()}

@@ -40,7 +40,7 @@ struct HtmCounts {
 struct AttemptOptions {
     unsigned attempts = 10;  // of a transaction (thesis, section 4.1)
     bool counts_lock_aborts = true;  // whether an attempt that ends while another thread holds the lock is one of them
-    // Behind the n-th attempt, if a conflict has ended it, a thread waits for fewer than n times so many pauses of the core: a random number.
+    // Behind the n-th attempt, if a conflict has ended it, a thread waits for a random number of pauses of the core, at most n times so many.
     unsigned back_off_pauses = 0;
 };
 

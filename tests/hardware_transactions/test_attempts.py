@@ -40,7 +40,7 @@ def test_attempts_that_the_lock_ends_may_go_uncounted(design: str) -> None:
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_the_number_of_attempts_can_be_set(design: str) -> None:
-    """A transaction under the lock has lost as many attempts as it has, or fewer that its body has ended."""
+    """A transaction takes the lock behind so many aborts, and not before."""
     tx = run(design, attempts=3).tx
     assert tx.sgl_committed is not None
     assert tx.aborted_by is not None
@@ -49,7 +49,7 @@ def test_the_number_of_attempts_can_be_set(design: str) -> None:
     assert 3 * tx.sgl_committed <= aborted <= 3 * tx.sgl_committed + 2 * (OPS - tx.sgl_committed)
 
 
-# Under SPHT most attempts find the lock held: it is, until what was committed under it is durable.
+# Under SPHT most attempts end because the lock is held, which a pause behind conflicts does not change.
 @pytest.mark.parametrize("design", [design for design in DESIGNS if design != "spht"])
 def test_threads_that_pause_behind_conflicts_conflict_less(design: str) -> None:
     """Threads that aborted each other do not meet again, so fewer transactions take the lock."""
@@ -84,3 +84,19 @@ def test_a_shadow_is_limited_or_touched() -> None:
         "durasim: shadow-touched has all of the shadow in the DRAM, and shadow-bytes a part of it; use one of them"
     )
     assert (result.guest_exit_code, b"".join(told).decode()) == (2, sentence + "\n")
+
+
+@pytest.mark.parametrize("design", ["spht", "spht-eadr"])
+def test_a_shadow_that_is_touched_needs_its_dram(design: str) -> None:
+    """The pool alone takes all of it, so nothing is left for the program."""
+    arguments: dict[str, int | bool] = {"populate": 40, "shadow-touched": True, "pool-bytes": 64 << 20}
+    with pytest.raises(ds.GuestFault, match="the program needs more than the 67108864 bytes of DRAM of the machine"):
+        ds.run(
+            design=design,
+            workload="btree",
+            domain="eadr",
+            ops=4,
+            workload_args=arguments,
+            set={"dram.capacity_mib": 64},
+            guest_output=lambda *_: None,
+        )

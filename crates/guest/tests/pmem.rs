@@ -205,6 +205,8 @@ fn private_pages_can_be_copied_before_they_are_written() {
 
     assert_eq!(p.call(Sysno::madvise, &[shared, 4096, POPULATE_WRITE]), 0, "nothing to do");
     assert_eq!(p.call(Sysno::madvise, &[own, 80 * 4096, POPULATE_WRITE]), ENOMEM, "the DRAM has fewer pages");
+    let fault = p.process.space().translate(8, Access::Read).unwrap_err();
+    assert_eq!(p.process.space().describe(&fault), "load from 0x8, where nothing is mapped", "no lack of DRAM");
     assert_eq!(p.call(Sysno::mprotect, &[own, 4096, 1]), 0);
     assert_eq!(p.call(Sysno::madvise, &[own, 4096, POPULATE_WRITE]), EINVAL, "it must not be written");
     assert_eq!(p.call(Sysno::munmap, &[own, 4096]), 0);

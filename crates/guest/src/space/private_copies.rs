@@ -42,7 +42,11 @@ impl AddressSpace {
     /// # Errors
     /// The fault of the first page that cannot be written, or for which there is no DRAM. Pages before it stay as they have become.
     pub fn populate(&mut self, mem: &mut dyn PhysMemory, start: u64, end: u64) -> Result<(), AccessFault> {
-        (start..end).step_by(PAGE_BYTES as usize).try_for_each(|page| self.resolve_copy_on_write(mem, page))
+        let populated =
+            (start..end).step_by(PAGE_BYTES as usize).try_for_each(|page| self.resolve_copy_on_write(mem, page));
+        // The program is told, and goes on: what it does wrong later is no lack of DRAM.
+        self.dram_spent = false;
+        populated
     }
 
     /// The pages that have got a private copy, or lost it, since this was asked last, in that order.
