@@ -12,6 +12,11 @@ int main(int, char** argv) {
         htm_end();
         return 0;
     }
+    if (std::strcmp(argv[1], "abort") == 0) {
+        htm_abort<1>();
+        return 0;
+    }
+    if (std::strcmp(argv[1], "test") == 0) return htm_test();
     if (std::strcmp(argv[1], "commit") == 0) {
         durasim_tx_begin();
         if (htm_begin() != htm_started) return 0;

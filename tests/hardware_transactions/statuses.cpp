@@ -38,6 +38,18 @@ template <class Body>
                 static_cast<unsigned long long>(first.value - before), durasim::htm_test());
 }
 
+// So many transactions inside of the open one, the innermost around `body`. It aborts with 1 if one of them does not
+// begin, and with 2 if their ends end the open one.
+template <class Body>
+void nest(unsigned depth, Body&& body) {
+    for (unsigned i = 0; i < depth; ++i) {
+        if (durasim::htm_begin() != durasim::htm_started) durasim::htm_abort<1>();
+    }
+    body();
+    for (unsigned i = 0; i < depth; ++i) durasim::htm_end();
+    if (!durasim::htm_test()) durasim::htm_abort<2>();
+}
+
 void* disturb(void*) {
     while (!started) durasim::detail::pause_hint();
     for (unsigned i = 0; i < 2000; ++i) durasim::detail::pause_hint();
@@ -62,6 +74,8 @@ int main() {
         if (htm_begin() == htm_started) htm_end();
         if (!htm_test()) htm_abort<1>();
     });
+    attempt("seven", [] { nest(6, [] {}); });
+    attempt("seven aborted", [] { nest(6, [] { htm_abort<9>(); }); });
     attempt("system call", [] { ::getpid(); });
     attempt("breakpoint", [] { __asm__ volatile("ebreak"); });
     attempt("fault", [] { *reinterpret_cast<Word*>(8) = 1; });

@@ -2,70 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from pathlib import Path
+import itertools
 
 import pytest
+from htm_runs import (
+    CAPACITY,
+    CONFLICT,
+    DEBUG,
+    EXPLICIT,
+    NESTED,
+    RETRY,
+    SETS,
+    WAYS,
+    Program,
+    simulate,
+    simulate_and_count,
+)
 
-from durasim import _core, toolchain
 from durasim.errors import GuestFault
-
-HERE = Path(__file__).resolve().parent
-# 48 KiB in 12 ways, as the L1D of the processors that the thesis measures on: 64 sets.
-SETS, WAYS = 64, 12
-CACHES = {
-    "l1d.size_bytes": SETS * WAYS * 64,
-    "l1d.ways": WAYS,
-    "l2.size_bytes": 1 << 20,
-    "l2.ways": 16,
-    "llc.size_bytes": 4 << 20,
-    "llc.ways": 16,
-}
-EXPLICIT, RETRY, CONFLICT, CAPACITY, DEBUG, NESTED = (1 << bit for bit in range(6))
-
-Program = Callable[[str], Path]
-
-
-@pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    """Compiles a source of this folder, once."""
-    folder = tmp_path_factory.mktemp("hardware-transactions")
-
-    def build(name: str) -> Path:
-        output = folder / name
-        return output if output.is_file() else toolchain.compile_program(HERE / f"{name}.cpp", output)
-
-    return build
-
-
-def simulate(
-    elf: Path,
-    *arguments: object,
-    cores: int = 1,
-    design: str = "htm-sgl",
-    functional: bool = False,
-    **settings: object,
-) -> str:
-    """What a program prints."""
-    values = {"cores": cores, "dram.capacity_mib": 64} | CACHES | settings
-    request = {
-        "machine": "tiny",
-        "design": design,
-        "elf": str(elf),
-        "elf_name": elf.name,
-        "args": [str(argument) for argument in arguments],
-        "seed": 1,
-        "workload": elf.name,
-        "max_instructions": 200_000_000,
-        "functional": functional,
-        "set": [f"{path}={value}" for path, value in values.items()],
-    }
-    written: list[bytes] = []
-    result = json.loads(_core.run(json.dumps(request), lambda _stream, data: written.append(data)))
-    text = b"".join(written).decode()
-    assert result["guest_exit_code"] == 0, text
-    return text
 
 
 @pytest.mark.parametrize(
@@ -84,34 +38,101 @@ def test_counters_are_exact_and_no_attempt_sees_half_a_transaction(
 
 
 def test_more_threads_than_cores(program: Program) -> None:
-    text = simulate(program("counters"), 4, 300, **{"core.time_slice_cycles": 2000, "core.context_switch_cycles": 0})
-    assert text.startswith("x=1200 y=1200 plain=1500 ")
-    assert text.endswith(" torn=0\n")
+    """A thread that leaves its core aborts the transaction that it has open; with long time slices none does."""
+    for slice_cycles in (2000, 1 << 40):
+        settings = {"core.time_slice_cycles": slice_cycles, "core.context_switch_cycles": 0}
+        text, result = simulate_and_count(program("counters"), 4, 300, **settings)
+        assert text.startswith("x=1200 y=1200 plain=1500 ")
+        assert text.endswith(" torn=0\n")
+        assert (result["tx"]["aborted_by"]["trap"] > 0) == (slice_cycles == 2000)
 
 
-def test_each_cause_has_its_status_and_leaves_nothing(program: Program) -> None:
+def statuses(lines: list[str]) -> dict[str, int]:
+    """Gives the status of each attempt that aborted. Each of them has left nothing of what it has stored."""
     found = {}
-    lines = simulate(program("statuses"), cores=2).splitlines()
-    assert lines[0] == "open 0"
-    for line in lines[1:]:
+    for line in lines:
         name, _, rest = line.partition(" aborted, status ")
         if rest:
             status, stored, still_open = (word.strip() for word in rest.split(","))
             assert (stored, still_open) == ("stored 0", "open 0"), line
             found[name] = int(status, 16)
-    assert found == {
-        "explicit": EXPLICIT | 0xA5 << 24,
-        "nested": EXPLICIT | NESTED | 7 << 24,
-        "system call": 0,
-        "breakpoint": DEBUG,
-        "fault": 0,
-        "cache block": 0,
-        "capacity": CAPACITY,
-        "conflict": CONFLICT | RETRY,
-    }
-    for name in ("nothing", "open", "flat"):
+    return found
+
+
+ABORTED = {
+    "explicit": EXPLICIT | 0xA5 << 24,
+    "nested": EXPLICIT | NESTED | 7 << 24,
+    "seven aborted": EXPLICIT | NESTED | 9 << 24,
+    "system call": 0,
+    "breakpoint": DEBUG,
+    "fault": 0,
+    "cache block": 0,
+    "capacity": CAPACITY,
+    "conflict": CONFLICT | RETRY,
+}
+COMMITTED = ("nothing", "open", "flat", "seven")
+
+
+def test_each_cause_has_its_status_and_leaves_nothing(program: Program) -> None:
+    """Transactions that are nested up to seven deep commit and abort with the outermost one."""
+    lines = simulate(program("statuses"), cores=2).splitlines()
+    assert lines[0] == "open 0"
+    assert statuses(lines) == ABORTED
+    for name in COMMITTED:
         assert f"{name} committed, stored 1, open 0" in lines
     assert "left of the many 0" in lines
+
+
+def test_an_attempt_of_a_functional_run_may_not_be_tried_again(program: Program) -> None:
+    """No transaction begins, and the status has no bit that would promise something of another attempt."""
+    lines = simulate(program("statuses"), cores=2, functional=True).splitlines()
+    assert statuses(lines) == dict.fromkeys((*ABORTED, *COMMITTED), 0)
+
+
+@pytest.mark.parametrize(
+    ("how", "found"),
+    [
+        ("abort", f"status {EXPLICIT | 5 << 24:#x}, integer 0, floating point 0, fcsr 0, frame 0, word 100\n"),
+        ("end", f"status {(1 << 64) - 1:#x}, integer 25, floating point 32, fcsr 0x61, frame 16, word 356\n"),
+    ],
+)
+def test_registers_and_the_stack_come_back(program: Program, how: str, found: str) -> None:
+    """All that a transaction has changed of them is as before if it aborts, and as it left them if it commits."""
+    assert simulate(program("registers"), how) == found
+
+
+@pytest.mark.parametrize(("how", "committed", "aborted"), [("inside", 1, 1), ("outside", 2, 0)])
+def test_an_abort_ends_transactions_of_the_program_that_began_inside(
+    program: Program, how: str, committed: int, aborted: int
+) -> None:
+    """One that was open before stays open. Either way the next one begins and commits with a hardware transaction."""
+    text, result = simulate_and_count(program("inside"), how)
+    assert text == "1\n"
+    tx = result["tx"]
+    assert (tx["begun"], tx["committed"], tx["aborted"]) == (2, committed, aborted)
+    assert (tx["htm_committed"], tx["aborted_by"]["explicit"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        # The transaction has the line in its write set.
+        ("forwarded", f"status {CONFLICT | RETRY}, line 0 1\n"),
+        ("inside", f"status {CONFLICT | RETRY}, line 0 1\n"),
+        # No load before the begin is a part of the transaction.
+        ("before", "committed, loaded 0, stored during it 1, line 0 1\n"),
+    ],
+)
+def test_another_thread_stores_to_the_line_of_a_load(program: Program, kind: str, found: str) -> None:
+    """A load of the transaction has it abort, also one that the store buffer answers. A load just before does not."""
+    assert simulate(program("loads"), kind, cores=2) == found
+
+
+def test_loads_that_the_store_buffer_answers_mix_no_versions(program: Program) -> None:
+    """Another thread stores to the line at any moment: attempts commit with what they have found, or abort for it."""
+    committed, conflicts, mixtures = map(int, simulate(program("loads"), "rounds", 2000, cores=2).split())
+    assert (committed + conflicts, mixtures) == (2000, 0)
+    assert min(committed, conflicts) > 200
 
 
 def test_a_write_set_commits_if_no_set_of_the_l1d_overflows(program: Program) -> None:
@@ -127,6 +148,28 @@ def test_a_write_set_commits_if_no_set_of_the_l1d_overflows(program: Program) ->
     assert half == ["committed", "capacity"]
 
 
+def lines_until_a_set_overflows(seed: int) -> int:
+    """Draws lines as lines.cpp does until a set has one more than its ways: how many these are."""
+    # The offset in the page, which no translation changes, says which set a line is of.
+    assert SETS * 64 == 4096
+    sets: list[set[int]] = [set() for _ in range(SETS)]
+    for count in itertools.count(1):
+        seed = (seed * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        line = seed >> 48
+        sets[line % SETS].add(line)
+        if len(sets[line % SETS]) > WAYS:
+            return count
+    raise AssertionError("lines are drawn until a set overflows")
+
+
+def test_a_write_set_of_drawn_lines_commits_if_no_set_of_the_l1d_overflows(program: Program) -> None:
+    """Each limit is another one. With the line before it a transaction commits, with that one it does not."""
+    limits = {seed: lines_until_a_set_overflows(seed) for seed in range(1, 11)}
+    assert len(set(limits.values())) > 5
+    arguments = [number for seed, limit in limits.items() for number in (seed, limit - 1, seed, limit)]
+    assert simulate(program("lines"), "draw", *arguments).split() == ["committed", "capacity"] * len(limits)
+
+
 def test_read_sets_outlive_the_l1d_up_to_a_limit(program: Program) -> None:
     elf = program("lines")
     twice = 2 * SETS * WAYS
@@ -138,12 +181,21 @@ def test_read_sets_outlive_the_l1d_up_to_a_limit(program: Program) -> None:
 def test_interrupts_of_the_timer_abort(program: Program) -> None:
     elf = program("lines")
     assert simulate(elf, "load", 64, 1000, 1000, timer_interrupt_cycles=1 << 40).split() == ["committed"] * 2
-    assert "other" in simulate(elf, "load", 64, *[1000] * 8, timer_interrupt_cycles=5000).split()
+    text, result = simulate_and_count(elf, "load", 64, *[1000] * 8, timer_interrupt_cycles=5000)
+    interrupted = text.split().count("other")
+    assert interrupted > 0
+    by = result["tx"]["aborted_by"]
+    assert by == dict.fromkeys(by, 0) | {"trap": interrupted}
 
 
 def test_a_page_that_is_copied_interrupts_those_who_have_read_it(program: Program) -> None:
     """Its translation ends on all cores: a shoot-down is an interrupt."""
     assert simulate(program("interrupts"), "copy", "/pmem/file", cores=2) == "aborted 0\n"
+
+
+def test_code_that_a_transaction_has_stored_is_not_decoded_before_it_commits(program: Program) -> None:
+    """Who decodes an instruction reads it: the transaction aborts, and what is executed is what was there before."""
+    assert simulate(program("decoded"), cores=2) == f"aborted {CONFLICT | RETRY}, returned 1\n"
 
 
 @pytest.mark.parametrize("others", [1, 3])
@@ -161,15 +213,25 @@ def test_a_functional_run_begins_none(program: Program) -> None:
     assert text == "x=150 y=150 plain=189 hardware=0 locked=150 torn=0\n"
 
 
-@pytest.mark.parametrize("name", ["begin", "end", "deep", "commit"])
+@pytest.mark.parametrize("name", ["end", "deep", "commit"])
 def test_misuse_is_refused_with_one_sentence(program: Program, name: str) -> None:
-    elf = program("misuse")
     sentences = {
-        "begin": "htm.begin, htm.end, htm.abort and htm.test are instructions of designs with hardware transactions; "
-        "the design of this machine has none",
         "end": "htm.end outside of a hardware transaction",
         "commit": "a transaction commits or aborts inside a hardware transaction, which may still abort",
         "deep": "hardware transactions can be nested 7 deep, and htm.begin begins one more",
     }
     with pytest.raises(GuestFault, match=sentences[name]):
-        simulate(elf, name, design="opt" if name == "begin" else "htm-sgl")
+        simulate(program("misuse"), name)
+
+
+@pytest.mark.parametrize("functional", [False, True])
+@pytest.mark.parametrize("name", ["begin", "end", "abort", "test"])
+def test_designs_without_hardware_transactions_refuse_their_instructions(
+    program: Program, name: str, functional: bool
+) -> None:
+    sentence = (
+        "htm.begin, htm.end, htm.abort and htm.test are instructions of designs with hardware transactions; "
+        "the design of this machine has none"
+    )
+    with pytest.raises(GuestFault, match=sentence):
+        simulate(program("misuse"), name, design="opt", functional=functional)

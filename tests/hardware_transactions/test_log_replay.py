@@ -1,10 +1,13 @@
-"""Replay of redo logs: links, several replayers, what a run says of it, and the limit on open transactions."""
+"""Redo logs: replay with links and several replayers, what a run says of it, threads without a log, and the limit on
+open transactions."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from htm_runs import Program
 
 import durasim as ds
 
@@ -103,6 +106,26 @@ def test_replayers_without_cores_are_refused(design: str) -> None:
     result, said = run(design, threads=3, cores=4, replayers=2)
     assert result.guest_exit_code == 2
     assert said == "durasim: 2 replayers beside 3 threads need 5 hardware threads of the machine, which has 4\n"
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize(
+    ("number", "code", "told"),
+    [(1, 0, "5\n"), (2, 2, "durasim: thread 2 has no log: the pool was made for 2 threads\n")],
+)
+def test_threads_have_a_log_or_are_refused(
+    program: Program, tmp_path: Path, design: str, number: int, code: int, told: str
+) -> None:
+    said: list[bytes] = []
+    result = ds.run(
+        design=design,
+        elf=program("logs", f"-DDURASIM_BACKEND_{design.upper().replace('-', '_')}"),
+        args=[str(number)],
+        machine="tiny",
+        pool=tmp_path / "pool",
+        guest_output=lambda _stream, data: said.append(data),
+    )
+    assert (result.guest_exit_code, b"".join(said).decode()) == (code, told)
 
 
 def test_a_limit_on_open_transactions_holds() -> None:

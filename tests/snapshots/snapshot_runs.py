@@ -10,13 +10,17 @@ from durasim import _core, output
 from durasim.results import RunResult
 from durasim.scenario import Scenario
 
+# Caches that hold what transactions access: hardware transactions commit.
+ROOMY = ("l1d.size_bytes=32768", "l2.size_bytes=65536", "llc.size_bytes=1048576")
+HARDWARE_TX = frozenset(row["name"] for row in ds.designs() if row["hardware"] == "rtm")
+
 
 def scenario(design: str, threads: int = 1, **options: Any) -> Scenario:
-    """Give a short run on the machine where everything is full and late."""
+    """Give a short run on the machine where everything is full and late; hardware transactions have larger caches."""
     interfaces = next(row["interfaces"] for row in ds.designs() if row["name"] == design)
     workload = "btree" if "transactions" in interfaces else "pinspect-btree"
     plain = {"machine": "tiny", "workload": workload, "ops": 40, "control": True, "threads": threads}
-    plain["settings"] = (f"cores={threads}",)
+    plain["settings"] = (f"cores={threads}", *(ROOMY if design in HARDWARE_TX else ()))
     plain["workload_args"] = (("populate", "15"),)
     return Scenario(design=design, **(plain | options))
 

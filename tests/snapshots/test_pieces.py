@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from snapshot_runs import run, run_in_pieces, scenario
+from snapshot_runs import HARDWARE_TX, ROOMY, run, run_in_pieces, scenario
 
 import durasim as ds
 from pairing import pairs
@@ -34,6 +34,25 @@ def test_a_run_in_pieces_is_the_run(design: str, threads: int) -> None:
         for digest, exit_code, further in pieces["ahead"]:
             assert (digest, exit_code) == (whole["digest"], 0)
             assert text.endswith(further)
+    if design in HARDWARE_TX:
+        assert whole["tx"]["htm_committed"] > 0
+
+
+@pytest.mark.parametrize("how", ["save", "fork", "ahead"])
+def test_stops_inside_of_hardware_transactions(how: str, program: Any) -> None:
+    """The program has no other transactions: one that is open at a stop is of the hardware."""
+    request = {
+        "machine": "tiny", "design": "htm-sgl", "elf": str(program("counters")), "elf_name": "counters", "seed": 1,
+        "workload": "counters", "set": ["cores=4", *ROOMY], "args": ["2", "100"],
+    }  # fmt: skip
+    whole, text = run(request)
+    assert whole["stats"]["rtm.committed"]["value"] > 100
+    pieces = run_in_pieces(request, _stops(whole["program"]["instructions"], 30, how), how)
+    assert pieces["in_progress"]["open transaction"] > 8
+    assert pieces["in_progress"]["aborted transaction"] > 0
+    assert (pieces["result"], pieces["output"]) == (whole, text)
+    ahead = [(digest, exit_code) for digest, exit_code, _ in pieces["ahead"]]
+    assert ahead == [(whole["digest"], 0)] * (30 if how == "ahead" else 0)
 
 
 def test_stops_lie_in_the_middle_of_everything() -> None:

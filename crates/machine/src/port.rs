@@ -36,8 +36,8 @@ impl Port for MachinePort<'_> {
         })
     }
 
-    fn code(&mut self, _core: CoreId, addr: PhysAddr) -> u16 {
-        self.system.code(addr)
+    fn code(&mut self, core: CoreId, addr: PhysAddr, at: Cycle) -> u16 {
+        self.system.decode(core, addr, at)
     }
 
     #[inline]

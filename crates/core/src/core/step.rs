@@ -50,10 +50,10 @@ impl Core {
                 return Ok(position);
             }
         }
-        let Core { blocks, unit, hart, .. } = self;
+        let Core { blocks, unit, hart, window, .. } = self;
         let block = blocks.get(hart.pc, |addr| {
             let phys = unit.translate(port, addr, Access::Execute)?;
-            Ok(port.code(unit.id, phys))
+            Ok(port.code(unit.id, phys, window.fetch_cycle()))
         })?;
         Ok((block, 0))
     }

@@ -74,7 +74,7 @@ impl Port for Memory {
         self.walks.push((addr, at));
         Ok(at + WALK)
     }
-    fn code(&mut self, _: CoreId, addr: PhysAddr) -> u16 {
+    fn code(&mut self, _: CoreId, addr: PhysAddr, _: Cycle) -> u16 {
         let at = (addr.0 - CODE) as usize;
         (self.code[at / 4] >> (8 * (at % 4))) as u16
     }

@@ -10,7 +10,15 @@ use durasim_design::Hooks;
 use durasim_types::{CoreId, Cycle, PhysAddr, TxId};
 
 impl System {
-    /// Two bytes of code.
+    /// Two bytes of code that a core decodes, before it asks for their line or from one that its L1I has: it reads them, so that a
+    /// hardware transaction of another core that has written them aborts.
+    pub fn decode(&mut self, core: CoreId, addr: PhysAddr, at: Cycle) -> u16 {
+        // A core whose own transaction has been aborted notices that before it executes anything of them.
+        let _ = self.show_access(core, addr.line(), AccessMode::Read, at);
+        self.code(addr)
+    }
+
+    /// Two bytes of code, for messages.
     pub fn code(&self, addr: PhysAddr) -> u16 {
         read_word(&self.peek_line(addr.line()), addr.offset(), 2) as u16
     }
