@@ -76,6 +76,7 @@ public:
         }
         // Room comes before the lock: nobody waits for the replayer while others wait for this thread.
         prepare(status);
+        if (planted(Fault::log_made_while_waiting)) note_whether_held();
         if (!planted(Fault::lock_not_taken)) lock_.lock();
         holds_lock_ = true;
         durasim_situation_begin(DURASIM_SITUATION_FALL_BACK_LOCK);
@@ -93,6 +94,13 @@ public:
         if (!planted(Fault::ended_where_it_begins)) htm_end();
         ++counts.hardware;
     }
+
+#if defined(DURASIM_PLANTED)
+    // Whether another thread had the lock when this one came to take it.
+    static inline thread_local bool has_waited = false;
+#else
+    static constexpr bool has_waited = false;
+#endif
 
     // The transaction under the lock has committed.
     void committed_under_lock() { ++counts.lock; }
@@ -117,6 +125,12 @@ public:
     static constexpr unsigned looks_at_exit = 1 << 16;
 
 private:
+    static void note_whether_held() {
+#if defined(DURASIM_PLANTED)
+        has_waited = lock_.is_held();
+#endif
+    }
+
     // What announce() has stored has to be visible before the transaction begins: htm.begin waits for that, xbegin does not (Intel SDM, volume 1, RTM
     // memory ordering).
     [[gnu::always_inline]] static void order_announcement() {

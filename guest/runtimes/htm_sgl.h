@@ -78,7 +78,9 @@ public:
         detail::HtmThread& thread = detail::htm_thread;
         const HtmPath path = thread.attempts.begin([](std::uint64_t) {}, [] {});
         thread.path = path;
-        if (path == HtmPath::lock) thread.log.begin();
+        // As printed: the making of the log is the body of the loop that waits for the lock.
+        const bool makes_log = !planted(Fault::log_made_while_waiting) || HtmAttempts::has_waited;
+        if (path == HtmPath::lock && makes_log) thread.log.begin();
         return path != HtmPath::rolled_back;
     }
 

@@ -4,7 +4,7 @@
 // and flushes a commit mark with its timestamp: transactions become durable one after the other.
 //
 // Where Algorithm 1 cannot be right as printed: its line 22 resets the timestamp of a read-only transaction before line 36 compares it, so that the thread waits
-// until all others are idle at once. Here it compares the timestamp that it has read. The end of the log needs no word: marks say where it is.
+// indefinitely: no other one has a later timestamp than none. Here it compares the timestamp that it has read. The end of the log needs no word: marks say where it is.
 #ifndef DURASIM_RUNTIMES_NV_HTM_H
 #define DURASIM_RUNTIMES_NV_HTM_H
 
@@ -34,7 +34,9 @@ public:
         if (!is_update) {
             // Others do not need to wait for it.
             put_last(&mine.timestamp, TimedThread::persisted);
-            if (!options.reads_return_early) await_commit(thread, timestamp);
+            // As printed: until others have more than the "none" that line 22 leaves.
+            if (planted(Fault::reset_timestamp_compared)) await_commit(thread, TimedThread::persisted + 1);
+            if (!options.reads_return_early && !planted(Fault::read_only_returns)) await_commit(thread, timestamp);
             return acknowledge(thread);
         }
         put_last(&mine.timestamp, timestamp);

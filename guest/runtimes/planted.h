@@ -8,7 +8,7 @@
 
 #include "durasim/error.h"
 
-// Each name with - for _ is that of planted/undo.toml, redo.toml, write_ahead.toml, objects.toml, p-inspect.toml, htm.toml, spht.toml, timed.toml and group-commit.toml, one after the other.
+// Each name with - for _ is that of planted/undo.toml, redo.toml, write_ahead.toml, objects.toml, p-inspect.toml, htm.toml, spht.toml, timed.toml, group-commit.toml and nv-htm.toml, one after the other.
 #define DURASIM_UNDO_FAULTS_(X)                                                                                         \
     X(entry_not_cleaned) X(old_content_not_cleaned) X(no_fence_before_store) X(log_stops_after_two) X(logged_after_store) \
     X(checksum_after_store) X(last_word_not_saved) X(entry_not_wrapped) X(filter_too_coarse) X(filter_not_cleared)  \
@@ -60,21 +60,23 @@
     X(registers_not_preserved)
 
 #define DURASIM_HTM_FAULTS_(X)                                                                                            \
-    X(lock_not_subscribed) X(lock_not_taken) X(lock_path_not_logged) X(unlocked_before_commit) X(ended_where_it_begins)
+    X(lock_not_subscribed) X(lock_not_taken) X(lock_path_not_logged) X(unlocked_before_commit) X(ended_where_it_begins)       \
+    X(log_made_while_waiting)
 
 #define DURASIM_SPHT_FAULTS_(X)                                                                                           \
     X(store_not_logged) X(log_committed_behind) X(end_not_written) X(tail_before_end) X(tail_not_stored) \
     X(timestamps_tie) X(log_overwritten) X(no_fence_before_unlock) X(replay_stores_backwards) \
     X(replay_skips_last_store) X(replay_looks_once) X(replay_without_order) X(replay_newest_first) \
     X(replay_forgets_last) X(head_before_stores) X(recovery_without_replay) X(heads_moved_backwards) \
-    X(page_out_before_replay) X(page_out_of_open_transaction)
+    X(page_out_before_replay) X(page_out_of_open_transaction) X(is_update_not_reset) X(begin_stores)
 
 #define DURASIM_TIMED_FAULTS_(X)                                                                                           \
     X(bound_not_told) X(final_timestamp_not_told) X(entries_not_flushed) X(no_fence_behind_entries) X(end_before_entries) \
     X(end_not_cleaned) X(no_fence_behind_end) X(told_before_log) X(preceding_not_awaited) X(acknowledged_before_marker)   \
     X(marker_not_cleaned) X(no_fence_behind_marker) X(marker_told_before_flush) X(marker_ignored) X(replay_not_cleaned)   \
     X(no_fence_behind_replay) X(replayed_before_stores) X(replayed_not_cleaned) X(replayed_ignored)                       \
-    X(filter_in_wrong_direction) X(head_not_cleaned)
+    X(filter_in_wrong_direction) X(head_not_cleaned) X(read_only_returns)
+#define DURASIM_NV_HTM_FAULTS_(X) X(reset_timestamp_compared)
 #define DURASIM_TEAM_FAULTS_(X) X(replayers_not_awaited) X(page_without_replayer)
 #define DURASIM_LINK_FAULTS_(X) X(link_not_cleaned) X(predecessor_not_awaited) X(predecessor_of_own_thread) X(next_not_stored)
 // Those of SPHT-eADR that these have too.
@@ -87,7 +89,7 @@ namespace durasim {
 enum class Fault : unsigned {
     none,
 #define X(name) name,
-    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X) DURASIM_WRITE_AHEAD_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X) DURASIM_CHECK_FAULTS_(X) DURASIM_HTM_FAULTS_(X) DURASIM_SPHT_FAULTS_(X) DURASIM_TIMED_FAULTS_(X) DURASIM_TEAM_FAULTS_(X) DURASIM_LINK_FAULTS_(X)
+    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X) DURASIM_WRITE_AHEAD_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X) DURASIM_CHECK_FAULTS_(X) DURASIM_HTM_FAULTS_(X) DURASIM_SPHT_FAULTS_(X) DURASIM_TIMED_FAULTS_(X) DURASIM_TEAM_FAULTS_(X) DURASIM_LINK_FAULTS_(X) DURASIM_NV_HTM_FAULTS_(X)
 #undef X
 };
 
@@ -128,6 +130,9 @@ inline void plant(const char* name) {
 #elif defined(DURASIM_BACKEND_SPHT_EADR) || defined(DURASIM_BACKEND_SPHT_EADR_FLUSH)
     X(none) DURASIM_SPHT_FAULTS_(X) DURASIM_TEAM_FAULTS_(X) DURASIM_HTM_FAULTS_(X) X(recovery_first_log_only)
 #elif defined(DURASIM_BACKEND_SPHT) || defined(DURASIM_BACKEND_NV_HTM)
+#if defined(DURASIM_BACKEND_NV_HTM)
+    DURASIM_NV_HTM_FAULTS_(X)
+#endif
     X(none) DURASIM_TIMED_FAULTS_(X) DURASIM_TIMED_SHARED_FAULTS_(X) DURASIM_TEAM_FAULTS_(X) DURASIM_LINK_FAULTS_(X) X(lock_not_subscribed) X(lock_not_taken) X(ended_where_it_begins)
 #elif defined(DURASIM_BACKEND_HTM_SGL)
     X(none) DURASIM_HTM_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)

@@ -88,6 +88,7 @@ public:
             thread.old->push_back({word, get(word)});
         }
         put(place, value);
+        if (planted(Fault::begin_stores)) note_store(word);
         if (!planted(Fault::store_not_logged)) append(thread, reinterpret_cast<std::uint64_t>(word) - pool_address, get(word));
     }
 
@@ -153,6 +154,19 @@ protected:
         thread.limit = planted(Fault::log_overwritten) ? ~std::uint64_t{0} : self().room_end(thread);
     }
 
+    // A fault, the line 7 of Algorithm 5 as printed: address and value are those of the last store of the thread.
+    static void store_again() {
+#if defined(DURASIM_PLANTED)
+        if (last_store_.place != nullptr) put(last_store_.place, last_store_.word);
+#endif
+    }
+
+    static void note_store([[maybe_unused]] std::uint64_t* word) {
+#if defined(DURASIM_PLANTED)
+        last_store_ = {word, get(word)};
+#endif
+    }
+
     [[noreturn]] static void refuse_large(const Log& log) {
         fail(exit_runtime, "durasim: the redo log of %llu words is too small for one transaction; give the pool a larger log (log-bytes)",
              static_cast<unsigned long long>(log.ring_words()));
@@ -162,6 +176,10 @@ protected:
     std::uint64_t shared_ = pool_address;
 
 private:
+#if defined(DURASIM_PLANTED)
+    static inline thread_local typename Thread::Old last_store_{};
+#endif
+
     Self& self() { return static_cast<Self&>(*this); }
 
     void await_words(Thread& thread, std::uint64_t wanted) {

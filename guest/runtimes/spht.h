@@ -30,7 +30,7 @@ public:
         const std::uint64_t timestamp = commit_stores(thread);
         if (!is_update) {
             put_last(&mine.timestamp, timestamp | TimedThread::persisted);
-            if (!options.reads_return_early) await_what_was_read(thread, timestamp);
+            if (!options.reads_return_early && !planted(Fault::read_only_returns)) await_what_was_read(thread, timestamp);
             return acknowledge(thread);
         }
         links_.note(mine, timestamp, thread.log.number(), thread.begin, thread.position);

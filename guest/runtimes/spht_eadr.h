@@ -127,13 +127,14 @@ public:
         const HtmPath path = thread.attempts.begin([&](std::uint64_t status) { await_room(thread, status); }, [] {});
         thread.path = path;
         if (path == HtmPath::lock) pages_.begin_transaction();
+        if (path != HtmPath::rolled_back && planted(Fault::begin_stores)) store_again();
         if (path == HtmPath::rolled_back) admission_.leave(false, detail::read_timestamp);
         return path != HtmPath::rolled_back;
     }
 
     void commit() {
         Thread& thread = this_thread();
-        const bool is_update = thread.position != thread.begin;
+        const bool is_update = thread.position != thread.begin || (planted(Fault::is_update_not_reset) && thread.position != 0);
         if (thread.path == HtmPath::hardware) {
             durasim_tx_committing();
             if (planted(Fault::log_committed_behind)) thread.attempts.end();

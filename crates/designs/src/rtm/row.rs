@@ -190,7 +190,7 @@ const SPHT_READ_SETS: &[ShortCampaign] = &[read_sets(400, 2)];
 const TIMED_READ_SETS: &[ShortCampaign] = &[read_sets(250, 3)];
 
 const SPHT: Laboratory = Laboratory {
-    campaigns: &[SPHT_CAMPAIGNS, SPHT_READ_SETS, TEAM_CAMPAIGNS, PAGE_CAMPAIGNS],
+    campaigns: &[SPHT_CAMPAIGNS, SPHT_READ_SETS, TEAM_CAMPAIGNS, PAGE_CAMPAIGNS, READ_ONLY_CAMPAIGNS],
     quick_faults: &["store-not-logged", "replay-newest-first", "recovery-without-replay"],
     canary: Some("replay-forgets-last"),
     equivalent_faults: &[(
@@ -209,6 +209,11 @@ const TWO_REPLAYERS: &[(&str, &str)] =
 /// Transactions of all threads want the same words.
 const TWO_REPLAYERS_OF_TWO: &[(&str, &str)] =
     &[("populate", "2"), ("element-bytes", "64"), ("log-bytes", "1024"), ("replayers", "2")];
+
+/// Some transactions only read, what others have just stored.
+const READERS: &[(&str, &str)] = &[("populate", "4"), ("shared-lines", "false"), ("look-percent", "50")];
+const READ_ONLY_CAMPAIGNS: &[ShortCampaign] =
+    &[ShortCampaign::of("false-sharing", READERS).with(&[ROOMY]).threads(4).ops(600).points(1000)];
 
 /// Elements on several pages, so that each replayer has some.
 const TEAM_CAMPAIGNS: &[ShortCampaign] = &[
@@ -262,7 +267,7 @@ const TIMED_CAMPAIGNS: &[ShortCampaign] = &[
 ];
 
 const TIMED: Laboratory = Laboratory {
-    campaigns: &[SPHT_CAMPAIGNS, TIMED_READ_SETS, TIMED_CAMPAIGNS, TEAM_CAMPAIGNS, LINK_CAMPAIGNS],
+    campaigns: &[SPHT_CAMPAIGNS, TIMED_READ_SETS, TIMED_CAMPAIGNS, TEAM_CAMPAIGNS, READ_ONLY_CAMPAIGNS, LINK_CAMPAIGNS],
     quick_faults: &["store-not-logged", "marker-not-cleaned", "recovery-without-replay"],
     canary: Some("replay-skips-last-store"),
     equivalent_faults: &[("open-sets-survive", FLUSHED_BY_PROGRAM), ("l1d-not-flushed", FLUSHED_BY_PROGRAM)],
@@ -274,7 +279,7 @@ const FLUSHED_BY_PROGRAM: &str =
     "What counts of a transaction has been flushed by the program, and recovery looks at nothing else";
 
 const NV_HTM: Laboratory = Laboratory {
-    campaigns: &[SPHT_CAMPAIGNS, TIMED_READ_SETS, TIMED_CAMPAIGNS, TEAM_CAMPAIGNS],
+    campaigns: &[SPHT_CAMPAIGNS, TIMED_READ_SETS, TIMED_CAMPAIGNS, TEAM_CAMPAIGNS, READ_ONLY_CAMPAIGNS],
     quick_faults: &["store-not-logged", "end-not-cleaned", "recovery-without-replay"],
     ..TIMED
 };
