@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "experiments"))
 PUBLISHED = runpy.run_path(str(ROOT / "tools" / "published.py"))
 from comparison import Kind, Measured, verdict  # noqa: E402 - found by the path above
 
-PAPERS = ["lad-micro19", "pinspect-micro20", "spht-eadr-2022"]
+PAPERS = ["lad-micro19", "pinspect-micro20", "spht-eadr-2022", "spht-eadr-2022-programs", "tc-dac17"]
 
 
 def results(name: str) -> list[dict[str, str]]:

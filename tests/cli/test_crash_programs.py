@@ -103,6 +103,51 @@ def test_a_program_without_any_runtime_runs(program, stamp):
     assert (document["guest_exit_code"], document["ops"], document["tx"]["begun"]) == (0, 50, 0)
 
 
+# Threads change words of their own, in 400 transactions of all together.
+PRIVATE = """
+#include "thread.h"
+#include "tm.h"
+enum { WORDS = 64, TRANSACTIONS = 400 };
+static void work(void *none) {
+    TM_THREAD_ENTER();
+    TM_BEGIN();
+    long *words = (long *)TM_MALLOC(WORDS * sizeof(long));
+    for (long i = 0; i < WORDS; ++i) TM_SHARED_WRITE(words[i], 0);
+    TM_END();
+    for (long i = 1; i < TRANSACTIONS / thread_getNumThread(); ++i) {
+        TM_BEGIN();
+        for (long w = 0; w < WORDS; w += 8) TM_SHARED_WRITE(words[w], TM_SHARED_READ(words[w]) + 1);
+        TM_END();
+    }
+}
+MAIN(argc, argv) {
+    TM_STARTUP(atol(argv[argc - 1]));
+    thread_startup(atol(argv[argc - 1]));
+    GOTO_SIM();
+    thread_start(work, NULL);
+    GOTO_REAL();
+    MAIN_RETURN(0);
+}
+"""
+# They hold all that a transaction touches.
+ROOMY = {"l1d.size_bytes": 32768, "l2.size_bytes": 65536, "llc.size_bytes": 1 << 20}
+
+
+@pytest.mark.parametrize("design", ["htm-sgl", "spht-eadr", "spht-eadr-flush", "spht", "nv-htm"])
+def test_threads_with_private_data_run_their_hardware_transactions_at_a_time(stamp, tmp_path, design):
+    """Behind a lock of the interface as many would commit in hardware, but two threads would be no faster than one."""
+    source = tmp_path / "private.c"
+    source.write_text(PRIVATE)
+    runs = [
+        ds.run(design=design, machine="tiny", domain="eadr", elf=stamp(source, ROWS[design]), args=[threads], set=ROOMY)
+        for threads in ("1", "2")
+    ]
+    for result in runs:
+        assert (result.guest_exit_code, result.tx.committed) == (0, 400)
+        assert result.tx.htm_committed > 300
+    assert runs[1].throughput_ops_per_us > 1.2 * runs[0].throughput_ops_per_us
+
+
 def _build(*arguments):
     command = [sys.executable, "-m", "durasim.stamp", *map(str, arguments)]
     return subprocess.run(command, check=False, capture_output=True, text=True)

@@ -16,14 +16,16 @@ FLAGS = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-We
 @pytest.fixture(scope="session")
 def native() -> NativeBuild:
     """native(workload, backend, hooks="", history=False, planted=False) builds a workload, native("api_test", backend)
-    the test of the API; `structures_test`, `objects_test` and `object_crashes` likewise."""
+    the test of the API; `structures_test`, `objects_test` and `object_crashes` likewise. `before` is the name of a
+    header that is included in front of the program."""
     if shutil.which("g++") is None:
         pytest.skip("skipped: there is no g++ for the host")
     guest = ROOT / "guest"
-    sources = [path.read_bytes() for path in (*sorted(guest.rglob("*.h")), *sorted(HERE.glob("*.cpp")))]
+    read = (*sorted(guest.rglob("*.h")), *sorted(HERE.glob("*.h")), *sorted(HERE.glob("*.cpp")))
+    sources = [path.read_bytes() for path in read]
     version = execute(["g++", "--version"]).text
     common = hashlib.blake2b(b"\0".join([version.encode(), *sources]), digest_size=16)
-    built: dict[tuple[str, str, str, bool, bool, tuple[str, ...]], Path] = {}
+    built: dict[tuple[str, str, str, bool, bool, tuple[str, ...], str], Path] = {}
 
     def build(
         name: str,
@@ -33,8 +35,9 @@ def native() -> NativeBuild:
         history: bool = False,
         planted: bool = False,
         defines: tuple[str, ...] = (),
+        before: str = "",
     ) -> Path:
-        key = (name, backend, hooks, history, planted, defines)
+        key = (name, backend, hooks, history, planted, defines, before)
         if key in built:
             return built[key]
         define = next(info.define for info in TOOLCHAIN.backends() if info.name == backend)
@@ -44,6 +47,8 @@ def native() -> NativeBuild:
             header = TOOLCHAIN.arguments_header(name, backend, history=history, planted=planted)
         flags: list[str | Path] = [*FLAGS, f"-I{guest / 'include'}", f"-I{guest}", f"-D{define}"]
         flags += [*(f"-D{one}" for one in defines), source]
+        if before:
+            flags += ["-include", HERE / f"{before}.h"]
         if history:
             flags.append("-DDURASIM_HISTORY")
         if planted:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from guest_programs import NativeBuild, execute
+from guest_programs import ROOT, TOOLCHAIN, NativeBuild, execute
 
 MIX = ["--payment-percent", "43", "--delivery-percent", "5"]
 
@@ -55,13 +56,13 @@ def test_a_new_order_is_as_long_as_in_the_paper(native: NativeBuild, tmp_path: P
 
 
 class Pool:
-    """The rows of a pool of one warehouse, read as guest/workloads/tpcc/rows.h lays them out."""
+    """The rows of one warehouse of a pool, read as guest/workloads/tpcc/rows.h lays them out."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, warehouse: int = 0) -> None:
         self.bytes = path.read_bytes()
         root = self.words(self.words(self.place(0x10_0000_1000), 1)[0], 14)
         self.districts, self.customers, steps = root[4], root[5], root[9]
-        self.tables = self.words(root[12], 4)
+        self.tables = self.words(root[12] + 64 * warehouse, 4)
         self.items = steps
 
     @staticmethod
@@ -149,6 +150,41 @@ def test_stock_and_bad_credit_follow_the_specification(native: NativeBuild, tmp_
             changed += 1
     assert after.customer_data() == data
     assert changed > 20
+
+
+def test_the_mix_of_spht_eadr(native: NativeBuild, tmp_path: Path) -> None:
+    """Of 6,000 operations of the member of its suite 95 in a hundred are Payments, 3 Deliveries and 2 New Orders."""
+    rows = TOOLCHAIN.read_toml(ROOT / "guest" / "suites" / "spht.toml")["workload"]
+    member = next(row for row in rows if row["name"] == "spht-tpcc")
+    given = member["given"] | {"ops": 6000, "populate": 1600}
+    arguments = [text for name, value in given.items() for text in (f"--{name}", value)]
+    program = native(member["program"], "markers")
+    said = numbers(execute([program, "run", "--pool-path", tmp_path / "pool", "--threads", "4", *arguments]).text)
+    orders = said["orders"] + said["rolled_back"]
+    assert abs(said["payments"] - 5700) < 70
+    assert abs(orders - 120) < 45
+    assert abs(6000 - said["payments"] - orders - 180) < 55
+
+
+@pytest.mark.parametrize(("workload", "has_all"), [("tpcc", False), ("tpcc-any", True)])
+def test_only_terminals_of_all_warehouses_change_theirs(
+    native: NativeBuild, tmp_path: Path, workload: str, has_all: bool
+) -> None:
+    """Where the Payments of each thread take place, in their order: the date of one names its thread."""
+    path, warehouses, threads = tmp_path / "pool", 8, 4
+    sizes = ["--populate", "400", "--threads", threads, "--warehouses", warehouses, "--ops", "2000"]
+    mix = ["--payment-percent", "95", "--delivery-percent", "3"]
+    assert execute([native(workload, "markers"), "run", "--pool-path", path, *sizes, *mix]).code == 0
+    paid = sorted(payment for number in range(warehouses) for payment in Pool(path, number).payments())
+    for thread in range(threads):
+        places = [payment[-1] for payment in paid if payment[0] - 2 >> 40 == thread]
+        assert len(places) > 400
+        changes = sum(before != after for before, after in pairwise(places))
+        if has_all:
+            assert len(set(places)) == warehouses
+            assert changes > 0.8 * len(places)
+        else:
+            assert (set(places), changes) == ({thread + 1}, 0)
 
 
 @pytest.mark.parametrize(

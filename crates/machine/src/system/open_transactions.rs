@@ -378,7 +378,8 @@ impl OpenTransactions {
         self.hardware_open > 0
     }
 
-    /// Whether the timer of a core has interrupted its hardware transaction by `at`: timers of all cores run alike, from cycle 0 on.
+    /// Whether the timer of a core has interrupted its hardware transaction by `at`: timers of all cores run alike, from cycle 0 on
+    /// (DEVIATIONS.md, timer-interrupts).
     pub(super) fn is_interrupted(&self, core: CoreId, at: Cycle) -> bool {
         let Some(period) = self.timer_interrupt_cycles else { return false };
         let open = self.hardware_on(core).and_then(|tx| self.open.get(&tx));
