@@ -23,6 +23,7 @@ pub(crate) const ROW_SGL: Row = Row {
     paper: "SPHT-eADR (thesis, Lisboa 2022) HTM+SGL, section 3.1.1 and Algorithm 2",
     assumptions: &[
         "rtm-conflicts",
+        "timer-interrupts",
         "rtm-read-set",
         "htm-attempts",
         "htm-sgl-log",
@@ -41,6 +42,7 @@ pub(crate) const ROW_SPHT: Row = Row {
     paper: "SPHT-eADR (thesis, Lisboa 2022), sections 3.3 and 3.4, Algorithm 4",
     assumptions: &[
         "rtm-conflicts",
+        "timer-interrupts",
         "rtm-read-set",
         "htm-attempts",
         "spht-log",
@@ -61,6 +63,7 @@ pub(crate) const ROW_SPHT_FLUSH: Row = Row {
     paper: "SPHT-eADR (thesis, Lisboa 2022), section 3.3.1, Algorithm 5",
     assumptions: &[
         "rtm-conflicts",
+        "timer-interrupts",
         "rtm-read-set",
         "htm-attempts",
         "spht-log",
@@ -82,6 +85,7 @@ pub(crate) const ROW_SPHT_ADR: Row = Row {
     paper: "SPHT (FAST 2021), as the thesis (Lisboa 2022) describes it in sections 2.4.2 and 3.2, Algorithm 3",
     assumptions: &[
         "rtm-conflicts",
+        "timer-interrupts",
         "rtm-read-set",
         "htm-attempts",
         "timed-log",

@@ -3,8 +3,8 @@
  * path, define a backend (DURASIM_BACKEND_*) and link guest/stamp/stamp.cpp; `toolchain.build_stamp` does all three.
  * docs/programs-of-others.md explains what a program can rely on.
  *
- * Isolation comes from one lock around all transactions. What TM_MALLOC gives lies in the pool, survives, and is found
- * again by the root; everything else is ordinary memory. */
+ * Isolation comes from one lock around all transactions, or from the runtime, where that isolates by hardware transactions. What
+ * TM_MALLOC gives lies in the pool, survives, and is found again by the root; everything else is ordinary memory. */
 #ifndef DURASIM_STAMP_TM_H
 #define DURASIM_STAMP_TM_H
 #define TM_H /* that of STAMP is not read then */
