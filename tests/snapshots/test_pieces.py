@@ -38,6 +38,14 @@ def test_a_run_in_pieces_is_the_run(design: str, threads: int) -> None:
         assert whole["tx"]["htm_committed"] > 0
 
 
+def test_a_restored_core_counts_waits_for_narrower_stores_as_before() -> None:
+    """Loads from pages whose place is known take a shorter way through the core, which counts such a wait elsewhere."""
+    in_crowded_caches = scenario("spht", 2, settings=("cores=2",))
+    whole, _ = run(in_crowded_caches)
+    stops = _stops(whole["program"]["instructions"], 25, "spht 2 save")
+    assert run_in_pieces(in_crowded_caches, stops, "save")["result"] == whole
+
+
 @pytest.mark.parametrize("how", ["save", "fork", "ahead"])
 def test_stops_inside_of_hardware_transactions(how: str, program: Any) -> None:
     """The program has no other transactions: one that is open at a stop is of the hardware."""

@@ -2,12 +2,14 @@
 //! have them, is in [`crate::tlb`].
 
 use durasim_types::{PAGE_BYTES, PhysAddr};
+use serde::{Deserialize, Serialize};
 
 const ENTRIES: usize = 256;
 const EMPTY: u64 = u64::MAX;
 
 /// Translations of one kind of access.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
 pub(crate) struct Translations {
     /// Page and frame. Apart from the core, so that moving one costs little.
     entries: Box<[(u64, u64); ENTRIES]>,
@@ -16,6 +18,22 @@ pub(crate) struct Translations {
 impl Default for Translations {
     fn default() -> Self {
         Translations::new()
+    }
+}
+
+impl From<Translations> for Vec<(u64, u64)> {
+    fn from(cached: Translations) -> Self {
+        cached.entries.iter().copied().filter(|(page, _)| *page != EMPTY).collect()
+    }
+}
+
+impl From<Vec<(u64, u64)>> for Translations {
+    fn from(saved: Vec<(u64, u64)>) -> Self {
+        let mut cached = Translations::new();
+        for (page, frame) in saved {
+            cached.entries[page as usize % ENTRIES] = (page, frame);
+        }
+        cached
     }
 }
 

@@ -82,18 +82,3 @@ fn each_cycle_is_one_of_a_commit_or_of_a_stall() {
         assert!((instructions - fences..=instructions).contains(&committing), "{committing} of {instructions}");
     }
 }
-
-#[test]
-fn a_load_that_waits_for_a_narrower_store_is_counted_alike_wherever_its_page_is_known_from() {
-    let config = CoreConfig { ownership_prefetch: false, ..CoreConfig::default() };
-    // sb t0, 0(t1)
-    let store_byte = 5 << 20 | 6 << 15 | 0x23;
-    for before in [vec![], vec![load(64), NOP, NOP]] {
-        let code = [before, vec![store_byte, load(0), ECALL]].concat();
-        let memory = Memory { refusing: Some((PhysAddr(DATA), 1000)), ..Memory::default() };
-        let stalls = run(&config, memory, &code).stats().stalls;
-        assert!(stalls.of(StallPlace::Load, StallCause::PrivateCaches) > 900, "{stalls:?}");
-        let others = stalls.of(StallPlace::Load, StallCause::Path) + stalls.of(StallPlace::Load, StallCause::Pmem);
-        assert_eq!(others, 0, "{stalls:?}");
-    }
-}

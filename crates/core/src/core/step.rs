@@ -408,8 +408,6 @@ impl Core {
         };
         let complete = execution.done.max(execution.begun).max(execution.known);
         let at_commit = execution.at_commit;
-        // Of a load that had to wait for a store or for its bank.
-        let accessed = if class == Class::Load { execution.at } else { executed };
         // The access of a handler is not that of the instruction.
         let line = execution.line.filter(|_| flow == Flow::Next);
         if execution.begun > execution.at {
@@ -433,7 +431,7 @@ impl Core {
                 (Class::Load | Class::CheckedLoad, Some(line)) => {
                     if let Some(translated) = translated {
                         self.count_translated_load_stall(port, line, before, committed, dispatched, translated);
-                    } else if !self.stalls.hit(before, committed, dispatched, accessed) {
+                    } else if !self.stalls.hit(before, committed, dispatched, executed) {
                         self.count_load_stall(port, line, before, committed, dispatched);
                     }
                 }

@@ -223,7 +223,12 @@ const READ_ONLY_CAMPAIGNS: &[ShortCampaign] =
 const TEAM_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("array-swap", TWO_REPLAYERS).with(&[ROOMY, EIGHT_CORES]).threads(2).ops(100),
     ShortCampaign::of("array-swap", TWO_REPLAYERS).with(&[ROOMY, EIGHT_CORES]).threads(4).ops(200).points(600).seeds(2),
-    ShortCampaign::of("array-swap", TWO_REPLAYERS_OF_TWO).with(&[ROOMY, EIGHT_CORES]).threads(4).ops(120).points(600),
+    ShortCampaign::of("array-swap", TWO_REPLAYERS_OF_TWO)
+        .with(&[ROOMY, EIGHT_CORES])
+        .threads(4)
+        .ops(120)
+        .points(600)
+        .seeds(3),
 ];
 
 /// Elements on eleven pages, of which six may lie in the DRAM.
