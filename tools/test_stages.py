@@ -40,7 +40,8 @@ FAULTS = (
     ("cargo", "test", *TARGETS[:2], "--test", "canaries", "--", "--ignored"),
     ("env", "DURASIM_SEEDS=1500", "cargo", "test", *TARGETS[:2], "--test", "random"),
 )
-LONG = ((*PYTHON[-1], "-m", "long"),)
+# Tests of planted faults take minutes each, and stand one after the other: a worker that has none left takes over some.
+LONG = ((*PYTHON[-1], "--dist", "worksteal", "-m", "long"),)
 
 Stages = Sequence[tuple[str, Sequence[Sequence[str]]]]
 STAGES: Stages = (("build", BUILD), ("rust", RUST), ("python", PYTHON))
