@@ -1,9 +1,14 @@
-// A hardware transaction stores to code that another thread decodes meanwhile. Prints how the transaction ended, and what the code returned.
+// A hardware transaction stores to code and does not commit. Prints how it ended, and what the code returned then.
+//
+//   other    another thread executes the code meanwhile
+//   own      the transaction executes it, then aborts itself with what it has returned
 #include <pthread.h>
 #include <sys/mman.h>
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 #include "durasim/htm.h"
 
@@ -32,17 +37,20 @@ void* execute(void* code) {
     return nullptr;
 }
 
-}  // namespace
-
-int main() {
+Function allocate() {
     void* const page = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) return 1;
-    auto* const code = static_cast<volatile std::uint32_t*>(page);
-    code[0] = returning(1);
-    code[1] = ret;
+    if (page == MAP_FAILED) std::abort();
+    static_cast<volatile std::uint32_t*>(page)[0] = returning(1);
+    static_cast<volatile std::uint32_t*>(page)[1] = ret;
     __asm__ volatile("fence.i" ::: "memory");
-    pthread_t other;
-    if (::pthread_create(&other, nullptr, execute, page) != 0) return 1;
+    return reinterpret_cast<Function>(page);
+}
+
+int other() {
+    const Function function = allocate();
+    auto* const code = reinterpret_cast<volatile std::uint32_t*>(function);
+    pthread_t thread;
+    if (::pthread_create(&thread, nullptr, execute, reinterpret_cast<void*>(function)) != 0) return 1;
     started = true;
     const std::uint64_t status = durasim::htm_begin();
     if (status == durasim::htm_started) {
@@ -53,7 +61,25 @@ int main() {
     } else {
         std::printf("aborted %d", static_cast<int>(status));
     }
-    ::pthread_join(other, nullptr);
+    ::pthread_join(thread, nullptr);
     std::printf(", returned %d\n", static_cast<int>(returned));
     return 0;
 }
+
+int own() {
+    const Function function = allocate();
+    auto* const code = reinterpret_cast<volatile std::uint32_t*>(function);
+    const std::uint64_t status = durasim::htm_begin();
+    if (status == durasim::htm_started) {
+        code[0] = returning(2);
+        __asm__ volatile("fence.i" ::: "memory");
+        if (function() == 2) durasim::htm_abort<2>();
+        durasim::htm_abort<1>();
+    }
+    std::printf("aborted %#x, returned %d\n", static_cast<unsigned>(status), static_cast<int>(function()));
+    return 0;
+}
+
+}  // namespace
+
+int main(int, char** argv) { return std::strcmp(argv[1], "own") == 0 ? own() : other(); }

@@ -20,6 +20,8 @@ CACHES = {
     "llc.size_bytes": 4 << 20,
     "llc.ways": 16,
 }
+# Caches of `tiny` that hold the transactions of the workloads.
+ROOMY = {"l1d.size_bytes": 32768, "l2.size_bytes": 65536, "llc.size_bytes": 1 << 20}
 EXPLICIT, RETRY, CONFLICT, CAPACITY, DEBUG, NESTED = (1 << bit for bit in range(6))
 
 Program = Callable[..., Path]

@@ -5,18 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from htm_runs import Program
+from htm_runs import ROOMY, Program
 
 import durasim as ds
 
 DESIGNS = ("htm-sgl", "spht-eadr", "spht-eadr-flush", "spht", "nv-htm")
-SETTINGS = {
-    "cores": 8,
-    "l1d.size_bytes": 32768,
-    "l2.size_bytes": 65536,
-    "llc.size_bytes": 1 << 20,
-    "timer_interrupt_cycles": 20_000,
-}
+SETTINGS = ROOMY | {"cores": 8, "timer_interrupt_cycles": 20_000}
 # Those of counts.cpp. Of each eight rounds one rolls back.
 THREADS, ROUNDS = 4, 48
 

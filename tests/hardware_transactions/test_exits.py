@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from htm_runs import ROOMY
 
 import durasim as ds
 from durasim import toolchain
 
 HERE = Path(__file__).resolve().parent
 DESIGNS = ["spht", "nv-htm", "spht-eadr"]
-ROOMY = {"cores": 8, "l1d.size_bytes": 32768, "l2.size_bytes": 65536, "llc.size_bytes": 1 << 20}
 
 
 def _run(elf: Path, pool: Path, design: str, *arguments: str) -> tuple[int | None, str]:
@@ -21,7 +21,7 @@ def _run(elf: Path, pool: Path, design: str, *arguments: str) -> tuple[int | Non
         elf=elf,
         args=arguments,
         machine="tiny",
-        set=ROOMY,
+        set=ROOMY | {"cores": 8},
         pool=pool,
         max_instructions=20_000_000,
         guest_output=lambda _stream, data: said.append(data),

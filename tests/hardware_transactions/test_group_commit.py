@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from htm_runs import ROOMY
 
 import durasim as ds
 
-ROOMY = {"l1d.size_bytes": 32768, "l2.size_bytes": 65536, "llc.size_bytes": 1 << 20, "cores": 8}
 OPS = 400
 
 
@@ -19,7 +19,7 @@ def run(design: str, workload: str, *, threads: int = 1, **arguments: int | str)
         domain="adr",
         ops=OPS,
         threads=threads,
-        set=ROOMY,
+        set=ROOMY | {"cores": 8},
         workload_args={name.replace("_", "-"): value for name, value in arguments.items()},
         guest_output=lambda *_: None,
     )

@@ -195,7 +195,12 @@ def test_a_page_that_is_copied_interrupts_those_who_have_read_it(program: Progra
 
 def test_code_that_a_transaction_has_stored_is_not_decoded_before_it_commits(program: Program) -> None:
     """Who decodes an instruction reads it: the transaction aborts, and what is executed is what was there before."""
-    assert simulate(program("decoded"), cores=2) == f"aborted {CONFLICT | RETRY}, returned 1\n"
+    assert simulate(program("decoded"), "other", cores=2) == f"aborted {CONFLICT | RETRY}, returned 1\n"
+
+
+def test_code_that_a_transaction_has_stored_and_executed_is_gone_when_it_aborts(program: Program) -> None:
+    """What its FENCE.I has made visible to its own fetches is rolled back with the stores."""
+    assert simulate(program("decoded"), "own") == f"aborted {EXPLICIT | 2 << 24:#x}, returned 1\n"
 
 
 @pytest.mark.parametrize("others", [1, 3])

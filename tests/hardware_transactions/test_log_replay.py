@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from htm_runs import Program
+from htm_runs import ROOMY, Program
 
 import durasim as ds
 
-ROOMY = {"l1d.size_bytes": 32768, "l2.size_bytes": 65536, "llc.size_bytes": 1 << 20}
 DESIGNS = ("spht", "nv-htm", "spht-eadr", "spht-eadr-flush")
 # Two pages of elements.
 PAGES = {"populate": 100, "element-bytes": 64, "log-bytes": 1024}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from htm_runs import ROOMY
 
 import durasim as ds
 
-ROOMY = {"l1d.size_bytes": 32768, "l2.size_bytes": 65536, "llc.size_bytes": 1 << 20}
 # 3 MB; a transaction stores to five pages at most.
 HEAP = {"populate": 3000, "element-bytes": 1024, "log-bytes": 8192}
 MIB = 1 << 20

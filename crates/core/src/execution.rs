@@ -55,8 +55,8 @@ pub(crate) struct Persist {
 pub(crate) struct MemoryUnit {
     pub id: CoreId,
     pub buffer: StoreBuffer,
-    /// Where pages lie; empty on a machine with TLBs, where no access takes the short way. Loads from known pages are in snapshots: the
-    /// short way counts the wait of a load for a narrower store elsewhere than the long one.
+    /// Where the pages of loads lie; empty on a machine with TLBs, where no access takes the short way. Snapshots hold it, because the
+    /// short way counts the wait of a load for a narrower store under another cause than the long one does.
     pub reads: Translations,
     #[serde(skip)]
     pub writes: Translations,

@@ -117,7 +117,7 @@ pub trait Port {
     /// # Errors
     /// No memory is left for the page table.
     fn walk(&mut self, core: CoreId, addr: u64, at: Cycle) -> Result<Cycle, AccessFault>;
-    /// Two bytes of code that are decoded, as newest in the memory system; they do not cross a line.
+    /// Two bytes of code that are decoded in cycle `at`, as newest in the memory system; they do not cross a line.
     fn code(&mut self, core: CoreId, addr: PhysAddr, at: Cycle) -> u16;
     /// Fetches a line of code; the cycle in which its bytes are there.
     fn fetch(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle;

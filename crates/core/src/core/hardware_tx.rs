@@ -16,6 +16,8 @@ pub(super) struct HardwareCheckpoint {
     store_tx: Option<TxId>,
     /// The registers of its begin.
     checkpoint: Option<Hart>,
+    /// Whether a FENCE.I inside of the transaction has had its stores decoded.
+    decodes_own_stores: bool,
 }
 
 impl Core {
@@ -27,7 +29,15 @@ impl Core {
             open_tx: self.unit.open_tx,
             store_tx: self.unit.store_tx,
             checkpoint: self.checkpoint.clone(),
+            decodes_own_stores: false,
         }));
+    }
+
+    /// A FENCE.I: what is decoded from now on may have been stored by the transaction.
+    pub(super) fn note_fence_i(&mut self) {
+        if let Some(before) = &mut self.hardware_checkpoint {
+            before.decodes_own_stores = true;
+        }
     }
 
     pub(super) fn end_hardware_tx(&mut self) {
@@ -47,6 +57,9 @@ impl Core {
         }
         (self.unit.open_tx, self.unit.store_tx) = (before.open_tx, before.store_tx);
         self.checkpoint = before.checkpoint;
+        if before.decodes_own_stores {
+            self.forget_code();
+        }
         self.unit.in_hardware_tx = false;
         self.unit.lease_end = 0;
         self.restart_behind_abort(cycle);
