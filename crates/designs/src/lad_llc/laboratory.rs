@@ -45,7 +45,7 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         locking: Locking::Lines,
         locking_on_many_cores: &[Locking::Lines],
         further_faults: &["flush-not-awaited", "records-kept", "abort-keeps-records", "commit-overtaken"],
-        runs_of_rare_faults: &[("commit-overtaken", 600), ("flush-not-awaited", 3000)],
+        runs_of_rare_faults: &[("flush-not-awaited", 3000)],
         common_marks: &["cut_between_banks", "old_line_kept", "copy_in_flight", "ids_wrapped"],
         ..RandomTester::USUAL
     },
