@@ -80,10 +80,11 @@ def test_sound_designs_pass_the_same_campaigns(design, campaigns):
 @pytest.mark.parametrize("campaigns", SOME_OR_ALL)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_equivalent_faults_are_not_caught(design, campaigns):
+    """Each campaign has one seed: with all of them the 17 equivalent faults of P-INSPECT take 45 minutes."""
     equivalent = [fault for fault in chosen_mutants(design) if fault.equivalent is not None]
     for fault in equivalent[: None if campaigns is None else SOME_EQUIVALENT]:
         for campaign in laboratory_of(design).campaigns[:campaigns]:
-            assert first_objection(design, fault, campaign) is None, (fault, campaign)
+            assert first_objection(design, fault, replace(campaign, seeds=1)) is None, (fault, campaign)
 
 
 @pytest.mark.parametrize("design", DESIGNS)

@@ -185,7 +185,7 @@ def test_handlers_are_counted(native: NativeBuild, tmp_path: Path, threads: int)
     assert counts[SMALL_FILTERS][1][0] > for_nothing[0]
 
 
-# Threads of the host take turns as they like, so a fault may stay unnoticed for once. On the machine each is found.
+# Threads of the host take turns as they like. On the machine each fault is found.
 @pytest.mark.long
 @pytest.mark.parametrize("fault", LOST_STORES)
 def test_threads_notice_planted_faults(native: NativeBuild, tmp_path: Path, fault: str) -> None:
@@ -194,11 +194,12 @@ def test_threads_notice_planted_faults(native: NativeBuild, tmp_path: Path, faul
     assert first_problem(program, tmp_path / "pool", 60, fault) is not None
 
 
+# The rarest of them shows itself in one of 140 power failures.
 @pytest.mark.parametrize("fault", TORN_POOLS)
 @pytest.mark.long
 def test_power_failures_notice_planted_faults(native: NativeBuild, tmp_path: Path, fault: str) -> None:
     program = native("object-sharing", BACKEND, hooks="object_turns", history=True, planted=True)
-    assert first_torn_pool(program, tmp_path / "pool", 400, fault) is not None
+    assert first_torn_pool(program, tmp_path / "pool", 2000, fault) is not None
 
 
 def test_every_fault_of_checks_is_here() -> None:
