@@ -80,7 +80,7 @@ def test_sound_designs_pass_the_same_campaigns(design, campaigns):
 @pytest.mark.parametrize("campaigns", SOME_OR_ALL)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_equivalent_faults_are_not_caught(design, campaigns):
-    """Each campaign has one seed: with all of them the 17 equivalent faults of P-INSPECT take 45 minutes."""
+    """Each campaign has one seed: with all of them the 17 equivalent faults of P-INSPECT take an hour."""
     equivalent = [fault for fault in chosen_mutants(design) if fault.equivalent is not None]
     for fault in equivalent[: None if campaigns is None else SOME_EQUIVALENT]:
         for campaign in laboratory_of(design).campaigns[:campaigns]:

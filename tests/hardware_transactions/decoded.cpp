@@ -1,7 +1,8 @@
 // A hardware transaction stores to code and does not commit. Prints how it ended, and what the code returned then.
 //
 //   other    another thread executes the code meanwhile
-//   own      the transaction executes it, then aborts itself with what it has returned
+//   own      the transaction executes it behind a FENCE.I, then aborts itself with what it has returned
+//   unfenced the same without the FENCE.I, when its store has left the store buffer
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -66,13 +67,17 @@ int other() {
     return 0;
 }
 
-int own() {
+int own(bool is_fenced) {
     const Function function = allocate();
     auto* const code = reinterpret_cast<volatile std::uint32_t*>(function);
     const std::uint64_t status = durasim::htm_begin();
     if (status == durasim::htm_started) {
         code[0] = returning(2);
-        __asm__ volatile("fence.i" ::: "memory");
+        if (is_fenced) {
+            __asm__ volatile("fence.i" ::: "memory");
+        } else {
+            wait_a_while(delay);
+        }
         if (function() == 2) durasim::htm_abort<2>();
         durasim::htm_abort<1>();
     }
@@ -82,4 +87,7 @@ int own() {
 
 }  // namespace
 
-int main(int, char** argv) { return std::strcmp(argv[1], "own") == 0 ? own() : other(); }
+int main(int, char** argv) {
+    const bool is_fenced = std::strcmp(argv[1], "own") == 0;
+    return is_fenced || std::strcmp(argv[1], "unfenced") == 0 ? own(is_fenced) : other();
+}

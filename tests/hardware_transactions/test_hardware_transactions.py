@@ -198,9 +198,10 @@ def test_code_that_a_transaction_has_stored_is_not_decoded_before_it_commits(pro
     assert simulate(program("decoded"), "other", cores=2) == f"aborted {CONFLICT | RETRY}, returned 1\n"
 
 
-def test_code_that_a_transaction_has_stored_and_executed_is_gone_when_it_aborts(program: Program) -> None:
-    """What its FENCE.I has made visible to its own fetches is rolled back with the stores."""
-    assert simulate(program("decoded"), "own") == f"aborted {EXPLICIT | 2 << 24:#x}, returned 1\n"
+@pytest.mark.parametrize("how", ["own", "unfenced"])
+def test_code_that_a_transaction_has_stored_and_executed_is_gone_when_it_aborts(program: Program, how: str) -> None:
+    """What it has decoded of its own stores is rolled back with them, whether a FENCE.I made it visible or not."""
+    assert simulate(program("decoded"), how) == f"aborted {EXPLICIT | 2 << 24:#x}, returned 1\n"
 
 
 @pytest.mark.parametrize("others", [1, 3])

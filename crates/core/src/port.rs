@@ -119,6 +119,8 @@ pub trait Port {
     fn walk(&mut self, core: CoreId, addr: u64, at: Cycle) -> Result<Cycle, AccessFault>;
     /// Two bytes of code that are decoded in cycle `at`, as newest in the memory system; they do not cross a line.
     fn code(&mut self, core: CoreId, addr: PhysAddr, at: Cycle) -> u16;
+    /// Whether the open hardware transaction of a core has stored to a line.
+    fn has_stored_to(&self, core: CoreId, line: LineAddr) -> bool;
     /// Fetches a line of code; the cycle in which its bytes are there.
     fn fetch(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle;
     /// Loads up to eight bytes that do not cross a line; the value and the cycle in which it is there.

@@ -10,8 +10,8 @@ use durasim_designs::ROWS;
 use std::sync::Mutex;
 
 const EFFORT: Effort = Effort { ops: 250, crash_percent: 10, cut_percent: 20, lives: 2 };
-/// Runs of faults that show themselves in one of a hundred at least: with so many, whether one is caught hangs on no draw. Most are
-/// caught by the first few.
+/// Runs for each fault, up to the first that shows it. A fault that shows itself in one of a hundred is missed with a probability of
+/// e to the power of -10.
 const SEEDS: u64 = 1000;
 
 fn is_to_be_caught(row: &Row, planted: &PlantedFault) -> bool {

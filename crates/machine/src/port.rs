@@ -40,6 +40,10 @@ impl Port for MachinePort<'_> {
         self.system.decode(core, addr, at)
     }
 
+    fn has_stored_to(&self, core: CoreId, line: LineAddr) -> bool {
+        self.system.has_stored_to(core, line)
+    }
+
     #[inline]
     fn fetch(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
         self.system.fetch_code(core, line, at)

@@ -71,7 +71,6 @@ impl Core {
             },
             AtCommit::FenceI => {
                 self.forget_code();
-                self.note_fence_i();
                 self.count_system(at);
                 self.window.restart(at);
             }

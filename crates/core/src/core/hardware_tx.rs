@@ -16,8 +16,15 @@ pub(super) struct HardwareCheckpoint {
     store_tx: Option<TxId>,
     /// The registers of its begin.
     checkpoint: Option<Hart>,
-    /// Whether a FENCE.I inside of the transaction has had its stores decoded.
-    decodes_own_stores: bool,
+    /// Whether the core has decoded lines that the transaction had stored to: an abort takes that code away.
+    has_decoded_stores: bool,
+}
+
+impl HardwareCheckpoint {
+    /// An instruction is decoded inside of the transaction.
+    pub(super) fn note_decoded(&mut self, from_stored_line: bool) {
+        self.has_decoded_stores |= from_stored_line;
+    }
 }
 
 impl Core {
@@ -29,15 +36,8 @@ impl Core {
             open_tx: self.unit.open_tx,
             store_tx: self.unit.store_tx,
             checkpoint: self.checkpoint.clone(),
-            decodes_own_stores: false,
+            has_decoded_stores: false,
         }));
-    }
-
-    /// A FENCE.I: what is decoded from now on may have been stored by the transaction.
-    pub(super) fn note_fence_i(&mut self) {
-        if let Some(before) = &mut self.hardware_checkpoint {
-            before.decodes_own_stores = true;
-        }
     }
 
     pub(super) fn end_hardware_tx(&mut self) {
@@ -57,7 +57,7 @@ impl Core {
         }
         (self.unit.open_tx, self.unit.store_tx) = (before.open_tx, before.store_tx);
         self.checkpoint = before.checkpoint;
-        if before.decodes_own_stores {
+        if before.has_decoded_stores {
             self.forget_code();
         }
         self.unit.in_hardware_tx = false;

@@ -50,9 +50,12 @@ impl Core {
                 return Ok(position);
             }
         }
-        let Core { blocks, unit, hart, window, .. } = self;
+        let Core { blocks, unit, hart, window, hardware_checkpoint, .. } = self;
         let block = blocks.get(hart.pc, |addr| {
             let phys = unit.translate(port, addr, Access::Execute)?;
+            if let Some(checkpoint) = hardware_checkpoint {
+                checkpoint.note_decoded(port.has_stored_to(unit.id, phys.line()));
+            }
             Ok(port.code(unit.id, phys, window.fetch_cycle()))
         })?;
         Ok((block, 0))

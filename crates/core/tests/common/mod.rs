@@ -78,6 +78,9 @@ impl Port for Memory {
         let at = (addr.0 - CODE) as usize;
         (self.code[at / 4] >> (8 * (at % 4))) as u16
     }
+    fn has_stored_to(&self, _: CoreId, _: LineAddr) -> bool {
+        false
+    }
     fn fetch(&mut self, _: CoreId, _: LineAddr, at: Cycle) -> Cycle {
         at + LATENCY
     }

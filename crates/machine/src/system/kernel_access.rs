@@ -7,7 +7,7 @@ use super::loads::read_word;
 use super::memories::is_pmem;
 use durasim_core::PendingStore;
 use durasim_design::Hooks;
-use durasim_types::{CoreId, Cycle, PhysAddr, TxId};
+use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 
 impl System {
     /// Two bytes of code that a core decodes, before it asks for their line or from one that its L1I has: it reads them, so that a
@@ -16,6 +16,11 @@ impl System {
         // A core whose own transaction has been aborted notices that before it executes anything of them.
         let _ = self.show_access(core, addr.line(), AccessMode::Read, at);
         self.code(addr)
+    }
+
+    /// Whether the open hardware transaction of a core has stored to a line.
+    pub fn has_stored_to(&self, core: CoreId, line: LineAddr) -> bool {
+        self.transactions.hardware_on(core).is_some_and(|tx| self.transactions.has_tagged(tx, line))
     }
 
     /// Two bytes of code, for messages.

@@ -262,6 +262,11 @@ impl OpenTransactions {
         lines
     }
 
+    /// Whether a store of an open transaction has tagged a line.
+    pub(super) fn has_tagged(&self, tx: TxId, line: LineAddr) -> bool {
+        self.open.get(&tx).is_some_and(|open| open.lines.contains(&line))
+    }
+
     /// Whether stores of an open transaction have tagged lines of persistent memory.
     pub(super) fn has_tagged_pmem(&self, tx: TxId) -> bool {
         self.open.get(&tx).is_some_and(|open| open.lines.iter().any(|&line| is_pmem(line)))
