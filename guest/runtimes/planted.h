@@ -8,7 +8,7 @@
 
 #include "durasim/error.h"
 
-// Each name with - for _ is that of planted/undo.toml, redo.toml, write_ahead.toml, objects.toml, p-inspect.toml, htm.toml, spht.toml, timed.toml, group-commit.toml and nv-htm.toml, one after the other.
+// Each name with - for _ is that of planted/undo.toml, redo.toml, write_ahead.toml, objects.toml, p-inspect.toml, htm.toml, spht.toml, clock.toml, timed.toml, group-commit.toml and nv-htm.toml, one after the other.
 #define DURASIM_UNDO_FAULTS_(X)                                                                                         \
     X(entry_not_cleaned) X(old_content_not_cleaned) X(no_fence_before_store) X(log_stops_after_two) X(logged_after_store) \
     X(checksum_after_store) X(last_word_not_saved) X(entry_not_wrapped) X(filter_too_coarse) X(filter_not_cleared)  \
@@ -70,6 +70,9 @@
     X(replay_forgets_last) X(head_before_stores) X(recovery_without_replay) X(heads_moved_backwards) \
     X(page_out_before_replay) X(page_out_of_open_transaction) X(is_update_not_reset) X(begin_stores)
 
+// Of all runtimes that take the order of replay from a clock.
+#define DURASIM_CLOCK_FAULTS_(X) X(clock_before_stores)
+
 #define DURASIM_TIMED_FAULTS_(X)                                                                                           \
     X(bound_not_told) X(final_timestamp_not_told) X(entries_not_flushed) X(no_fence_behind_entries) X(end_before_entries) \
     X(end_not_cleaned) X(no_fence_behind_end) X(told_before_log) X(preceding_not_awaited) X(acknowledged_before_marker)   \
@@ -89,7 +92,7 @@ namespace durasim {
 enum class Fault : unsigned {
     none,
 #define X(name) name,
-    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X) DURASIM_WRITE_AHEAD_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X) DURASIM_CHECK_FAULTS_(X) DURASIM_HTM_FAULTS_(X) DURASIM_SPHT_FAULTS_(X) DURASIM_TIMED_FAULTS_(X) DURASIM_TEAM_FAULTS_(X) DURASIM_LINK_FAULTS_(X) DURASIM_NV_HTM_FAULTS_(X)
+    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X) DURASIM_WRITE_AHEAD_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X) DURASIM_CHECK_FAULTS_(X) DURASIM_HTM_FAULTS_(X) DURASIM_SPHT_FAULTS_(X) DURASIM_CLOCK_FAULTS_(X) DURASIM_TIMED_FAULTS_(X) DURASIM_TEAM_FAULTS_(X) DURASIM_LINK_FAULTS_(X) DURASIM_NV_HTM_FAULTS_(X)
 #undef X
 };
 
@@ -128,12 +131,12 @@ inline void plant(const char* name) {
 #elif defined(DURASIM_BACKEND_AUTOPERSIST) || defined(DURASIM_BACKEND_IDEAL_R)
     X(none) DURASIM_OBJECT_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)
 #elif defined(DURASIM_BACKEND_SPHT_EADR) || defined(DURASIM_BACKEND_SPHT_EADR_FLUSH)
-    X(none) DURASIM_SPHT_FAULTS_(X) DURASIM_TEAM_FAULTS_(X) DURASIM_HTM_FAULTS_(X) X(recovery_first_log_only)
+    X(none) DURASIM_SPHT_FAULTS_(X) DURASIM_CLOCK_FAULTS_(X) DURASIM_TEAM_FAULTS_(X) DURASIM_HTM_FAULTS_(X) X(recovery_first_log_only)
 #elif defined(DURASIM_BACKEND_SPHT) || defined(DURASIM_BACKEND_NV_HTM)
 #if defined(DURASIM_BACKEND_NV_HTM)
     DURASIM_NV_HTM_FAULTS_(X)
 #endif
-    X(none) DURASIM_TIMED_FAULTS_(X) DURASIM_TIMED_SHARED_FAULTS_(X) DURASIM_TEAM_FAULTS_(X) DURASIM_LINK_FAULTS_(X) X(lock_not_subscribed) X(lock_not_taken) X(ended_where_it_begins)
+    X(none) DURASIM_TIMED_FAULTS_(X) DURASIM_CLOCK_FAULTS_(X) DURASIM_TIMED_SHARED_FAULTS_(X) DURASIM_TEAM_FAULTS_(X) DURASIM_LINK_FAULTS_(X) X(lock_not_subscribed) X(lock_not_taken) X(ended_where_it_begins)
 #elif defined(DURASIM_BACKEND_HTM_SGL)
     X(none) DURASIM_HTM_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)
 #else

@@ -47,7 +47,8 @@ struct ShadowThread {
 template <class Log>
 inline constinit thread_local ShadowThread<Log> shadow_thread;
 
-// Timestamps: the cycle counters of all cores count one clock.
+// Timestamps: the cycle counters of all cores count one clock. The read waits for earlier instructions to complete; their stores may still be in
+// the store buffer.
 inline std::uint64_t read_timestamp() {
 #if defined(__riscv)
     std::uint64_t cycle;
@@ -87,12 +88,18 @@ public:
             self().bring_in_page(address - pool_address);
             thread.old->push_back({word, get(word)});
         }
+#if defined(TRY_LOAD)
+        { auto seen = get(word); __asm__ volatile("" : : "r"(seen) : "memory"); }
+#endif
         put(place, value);
         if (planted(Fault::begin_stores)) note_store(word);
         if (!planted(Fault::store_not_logged)) append(thread, reinterpret_cast<std::uint64_t>(word) - pool_address, get(word));
     }
 
     static AttemptOptions& attempt_options() { return HtmAttempts::options; }
+
+    // As published, a transaction reads the clock although its stores may still be in the store buffer (read_commit_clock).
+    static inline bool reads_clock_early = false;
 
     // What the calling thread has counted.
     const HtmCounts& htm_counts() const { return this_thread().attempts.counts; }
@@ -125,6 +132,15 @@ protected:
         if (number < header_.logs()) return;
         fail(exit_usage, "durasim: thread %llu has no log: the pool was made for %llu threads", static_cast<unsigned long long>(number),
              static_cast<unsigned long long>(header_.logs()));
+    }
+
+    // The clock for the timestamp of a transaction that has made its stores. Transactions that conflict commit in the order of their timestamps if
+    // each access that conflicts is known to the hardware before the clock is read. A load is in the read set when it completes. A store
+    // enters the write set when it leaves the store buffer, so a fence waits for that: a transaction that only writes a word which others
+    // write too would otherwise have its timestamp before it conflicts with anybody.
+    static std::uint64_t read_commit_clock() {
+        if (!reads_clock_early && !planted(Fault::clock_before_stores)) empty_store_buffer();
+        return detail::read_timestamp();
     }
 
     // The open transaction has not happened: of the shadow and the log nothing is left of it. Under the lock.
@@ -176,6 +192,14 @@ protected:
     std::uint64_t shared_ = pool_address;
 
 private:
+    static void empty_store_buffer() {
+#if defined(__riscv)
+        __asm__ volatile("fence rw, rw" : : : "memory");
+#else
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+    }
+
 #if defined(DURASIM_PLANTED)
     static inline thread_local typename Thread::Old last_store_{};
 #endif

@@ -199,12 +199,21 @@ private:
 
     // logCommit: the timestamp behind the entries, and the end of the log.
     void commit_log(Thread& thread) {
-        const std::uint64_t timestamp = planted(Fault::timestamps_tie) ? 1 : detail::read_timestamp();
+        if (thread.path == HtmPath::hardware) store_end_ahead(thread);
+        const std::uint64_t timestamp = planted(Fault::timestamps_tie) ? 1 : read_commit_clock();
         if (planted(Fault::tail_before_end)) thread.log.put_tail(thread.position + SphtLog::words_of_end);
         if (!planted(Fault::end_not_written)) thread.log.put_word(thread.slot, timestamp | SphtLog::end_mark);
         thread.slot = thread.log.next(thread.slot);
         thread.position += SphtLog::words_of_end;
         if (!planted(Fault::tail_not_stored) && !planted(Fault::tail_before_end)) thread.log.put_tail(thread.position);
+    }
+
+    // The lines that the end of the log is stored to after the clock has been read join the write set before: their misses do not come one after
+    // the other. What is stored here is overwritten in the same hardware transaction.
+    static void store_end_ahead(Thread& thread) {
+        if (reads_clock_early || planted(Fault::tail_not_stored) || planted(Fault::log_committed_behind)) return;
+        if (thread.slot % (line_bytes / sizeof(std::uint64_t)) == 0) thread.log.put_word(thread.slot, 0);
+        thread.log.put_tail(thread.position);
     }
 
     // Lines of entries that no one will look at but the replayer.

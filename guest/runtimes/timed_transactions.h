@@ -120,7 +120,7 @@ public:
         const auto announce = [&] {
             TimedThread& mine = told(thread);
             put(&mine.is_update, std::uint64_t{0});
-            put_last(&mine.timestamp, planted(Fault::bound_not_told) ? TimedThread::persisted : timestamp_of(thread));
+            put_last(&mine.timestamp, planted(Fault::bound_not_told) ? TimedThread::persisted : timestamp_of(thread, detail::read_timestamp()));
         };
         const HtmPath path = thread.attempts.begin(prepare, announce);
         thread.path = path;
@@ -139,14 +139,14 @@ public:
 
 protected:
     // No two are the same: threads come after each other in one cycle.
-    static std::uint64_t timestamp_of(const Thread& thread) { return detail::read_timestamp() * threads_max + thread.log.number(); }
+    static std::uint64_t timestamp_of(const Thread& thread, std::uint64_t clock) { return clock * threads_max + thread.log.number(); }
 
     static TimedThread& told(const Thread& thread) { return timed_threads[thread.log.number()]; }
 
     // The hardware transaction commits, or the stores under the lock are complete: the timestamp.
     [[gnu::always_inline]] static std::uint64_t commit_stores(Thread& thread) {
         durasim_tx_committing();
-        const std::uint64_t timestamp = planted(Fault::timestamps_tie) ? 1 : timestamp_of(thread);
+        const std::uint64_t timestamp = planted(Fault::timestamps_tie) ? 1 : timestamp_of(thread, Base::read_commit_clock());
         if (thread.path == HtmPath::hardware) {
             thread.attempts.end();
         } else {

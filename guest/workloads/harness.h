@@ -114,6 +114,7 @@ void configure(const A& arguments, R& target) {
                                     .counts_lock_aborts = !arguments.lock_aborts_uncounted,
                                     .back_off_pauses = static_cast<unsigned>(arguments.back_off_pauses)};
     }
+    if constexpr (requires { arguments.commit_clock; }) target.reads_clock_early = std::strcmp(arguments.commit_clock, "published") == 0;
     if constexpr (requires { arguments.shadow_touched; }) target.options.touches_shadow = arguments.shadow_touched;
     if constexpr (requires { arguments.links; }) target.options.links = arguments.links;
     if constexpr (requires { arguments.replayers; }) target.options.replayers = static_cast<unsigned>(arguments.replayers);
