@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "durasim/error.h"
 #include "durasim/layout.h"
 #include "durasim/persist.h"
 #include "runtimes/store.h"
@@ -41,6 +42,13 @@ struct Fences {
         fence();
     }
 };
+
+// Ends the program if the pool has no log for a thread of this number.
+inline void refuse_thread_without_log(const PoolHeader& header, std::uint64_t number) {
+    if (number < header.logs()) return;
+    fail(exit_usage, "durasim: thread %llu has no log: the pool was made for %llu threads", static_cast<unsigned long long>(number),
+         static_cast<unsigned long long>(header.logs()));
+}
 
 // The checksum of what recovery relies on, word by word. The first word is mixed like the others: if it were where the sum
 // begins, a number and a place that count up together would cancel out.

@@ -50,6 +50,7 @@ public:
     }
 
     void enter_thread(std::uint64_t number) {
+        refuse_thread_without_log(header_, number);
         detail::htm_thread.log.attach(header_, planted(Fault::thread_log_shared) ? 0 : number, options);
     }
 

@@ -42,6 +42,7 @@ public:
     }
 
     void enter_thread(std::uint64_t number) {
+        refuse_thread_without_log(header_, number);
         detail::thread_log.attach(header_, planted(Fault::log_of_first_thread_shared) ? 0 : number, options);
     }
 

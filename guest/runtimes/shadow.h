@@ -28,16 +28,6 @@ inline void refuse_shadow_without_dram(std::uint64_t bytes, const char* remedy) 
          static_cast<unsigned long long>(dram_bytes), remedy);
 }
 
-// A pool without a header is formatted. Ends the program if a runtime has worked on it before, with a header that is gone: what `contents` says of its
-// logs need not be where they were, so lines behind the header and the first line of each log have to be as in a new file.
-inline void refuse_remains(const PoolHeader* header, const PoolHeader& contents) {
-    const auto* const words = reinterpret_cast<const std::uint64_t*>(header);
-    std::uint64_t found = 0;
-    for (std::uint64_t i = line_bytes / 8; i < (page_bytes + sizeof(ArenaHeader)) / 8; ++i) found |= words[i];
-    for (std::uint64_t log = 0; log < contents.logs(); ++log) found |= words[(contents.log_offset + log * contents.bytes_per_log()) / 8];
-    if (found != 0) fail(exit_violation, "durasim: violation: the pool holds data, but its header is gone");
-}
-
 // Puts the shadow in the place of the pool of `bytes` bytes in the file `path`, which is mapped there. Returns the second address.
 inline std::uint64_t make_shadow(const char* path, std::uint64_t bytes) {
     const int file = ::open(path, O_RDWR);

@@ -36,6 +36,7 @@ struct ShadowThread {
     std::uint64_t begin = 0, position = 0, limit = 0;
     // The places of the first two in the ring.
     std::uint64_t first_slot = 0, slot = 0;
+    bool is_odd_round = false;  // of the ring, at the begin; of logs whose ends tell it
     bool is_wrapped = false;  // the transaction before lies at both ends of the ring
     // What it has overwritten in the shadow, if it runs under the lock.
     struct Old {
@@ -126,12 +127,6 @@ protected:
         thread.position = end;
         thread.first_slot = thread.slot = thread.log.slot(end);
         if (thread.old == nullptr) thread.old = new std::vector<typename Thread::Old>;
-    }
-
-    void refuse_thread_without_log(std::uint64_t number) const {
-        if (number < header_.logs()) return;
-        fail(exit_usage, "durasim: thread %llu has no log: the pool was made for %llu threads", static_cast<unsigned long long>(number),
-             static_cast<unsigned long long>(header_.logs()));
     }
 
     // The clock for the timestamp of a transaction that has made its stores. Transactions that conflict commit in the order of their timestamps if

@@ -90,10 +90,7 @@ public:
         return count;
     }
 
-    static void format(PoolHeader* header, const PoolHeader& contents) {
-        refuse_remains(header, contents);
-        Fences::format(header, contents);
-    }
+    using Fences::format;
 
     // The pool is formatted and recovered, and work begins: on its shadow.
     void begin_work(const char* path) {
@@ -114,7 +111,7 @@ public:
     }
 
     void enter_thread(std::uint64_t number) {
-        refuse_thread_without_log(number);
+        refuse_thread_without_log(header_, number);
         this_thread().log.attach(header_, shared_, number);
         attach_log(number, this_thread().log.tail());
     }

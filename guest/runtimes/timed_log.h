@@ -1,14 +1,15 @@
 // The redo log of one thread of NV-HTM or SPHT, a ring of pairs of words in persistent memory, whose lines are flushed
 // (thesis, sections 2.4.1, 2.4.2 and 3.2).
 //
-// A transaction is a pair for each store, place and value, and a pair behind them that begins with its timestamp and bit 63. Nothing says
-// where the log ends: what is in persistent memory tells. A transaction counts if its timestamp is above the word `replayed` of the pool and,
-// under SPHT, not above the word `marker`.
+// A transaction is a pair for each store, place and value, and a pair behind them that begins with its timestamp, bit 63, and bit 62 in every
+// other round of the ring. Nothing says where the log ends: what is in persistent memory tells. A transaction counts if its timestamp is above
+// the word `replayed` of the pool and, under SPHT, not above the word `marker`.
 //
-// - Pairs begin at even places, so what is left of earlier rounds of the ring is read as pairs too: a value is never taken for a timestamp.
-//   Its timestamps are not above `replayed`, since its room has been used again.
-// - Cycle counters start again at 0 with the machine. So a pool says that a session is open, and recovery ends it: it replays what counts,
-//   and takes all timestamps out of the rings and both words.
+// - Positions count words since the pool was made, so the head says which round bit 62 of the ends behind it has to show. The first end that shows
+//   another, and the first word that is 0, lie behind the tail: what follows is of the round before. Recovery reads from the head up to there.
+// - Pairs begin at even places, so what is left of the round before is read as pairs too: a value is never taken for a timestamp.
+// - Cycle counters start again at 0 with the machine. So a pool says that a session is open, and recovery ends it: it replays what counts, takes
+//   out the end of a transaction that is not durable, moves each head to the tail, where the next session begins, and clears the words of the pool.
 #ifndef DURASIM_RUNTIMES_TIMED_LOG_H
 #define DURASIM_RUNTIMES_TIMED_LOG_H
 
@@ -38,7 +39,7 @@ private:
 
 class TimedLog {
 public:
-    static constexpr std::uint64_t end_mark = std::uint64_t{1} << 63;
+    static constexpr std::uint64_t end_mark = std::uint64_t{1} << 63, odd_round_mark = std::uint64_t{1} << 62;
     // A store, and the end of a transaction.
     static constexpr std::uint64_t words_of_store = 2, words_of_end = 2;
 
@@ -63,6 +64,11 @@ public:
     std::uint64_t* place(std::uint64_t slot) const { return ring_ + slot; }
     void put_word(std::uint64_t slot, std::uint64_t word) { put(ring_ + slot, word); }
 
+    // The first word of an end in a round of the ring, and the timestamp that it holds.
+    static std::uint64_t end_word(std::uint64_t timestamp, bool is_odd_round) { return timestamp | end_mark | (is_odd_round ? odd_round_mark : 0); }
+    static std::uint64_t timestamp_in(std::uint64_t word) { return word & ~(end_mark | odd_round_mark); }
+    bool is_odd_round(std::uint64_t position) const { return position / ring_words_ % 2 != 0; }
+
     // Before this position everything has been replayed. A hint: what follows may have been replayed too.
     std::uint64_t head() const { return get_first(head_); }
     void put_head(std::uint64_t position) { put_last(head_, position); }
@@ -73,24 +79,21 @@ public:
     };
 
     // The first transaction between two positions, at most a ring apart, whose timestamp is above `after`; false if there is none
-    // up to the timestamp `last`. Others are passed over, what is left of earlier rounds too.
+    // up to the timestamp `last`. Others are passed over.
     bool find(std::uint64_t position, std::uint64_t until, std::uint64_t after, std::uint64_t last, Transaction& found) const {
-        std::uint64_t begin = position, place = slot(position);
-        for (std::uint64_t at = position; at < until; at += words_of_store, place = next(next(place))) {
-            const std::uint64_t first = word(place);
-            if ((first & end_mark) == 0) {
-                if (first == 0) return false;
-                const std::uint64_t offset = first - data_offset_;
-                if (first % sizeof(std::uint64_t) != 0 || offset >= data_bytes_) refuse();
+        std::uint64_t begin = position;
+        for (Place at(*this, position); at.position < until && !at.is_behind_tail(); at.advance()) {
+            if (!at.is_end()) {
+                check_store(at.first);
                 continue;
             }
-            const std::uint64_t timestamp = first & ~end_mark;
+            const std::uint64_t timestamp = timestamp_in(at.first);
             if (timestamp > last) return false;
             if (timestamp > after) {
-                found = {timestamp, begin, at + words_of_end};
+                found = {timestamp, begin, at.position + words_of_end};
                 return true;
             }
-            begin = at + words_of_end;
+            begin = at.position + words_of_end;
         }
         return false;
     }
@@ -100,21 +103,24 @@ public:
         if (head() % words_of_store != 0) refuse();
     }
 
-    // At recovery: ends the program if timestamps go back. Those above `after` and up to `last` have to follow each other; in front of them lies what
-    // has been replayed since the head moved, behind them a transaction that is not durable and what earlier rounds have left.
-    void check_order(std::uint64_t after, std::uint64_t last) const {
-        std::uint64_t before = after, place = slot(head());
-        bool is_behind = false;
-        for (std::uint64_t words = 0; words < ring_words_; words += words_of_store, place = next(next(place))) {
-            const std::uint64_t first = word(place), timestamp = first & ~end_mark;
-            if ((first & end_mark) == 0 && first != 0) continue;
-            if (timestamp > after && timestamp <= last) {
-                if (is_behind || timestamp <= before) refuse(": its timestamps go back");
-                before = timestamp;
+    // At recovery: where the log ends, behind the last transaction with a timestamp up to `last`. Calls drop(place) for each end behind it: of a
+    // transaction that is not durable. Ends the program if timestamps go back.
+    template <class Drop>
+    std::uint64_t find_tail(std::uint64_t last, Drop&& drop) const {
+        std::uint64_t tail = head(), before = 0;
+        const std::uint64_t until = tail + ring_words_;
+        for (Place at(*this, tail); at.position < until && !at.is_behind_tail(); at.advance()) {
+            if (!at.is_end()) continue;
+            const std::uint64_t timestamp = timestamp_in(at.first);
+            if (timestamp <= before) refuse(": its timestamps go back");
+            before = timestamp;
+            if (timestamp <= last) {
+                tail = at.position + words_of_end;
             } else {
-                is_behind = is_behind || timestamp > last || timestamp == 0 || before != after;
+                drop(ring_ + at.slot);
             }
         }
+        return tail;
     }
 
     // The transaction whose entries begin at a position, where one is known to lie.
@@ -122,9 +128,8 @@ public:
         std::uint64_t place = slot(position);
         for (std::uint64_t at = position; at < position + ring_words_; at += words_of_store, place = next(next(place))) {
             const std::uint64_t first = word(place);
-            if ((first & end_mark) != 0) return {first & ~end_mark, position, at + words_of_end};
-            const std::uint64_t offset = first - data_offset_;
-            if (first % sizeof(std::uint64_t) != 0 || offset >= data_bytes_) refuse();
+            if ((first & end_mark) != 0) return {timestamp_in(first), position, at + words_of_end};
+            check_store(first);
         }
         refuse();
     }
@@ -133,19 +138,32 @@ public:
     std::uint64_t* link_place(const Transaction& transaction) const { return link_place(transaction.end - words_of_end); }
     std::uint64_t* link_place(std::uint64_t end) const { return ring_ + slot(end) + 1; }
 
-    // Takes the timestamps out of the first places of the ring, as far as it was used.
-    template <class Clean>
-    void clear_timestamps(std::uint64_t used, Clean&& clean) {
-        for (std::uint64_t place = 0; place < ring_words_ && place < used; place += words_of_store) {
-            if ((word(place) & end_mark) == 0) continue;
-            put_word(place, 0);
-            clean(ring_ + place);
-        }
-    }
-
 private:
     // The line of the head.
     static constexpr std::uint64_t lines_before_ring = 1;
+
+    // A pair, on the way from a head or a cursor to the tail.
+    struct Place {
+        const TimedLog& log;
+        std::uint64_t position, slot, first;
+        bool is_odd_round;
+
+        Place(const TimedLog& of, std::uint64_t at)
+            : log(of), position(at), slot(of.slot(at)), first(of.word(slot)), is_odd_round(of.is_odd_round(at)) {}
+
+        bool is_end() const { return (first & end_mark) != 0; }
+        bool is_behind_tail() const { return is_end() ? ((first & odd_round_mark) != 0) != is_odd_round : first == 0; }
+        void advance() {
+            position += words_of_store;
+            slot = log.next(log.next(slot));
+            if (slot == 0) is_odd_round = !is_odd_round;
+            first = log.word(slot);
+        }
+    };
+
+    void check_store(std::uint64_t place) const {
+        if (place % sizeof(std::uint64_t) != 0 || place - data_offset_ >= data_bytes_) refuse();
+    }
 
     [[noreturn]] void refuse(const char* how = "") const {
         fail(exit_violation, "durasim: violation: the redo log of thread %llu is damaged%s", static_cast<unsigned long long>(number_), how);

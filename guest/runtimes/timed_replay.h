@@ -88,10 +88,7 @@ private:
         if (way_ == Links::Way::backward) return follow_backward(find_newest(last));
         if (way_ == Links::Way::forward) return follow_forward(last);
         std::vector<std::uint64_t> ends(logs_.size());
-        for (std::size_t i = 0; i < logs_.size(); ++i) {
-            logs_[i].check_order(get(words_.replayed), last);
-            ends[i] = cursors_[i] + logs_[i].ring_words();
-        }
+        for (std::size_t i = 0; i < logs_.size(); ++i) ends[i] = cursors_[i] + logs_[i].ring_words();
         return in_order(last, ends);
     }
 
@@ -164,7 +161,7 @@ private:
         const std::uint64_t next = get(words_.next);
         const std::uint64_t* place = link_place(next);
         // The word `replayed` may not be as new: it is stored behind this one.
-        std::uint64_t timestamp = next == 0 ? 0 : *(place - 1) & ~TimedLog::end_mark;
+        std::uint64_t timestamp = next == 0 ? 0 : TimedLog::timestamp_in(*(place - 1));
         while (timestamp != last) {
             const Chosen chosen = read(get_first(place));
             if (chosen.transaction.timestamp <= timestamp || chosen.transaction.timestamp > last) refuse();

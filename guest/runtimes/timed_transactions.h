@@ -55,10 +55,7 @@ public:
         this->shared_ = pool_address;
     }
 
-    static void format(PoolHeader* header, const PoolHeader& contents) {
-        refuse_remains(header, contents);
-        Fences::format(header, contents);
-    }
+    using Fences::format;
 
     // Whether a session was not ended by recovery.
     bool needs_recovery() const { return get(TimedWords(pool_address).session) != 0; }
@@ -70,11 +67,12 @@ public:
         std::vector<TimedLog> all = this->logs();
         const Links::Way way = way_of_session(words);
         for (const TimedLog& log : all) log.check_head();
-        const bool is_backward = way == Links::Way::none ? options.replays_backward : way == Links::Way::backward;
         const std::uint64_t last = Self::has_marker && !planted(Fault::marker_ignored) ? get(words.marker) : ~std::uint64_t{0};
+        // Damage shows before anything is applied.
+        for (const TimedLog& log : all) log.find_tail(last, [](std::uint64_t*) {});
+        const bool is_backward = way == Links::Way::none ? options.replays_backward : way == Links::Way::backward;
         const std::uint64_t count = planted(Fault::recovery_without_replay) ? 0 : TimedReplay(all, pool_address, is_backward, way).recover(last);
-        // A power failure does not tell how far they were used.
-        end_logs(all, words, [](std::uint64_t) { return ~std::uint64_t{0}; });
+        end_logs(all, words, [last](const TimedLog& log) { return log.find_tail(last, take_out); });
         return count;
     }
 
@@ -94,16 +92,22 @@ public:
         clean(words.session);
         fence();
         timed_threads_count = this->header_.logs();
-        for (std::uint64_t i = 0; i < timed_threads_count; ++i) timed_threads[i] = TimedThread{};
-        links_.attach(way, this->logs(), words.first);
+        const std::vector<TimedLog> all = this->logs();
+        for (std::uint64_t i = 0; i < timed_threads_count; ++i) {
+            timed_threads[i] = TimedThread{};
+            timed_threads[i].position = timed_threads[i].released = all[i].head();
+        }
+        links_.attach(way, all, words.first);
         replayer_.start(new TimedReplay(this->logs(), this->shared_, options.replays_backward, way), options.replayers,
                         static_cast<unsigned>(timed_threads_count));
         enter_thread(0);
     }
 
     void enter_thread(std::uint64_t number) {
-        this->refuse_thread_without_log(number);
+        refuse_thread_without_log(this->header_, number);
         this->attach_log(number, get(&timed_threads[number].position));
+        Thread& thread = this->this_thread();
+        thread.is_odd_round = thread.log.is_odd_round(thread.position);
     }
 
     // False if the body has rolled the transaction back.
@@ -189,9 +193,10 @@ protected:
     void end_log(Thread& thread, std::uint64_t timestamp) {
         links_.link_to_predecessor(thread.log.number(), thread.position, timestamp);
         const std::uint64_t slot = thread.slot;
-        if (!planted(Fault::end_not_written)) thread.log.put_word(slot, timestamp | TimedLog::end_mark);
+        if (!planted(Fault::end_not_written)) thread.log.put_word(slot, TimedLog::end_word(timestamp, thread.is_odd_round != reaches_next_round(thread)));
         thread.slot = thread.log.next(thread.log.next(slot));
         thread.position += TimedLog::words_of_end;
+        if (reaches_next_round(thread)) thread.is_odd_round = !thread.is_odd_round;
         if (!planted(Fault::end_not_cleaned)) clean(thread.log.place(slot));
         // While that line is being flushed.
         links_.link_from_predecessor(thread.log.number(), thread.begin, timestamp, [](const std::uint64_t* place) { clean(place); });
@@ -218,9 +223,14 @@ private:
         return static_cast<Links::Way>(way);
     }
 
-    // Bits 57 and up of a processor's counter, which counts for as long as the machine runs, have no place in a timestamp.
+    // Whether the position of the open transaction lies in the round of the ring behind that of its begin.
+    static bool reaches_next_round(const Thread& thread) {
+        return thread.first_slot + (thread.position - thread.begin) >= thread.log.ring_words();
+    }
+
+    // Bits 56 and up of a processor's counter, which counts for as long as the machine runs, have no place in a timestamp.
     static void refuse_clock_at_its_end() {
-        if (detail::read_timestamp() >= TimedThread::persisted / threads_max) fail(exit_runtime, "durasim: the cycle counter is too large for timestamps");
+        if (detail::read_timestamp() >= TimedLog::odd_round_mark / threads_max) fail(exit_runtime, "durasim: the cycle counter is too large for timestamps");
     }
 
     // The program exits: what threads have committed is made durable and replayed, and the session ends. If a thread does not end its transaction, or if a
@@ -229,7 +239,7 @@ private:
         if (ReplayTeam::is_replayer() || !end_transactions()) return;
         replayer_.stop();
         std::vector<TimedLog> all = this->logs();
-        end_logs(all, TimedWords(this->shared_), [](std::uint64_t number) { return timed_threads[number].position; });
+        end_logs(all, TimedWords(this->shared_), [](const TimedLog& log) { return timed_threads[log.number()].position; });
     }
 
     // No transaction begins any more, and none is committing. False if that cannot be had.
@@ -268,18 +278,28 @@ private:
         if (replayer_.is_asleep()) replayer_.wake();
     }
 
-    // All has been replayed: no timestamp stays behind that a later session could take for one of its own.
-    template <class Used>
-    static void end_logs(std::vector<TimedLog>& all, const TimedWords& words, Used&& used) {
-        for (TimedLog& log : all) log.clear_timestamps(used(log.number()), [](const std::uint64_t* place) { clean(place); });
+    // The end of a transaction that is not durable.
+    static void take_out(std::uint64_t* end) {
+        put(end, std::uint64_t{0});
+        clean(end);
+    }
+
+    // All has been replayed: the session ends, and the logs are empty from where tail(log) says that they end.
+    template <class Tail>
+    static void end_logs(std::vector<TimedLog>& all, const TimedWords& words, Tail&& tail) {
+        std::vector<std::uint64_t> tails;
+        for (const TimedLog& log : all) tails.push_back(tail(log));
+        // No later session finds what was taken out.
         fence();
-        for (TimedLog& log : all) {
-            log.put_head(0);
-            clean(log.head_place());
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            all[i].put_head(tails[i]);
+            clean(all[i].head_place());
         }
+        // Without a marker no transaction counts: a recovery would look for the tail at the head.
+        fence();
         put(words.marker, std::uint64_t{0});
         clean(words.marker);
-        // Links lead to a marker that is not 0.
+        // Links lead to a marker that is not 0, and what is below `replayed` is not replayed again.
         fence();
         put(words.replayed, std::uint64_t{0});
         put(words.next, std::uint64_t{0});

@@ -46,6 +46,7 @@ public:
     }
 
     void enter_thread(std::uint64_t number) {
+        refuse_thread_without_log(header_, number);
         detail::thread_log.attach(header_, planted(Fault::threads_share_log) ? 0 : number, options);
     }
 

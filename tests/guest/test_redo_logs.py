@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from guest_programs import NativeBuild, execute
+from guest_programs import LOG_BACKENDS, NativeBuild, execute
 
 LOG_BYTES = 1024
 THREADS = 2
@@ -67,7 +67,9 @@ def test_damaged_timed_logs_are_refused(native: NativeBuild, tmp_path: Path, bac
     pool.write_bytes(content)
     assert execute([program, "recover-and-check", "--pool-path", pool]).code == 0
     offset, word = TIMED_DAMAGE[damage]
-    place = len(content) - LOG_BYTES + offset  # in the log of the second thread
+    # In the log of the second thread, which is empty.
+    content[-LOG_BYTES:] = bytes(LOG_BYTES)
+    place = len(content) - LOG_BYTES + offset
     content[place : place + 8] = word.to_bytes(8, "little")
     pool.write_bytes(content)
     outcome = execute([program, "recover-and-check", "--pool-path", pool])
@@ -75,11 +77,14 @@ def test_damaged_timed_logs_are_refused(native: NativeBuild, tmp_path: Path, bac
 
 
 # The timestamp up to which all has been replayed, those of the transactions in a ring, and whether they can be so:
-# earlier rounds leave lower ones in front of and behind those that count, but none in between.
+# from the head to the tail they rise. The tail lies in front of the first end of the round before, which is marked so here;
+# nothing behind that end is looked at.
+ROUND = 1 << 62
 ORDERS = {
     "in order": (0, [5, 9, 11], True),
-    "earlier rounds around": (7, [5, 6, 9, 11, 3], True),
-    "not durable yet": (4, [5, 9, 90, 3], True),
+    "replayed in front, the round before behind": (7, [5, 6, 9, 11, ROUND | 3], True),
+    "anything behind the tail": (0, [5, 9, ROUND | 3, 1 << 40, 2, ROUND | 99], True),
+    "not durable yet": (4, [5, 9, 90, ROUND | 3], True),
     "back among those that count": (0, [9, 5, 11], False),
     "twice the same": (0, [9, 9], False),
     "back to what has been replayed": (7, [9, 5, 11], False),
@@ -99,7 +104,8 @@ def test_timestamps_that_go_back_are_refused(native: NativeBuild, tmp_path: Path
     program, pool = _pool(native, tmp_path, backend)
     content = bytearray(pool.read_bytes())
     words = {SESSION: OPEN, REPLAYED: replayed, **({MARKER: 77} if backend == "spht" else {})}
-    log = len(content) - LOG_BYTES + RING  # that of the second thread
+    content[-LOG_BYTES:] = bytes(LOG_BYTES)  # the log of the second thread
+    log = len(content) - LOG_BYTES + RING
     value = int.from_bytes(content[DATA : DATA + 8], "little")  # stored again, so that the structure stays as it is
     for i, timestamp in enumerate(timestamps):
         words |= {log + 32 * i: DATA, log + 32 * i + 8: value, log + 32 * i + 16: 1 << 63 | timestamp}
@@ -189,12 +195,44 @@ def test_logs_of_another_runtime_are_refused(native: NativeBuild, tmp_path: Path
         assert (outcome.code, said in outcome.text) == (2, True), outcome
 
 
-@pytest.mark.parametrize("backend", ["spht-eadr", "spht", "nv-htm"])
+@pytest.mark.parametrize("backend", ["spht", "nv-htm"])
+def test_recovery_ends_where_the_next_session_begins(native: NativeBuild, tmp_path: Path, backend: str) -> None:
+    """The end of a transaction that is not durable is taken out, and the head is moved behind those that are."""
+    program, pool = _pool(native, tmp_path, backend)
+    content = bytearray(pool.read_bytes())
+    content[-LOG_BYTES:] = bytes(LOG_BYTES)
+    log = len(content) - LOG_BYTES
+    value = int.from_bytes(content[DATA : DATA + 8], "little")
+    words = {SESSION: OPEN, **({MARKER: 77} if backend == "spht" else {})}
+    for i, timestamp in enumerate([5, 9, 90]):
+        place = log + RING + 32 * i
+        words |= {place: DATA, place + 8: value, place + 16: 1 << 63 | timestamp}
+    for place, word in words.items():
+        content[place : place + 8] = word.to_bytes(8, "little")
+    pool.write_bytes(content)
+    outcome = execute([program, "recover", "--pool-path", pool])
+    # All are durable under NV-HTM, those up to the marker under SPHT.
+    count = 2 if backend == "spht" else 3
+    assert (outcome.code, f"recovered, {count} log entries" in outcome.text) == (0, True), outcome
+    after = pool.read_bytes()
+    assert int.from_bytes(after[log : log + 8], "little") == 4 * count
+    last_end = int.from_bytes(after[log + RING + 80 : log + RING + 88], "little")
+    assert last_end == (0 if backend == "spht" else 1 << 63 | 90)
+    # A second recovery, and one of a session that has stored nothing yet, find nothing.
+    assert "recovered, 0 log entries" in execute([program, "recover", "--pool-path", pool]).text
+    opened = bytearray(after)
+    opened[SESSION : SESSION + 8] = OPEN.to_bytes(8, "little")
+    pool.write_bytes(opened)
+    assert "recovered, 0 log entries" in execute([program, "recover", "--pool-path", pool]).text
+    assert pool.read_bytes()[log : log + 8] == after[log : log + 8]
+
+
+@pytest.mark.parametrize("backend", LOG_BACKENDS)
 def test_a_pool_without_its_header_is_not_formatted_again(native: NativeBuild, tmp_path: Path, backend: str) -> None:
     program, pool = _pool(native, tmp_path, backend)
     content = bytearray(pool.read_bytes())
     content[:8] = bytes(8)
     pool.write_bytes(content)
     outcome = execute([program, "run", "--pool-path", pool, "--threads", str(THREADS), *SIZES])
-    assert (outcome.code, "the pool holds data, but its header is gone" in outcome.text) == (1, True), outcome
+    assert (outcome.code, "holds data, but the header of the pool is gone" in outcome.text) == (1, True), outcome
     assert pool.read_bytes() == content

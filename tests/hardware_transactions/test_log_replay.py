@@ -107,18 +107,28 @@ def test_replayers_without_cores_are_refused(design: str) -> None:
     assert said == "durasim: 2 replayers beside 3 threads need 5 hardware threads of the machine, which has 4\n"
 
 
-@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize(
+    ("design", "backend"),
+    [
+        *((design, design) for design in DESIGNS),
+        ("htm-sgl", "htm-sgl"),
+        ("swl-flush", "undo-flush"),
+        ("swl-eadr", "undo-fence"),
+        ("sp-indirect", "redo-flush"),
+        ("sp", "write-ahead"),
+    ],
+)
 @pytest.mark.parametrize(
     ("number", "code", "told"),
     [(1, 0, "5\n"), (2, 2, "durasim: thread 2 has no log: the pool was made for 2 threads\n")],
 )
 def test_threads_have_a_log_or_are_refused(
-    program: Program, tmp_path: Path, design: str, number: int, code: int, told: str
+    program: Program, tmp_path: Path, design: str, backend: str, number: int, code: int, told: str
 ) -> None:
     said: list[bytes] = []
     result = ds.run(
         design=design,
-        elf=program("logs", f"-DDURASIM_BACKEND_{design.upper().replace('-', '_')}"),
+        elf=program("logs", f"-DDURASIM_BACKEND_{backend.upper().replace('-', '_')}"),
         args=[str(number)],
         machine="tiny",
         pool=tmp_path / "pool",

@@ -23,9 +23,9 @@ inline constexpr std::uint64_t log_bytes_min = 4 * line_bytes;
 
 class Pool {
 public:
-    // Opens the pool at `path`, creating and formatting it if it is not there or was never completely formatted, takes
-    // back an interrupted transaction, and declares the data range to the machine. `size_bytes` is the size of a new
-    // pool, rounded up to pages; an existing one keeps its size, and is refused if that differs and `exact_size` is set.
+    // Opens the pool at `path`, creating and formatting it if it is not there or was never completely formatted, takes back an
+    // interrupted transaction, and declares the data range to the machine. A pool that holds data but has lost its header is refused.
+    // `size_bytes` is the size of a new pool, rounded up to pages; an existing one keeps its size, and is refused if that differs and `exact_size` is set.
     // A software runtime gets `log_bytes` of a new pool for each of its logs.
     static Pool& open(const char* path, std::uint64_t size_bytes, std::uint64_t log_bytes = log_bytes_default,
                       bool exact_size = false, const PoolShape& shape = {}) {
@@ -39,7 +39,10 @@ public:
         }
         PoolHeader contents{};
         const bool fresh = pool.header()->magic == 0;
-        if (fresh) contents = layout(pool.mapped_bytes_, used_log_bytes, shape);
+        if (fresh) {
+            contents = layout(pool.mapped_bytes_, used_log_bytes, shape);
+            if (pool.has_remains() || pool.has_remains_of_logs(contents)) refuse_remains(path);
+        }
         pool.attach(fresh ? contents : *pool.header(), fresh);
         if (fresh) {
             runtime.format(pool.header(), contents);
@@ -56,9 +59,7 @@ public:
         Pool& pool = instance();
         if (!pool.map(path, 0, 0)) return nullptr;
         if (pool.header()->magic == 0) {
-            if (pool.has_data_without_header()) {
-                fail(exit_violation, "durasim: violation: %s holds data, but the header of the pool is gone", path);
-            }
+            if (pool.has_remains()) refuse_remains(path);
             return nullptr;
         }
         pool.attach(*pool.header(), false);
@@ -203,12 +204,29 @@ private:
         runtime.attach(h);
     }
 
-    bool has_data_without_header() const {
-        auto* first = reinterpret_cast<const std::uint64_t*>(pool_address + page_bytes);
-        for (unsigned i = 0; i < sizeof(ArenaHeader) / 8; ++i) {
-            if (first[i] != 0) return true;
+    // A pool is new up to the moment when its header is durable: nothing else has been stored there before. So a pool without
+    // a header that holds anything has lost it: words of a runtime behind the header, or the head of the first arena.
+    static bool has_remains() { return is_written(line_bytes, page_bytes + sizeof(ArenaHeader)); }
+
+    // The same for the first lines of each log of a pool that `contents` describes. Those of the pool that has lost its header need not have been there.
+    static bool has_remains_of_logs(const PoolHeader& contents) {
+        if (contents.log_bytes == 0) return false;
+        for (std::uint64_t log = 0; log < contents.logs(); ++log) {
+            const std::uint64_t begin = contents.log_offset + log * contents.bytes_per_log();
+            if (is_written(begin, begin + log_bytes_min)) return true;
         }
         return false;
+    }
+
+    // Whether a byte between two offsets of the pool, multiples of 8, is not 0.
+    static bool is_written(std::uint64_t begin, std::uint64_t end) {
+        std::uint64_t found = 0;
+        for (std::uint64_t at = begin; at < end; at += 8) found |= *reinterpret_cast<const std::uint64_t*>(pool_address + at);
+        return found != 0;
+    }
+
+    [[noreturn]] static void refuse_remains(const char* path) {
+        fail(exit_violation, "durasim: violation: %s holds data, but the header of the pool is gone", path);
     }
 
     std::uint64_t mapped_bytes_ = 0;
