@@ -11,7 +11,7 @@ use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
 /// Where a static position-independent program is put.
-const STATIC_PIE_BASE: u64 = 0x1_0000_0000;
+pub(crate) const STATIC_PIE_BASE: u64 = 0x1_0000_0000;
 
 /// A part of the file to be put into memory.
 #[derive(Clone, Copy, Debug)]

@@ -18,6 +18,7 @@ mod process;
 mod signals;
 mod space;
 mod stack;
+mod symbols;
 mod syscalls;
 mod table;
 mod threads;
@@ -29,6 +30,7 @@ pub use pmem::{Extent, PmemError, PmemPool};
 pub use pool::{PoolFile, read_file, replace_file};
 pub use process::{Process, ProcessConfig, SavedProcess};
 pub use space::{AddressSpace, PAGE_TABLE_LEVELS, PMEM_WINDOW_BASE, PageCopy, Rights, USER_END};
+pub use symbols::Symbols;
 pub use syscalls::SyscallOutcome;
 pub use threads::{ThreadEvent, ThreadId, Waiting};
 

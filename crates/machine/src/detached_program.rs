@@ -18,7 +18,7 @@ use durasim_core::tlb::{CachedPages, Tlbs};
 use durasim_core::{Core, CoreConfig};
 use durasim_guest::{Output, Process};
 use durasim_isa::Hart;
-use durasim_types::{Clock, ConfigError, CoreId, DataRange, Error, Pages, PhysAddr, Picos};
+use durasim_types::{Clock, ConfigError, CoreId, Cycle, DataRange, Error, Pages, PhysAddr, Picos};
 
 /// Where a functional phase ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,6 +205,7 @@ impl DetachedProgram {
             interrupted_turn: None,
             stop_at_snapshot_point: None,
             stops_after_region: false,
+            cycles_max: Cycle::MAX,
             context_switch_cycles,
             skew_cycles: config.skew_cycles,
             physical_cores: config.cores.into(),

@@ -22,6 +22,7 @@ impl Machine {
             interrupted_turn: self.interrupted_turn,
             stop_at_snapshot_point: self.stop_at_snapshot_point,
             stops_after_region: self.stops_after_region,
+            cycles_max: self.cycles_max,
             context_switch_cycles: self.context_switch_cycles,
             skew_cycles: self.skew_cycles,
             physical_cores: self.physical_cores,

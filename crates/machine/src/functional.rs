@@ -17,6 +17,7 @@ mod tlb;
 mod write_sets;
 
 use crate::MachineConfig;
+use crate::budget::{Budget, Exceeded, Unfinished};
 use crate::machine::{PoolContents, Program, process_config};
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan};
 use bus::FlatBus;
@@ -42,8 +43,12 @@ const SLICE_INSTRUCTIONS: std::ops::Range<u64> = 5_000..15_000;
 /// How a functional run ended.
 #[derive(Clone, Debug)]
 pub struct FunctionalEnding {
-    /// The exit code; `None` if the limit of instructions was reached or the output stopped the program.
+    /// The exit code; `None` if a limit was reached or the output stopped the program.
     pub exit_code: Option<i32>,
+    /// The limit that was reached, and where.
+    pub unfinished: Option<Unfinished>,
+    /// Bytes of memory that the run wrote, in whole pages.
+    pub written_bytes: u64,
     /// Instructions executed.
     pub instructions: u64,
     /// The region of interest; the whole program if it marks none.
@@ -67,19 +72,23 @@ pub fn run_functionally(
 ) -> Result<FunctionalEnding, Error> {
     let (mut bus, hart) = load(config, plan, program, NoObserver)?;
     let mut queue = RunQueue::new(hart);
-    let exit_code = match run_threads(&mut queue, &mut bus, &mut BlockCache::new(), max_instructions, output)? {
-        Stopped::Exit(code) => Some(code),
-        Stopped::Early => None,
-    };
-    Ok(ending_of(bus, exit_code))
+    let budget = Budget::of_instructions(max_instructions);
+    let stopped = run_threads(&mut queue, &mut bus, &mut BlockCache::new(), budget, output)?;
+    Ok(ending_of(bus, stopped))
 }
 
 /// What a run leaves.
-fn ending_of<W: ExecutionObserver>(bus: FlatBus<W>, exit_code: Option<i32>) -> FunctionalEnding {
+fn ending_of<W: ExecutionObserver>(bus: FlatBus<W>, stopped: Stopped) -> FunctionalEnding {
+    let (exit_code, unfinished) = match stopped {
+        Stopped::Exit(code) => (Some(code), None),
+        Stopped::Early => (None, None),
+        Stopped::Limit(unfinished) => (None, Some(unfinished)),
+    };
+    let written_bytes = bus.memory.written_bytes();
     let FlatBus { memory, process, instructions, data_range, region, filter_statistics, checks, .. } = bus;
     let roi = region.finish(instructions, checks.is_some(), &filter_statistics);
     let pool = PoolContents { files: process.into_pool(), pages: memory.into_pages().1 };
-    FunctionalEnding { exit_code, instructions, roi, pool, data_range }
+    FunctionalEnding { exit_code, unfinished, written_bytes, instructions, roi, pool, data_range }
 }
 
 /// The program in flat memory, with the registers it starts with.
@@ -105,8 +114,10 @@ fn load<W: ExecutionObserver>(
 enum Stopped {
     /// The program exited.
     Exit(i32),
-    /// The limit was reached, the output wants no more, or a fast_forward_state has come to its mark.
+    /// The output wants no more, or a fast_forward_state has come to its mark.
     Early,
+    /// A limit was reached.
+    Limit(Unfinished),
 }
 
 /// Runs all threads.
@@ -114,15 +125,20 @@ fn run_threads<W: ExecutionObserver>(
     queue: &mut RunQueue,
     bus: &mut FlatBus<W>,
     blocks: &mut BlockCache,
-    max_instructions: u64,
+    budget: Budget,
     output: &mut dyn Output,
 ) -> Result<Stopped, Error> {
     let mut next_look = LOOK_PERIOD;
     let mut previous = None;
     let mut random = Rng::new(0);
     loop {
-        if bus.instructions >= max_instructions {
-            return Ok(Stopped::Early);
+        let exceeded = match () {
+            () if bus.instructions >= budget.instructions => Some(Exceeded::Instructions),
+            () if bus.memory.written_bytes() > budget.memory_bytes => Some(Exceeded::Memory),
+            () => None,
+        };
+        if let Some(exceeded) = exceeded {
+            return Ok(Stopped::Limit(Unfinished { exceeded, pc: queue.last_pc() }));
         }
         if bus.instructions >= next_look {
             next_look = bus.instructions + LOOK_PERIOD;
@@ -144,7 +160,7 @@ fn run_threads<W: ExecutionObserver>(
         }
         bus.assign_core(thread);
         let slice = SLICE_INSTRUCTIONS.start + random.below(SLICE_INSTRUCTIONS.end - SLICE_INSTRUCTIONS.start);
-        let end = max_instructions.min(bus.instructions + slice);
+        let end = budget.instructions.min(bus.instructions + slice);
         let left = run_slice(&mut hart, thread, bus, blocks, end, queue, output)?;
         match left {
             SliceEnd::SliceOver | SliceEnd::Call(SyscallOutcome::Continue | SyscallOutcome::Yield) => {

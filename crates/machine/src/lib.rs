@@ -3,6 +3,7 @@
 //! Flow, one way: the core executes, its [`durasim_core::Port`] is the [`System`], which walks the caches and the
 //! controllers, asks the design at fixed points and carries out what it asks for.
 
+mod budget;
 mod config;
 mod detached_program;
 mod filter_statistics;
@@ -28,6 +29,7 @@ mod snapshot;
 mod system;
 mod turns;
 
+pub use budget::{Budget, Exceeded, Unfinished};
 pub use config::{CacheConfig, Inclusion, InterconnectConfig, MachineConfig, PersistBufferConfig, Topology};
 pub use durasim_guest::{Output, PmemPool, Stream};
 pub use functional::{FunctionalEnding, FunctionalRegion, LoadedProgram, TxLines, TxProfile, run_functionally};

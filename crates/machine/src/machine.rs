@@ -112,6 +112,8 @@ pub enum Ending {
     Exited(i32),
     /// The limit of instructions was reached.
     InstructionLimit,
+    /// The limit of cycles was reached.
+    CycleLimit,
     /// An observer, or whoever takes the output, stopped the machine.
     Stopped,
     /// The program has passed the mark that was asked for; the run can continue.
@@ -135,6 +137,8 @@ pub struct Machine {
     /// The mark at which a run ends.
     pub(crate) stop_at_snapshot_point: Option<u64>,
     pub(crate) stops_after_region: bool,
+    /// A run ends after this cycle.
+    pub(crate) cycles_max: Cycle,
     pub(crate) context_switch_cycles: Cycle,
     pub(crate) skew_cycles: Cycle,
     /// Cores, each of which may have two hardware threads: a [`Core`] for each of these is in `cores`.
@@ -172,6 +176,7 @@ impl Machine {
             interrupted_turn: None,
             stop_at_snapshot_point: None,
             stops_after_region: false,
+            cycles_max: Cycle::MAX,
             context_switch_cycles: config.core.context_switch_cycles,
             skew_cycles: config.skew_cycles,
             physical_cores: config.cores.into(),
@@ -297,6 +302,14 @@ impl Machine {
             return Err(Error::Stuck { cycle: at, what: format!("an orderly shutdown lost committed work: {loss}") });
         }
         Ok(PoolContents { files: self.process.pool().clone(), pages: image.pmem })
+    }
+
+    /// What an orderly shutdown leaves in `/pmem/`; see [`Machine::shut_down`].
+    ///
+    /// # Errors
+    /// A recovery that reports lost work.
+    pub fn into_pool_contents(mut self, plan: &Plan) -> Result<PoolContents, Error> {
+        self.shut_down(plan)
     }
 
     /// Instructions executed so far.

@@ -287,7 +287,7 @@ pub(crate) fn exit_code(ending: &Ending, request: &RunRequest) -> Result<Option<
     match ending {
         Ending::Exited(code) => Ok(Some(*code)),
         Ending::RegionEnd => Ok(None),
-        Ending::InstructionLimit | Ending::Stopped | Ending::SnapshotPoint => {
+        Ending::InstructionLimit | Ending::CycleLimit | Ending::Stopped | Ending::SnapshotPoint => {
             let limit = request.max_instructions.unwrap_or(u64::MAX);
             let problem = format!("the program did not end within {limit} instructions");
             Err(ConfigError::new("max_instructions", problem).into())

@@ -181,6 +181,7 @@ impl Machine {
             interrupted_turn: read.interrupted_turn,
             stop_at_snapshot_point: None,
             stops_after_region: false,
+            cycles_max: u64::MAX,
             context_switch_cycles: config.core.context_switch_cycles,
             skew_cycles: config.skew_cycles,
             physical_cores: config.cores.into(),

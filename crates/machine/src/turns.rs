@@ -53,6 +53,9 @@ impl Machine {
                     output.progress(self.measure.ops);
                 }
             }
+            if self.is_over_cycles(0) {
+                return Ok(Ending::CycleLimit);
+            }
             let (turn, budget) = match self.interrupted_turn.take() {
                 Some(InterruptedTurn { core, until, instructions }) => (Turn::Core(core, until), instructions),
                 None => {
@@ -60,10 +63,21 @@ impl Machine {
                     (self.turn(), SLICE)
                 }
             };
+            if let Turn::Memory | Turn::Sleepers(_) = turn
+                && self.is_over_cycles(self.next_due())
+            {
+                return Ok(Ending::CycleLimit);
+            }
             if let Some(ending) = self.take(turn, budget, limit - executed, output)? {
                 return Ok(ending);
             }
         }
+    }
+
+    /// When the memory system or a thread that sleeps is due; 0 if neither will ever be.
+    fn next_due(&self) -> Cycle {
+        let due = self.system.due().min(self.scheduler.next_due().unwrap_or(Cycle::MAX));
+        if due == Cycle::MAX { 0 } else { due }
     }
 
     /// The next turn, where no thread gets a core any more.

@@ -6,6 +6,7 @@ use super::observer::{ExecutionObserver, NoObserver, TrainedState, TrainingObser
 use super::threads::RunQueue;
 use super::{Stopped, load, run_threads};
 use crate::Prepared;
+use crate::budget::Budget;
 use crate::detached_program::{DetachedProgram, SnapshotPoint};
 use crate::scheduler::{DetachedThreads, Ready};
 use durasim_core::ThreadContext;
@@ -96,8 +97,8 @@ fn run_to_snapshot_point<W: TrainingObserver>(
     let state = FastForwardState::new(prepared.config.hardware_threads().into(), to, refusing_design);
     bus.fast_forward_state = Some(Box::new(state));
     let mut queue = RunQueue::new(hart);
-    let limit = max_instructions.unwrap_or(u64::MAX);
-    let stopped = run_threads(&mut queue, &mut bus, &mut BlockCache::new(), limit, output)?;
+    let budget = Budget::of_instructions(max_instructions.unwrap_or(u64::MAX));
+    let stopped = run_threads(&mut queue, &mut bus, &mut BlockCache::new(), budget, output)?;
     bus.account();
     let now_ns = bus.now_ns();
     let FlatBus { memory, process, data_base, data_range, fast_forward_state, mut filter_statistics, observer, .. } =

@@ -4,8 +4,9 @@
 use super::memory::Flat;
 use super::observer::NoObserver;
 use super::threads::RunQueue;
-use super::{FlatBus, FunctionalEnding, Stopped, ending_of, run_threads};
+use super::{FlatBus, FunctionalEnding, ending_of, run_threads};
 use crate::MachineConfig;
+use crate::budget::Budget;
 use crate::machine::{Program, process_config};
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan};
 use durasim_guest::{Output, PmemPool, Process};
@@ -38,29 +39,20 @@ impl LoadedProgram {
         Ok(LoadedProgram { process, hart, dram: memory.into_pages().0, blocks: BlockCache::new(), plan: plan.clone() })
     }
 
-    /// Runs it as [`super::run_functionally`] does. Nothing of a run is left for the next one but the decoded code.
+    /// Runs it as [`super::run_functionally`] does, no further than `budget`. Nothing of a run is left for the next one but the decoded code.
     ///
     /// # Errors
     /// Faults of the guest.
-    pub fn run(
-        &mut self,
-        pmem: Pages,
-        max_instructions: u64,
-        output: &mut dyn Output,
-    ) -> Result<FunctionalEnding, Error> {
+    pub fn run(&mut self, pmem: Pages, budget: Budget, output: &mut dyn Output) -> Result<FunctionalEnding, Error> {
         let memory = Flat::new(self.dram.clone(), pmem);
         let mut bus = FlatBus::new(memory, self.process.fork(), &self.plan, NoObserver);
         let mut queue = RunQueue::new(self.hart.clone());
         let clears = self.blocks.clears();
-        let stopped = run_threads(&mut queue, &mut bus, &mut self.blocks, max_instructions, output);
+        let stopped = run_threads(&mut queue, &mut bus, &mut self.blocks, budget, output);
         if self.blocks.clears() != clears {
             // The program changed its code: the next run starts with the old one.
             self.blocks = BlockCache::new();
         }
-        let exit_code = match stopped? {
-            Stopped::Exit(code) => Some(code),
-            Stopped::Early => None,
-        };
-        Ok(ending_of(bus, exit_code))
+        Ok(ending_of(bus, stopped?))
     }
 }

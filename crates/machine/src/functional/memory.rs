@@ -90,6 +90,11 @@ impl Flat {
         (dram, pmem)
     }
 
+    /// Bytes of the pages that were written.
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.owned.len() as u64 * PAGE_BYTES
+    }
+
     fn region(&mut self, addr: PhysAddr) -> &mut Region {
         if addr.0 >= PMEM_BASE.0 { &mut self.pmem } else { &mut self.dram }
     }

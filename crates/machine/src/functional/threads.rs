@@ -114,6 +114,11 @@ impl RunQueue {
         }
     }
 
+    /// The pc of the thread that ran last, if it can go on; of another one, if it cannot.
+    pub(super) fn last_pc(&self) -> u64 {
+        self.ready.back().map(|(_, hart)| hart).or_else(|| self.stopped.values().next()).map_or(0, |hart| hart.pc)
+    }
+
     /// The pc of a thread that is stopped.
     pub(super) fn pc(&self, thread: ThreadId) -> u64 {
         self.stopped.get(&thread).map_or(0, |hart| hart.pc)

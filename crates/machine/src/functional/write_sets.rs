@@ -4,6 +4,7 @@ use super::observer::ExecutionObserver;
 use super::threads::RunQueue;
 use super::{FlatBus, Stopped, load, run_threads};
 use crate::Prepared;
+use crate::budget::Budget;
 use crate::system::PMEM_BASE;
 use durasim_guest::{Output, ThreadId};
 use durasim_isa::{BlockCache, Marker};
@@ -42,14 +43,15 @@ pub struct TxProfile {
 /// What is refused before the first instruction, faults of the guest, and a program that fails.
 pub(crate) fn profile(prepared: &Prepared, output: &mut dyn Output) -> Result<TxProfile, Error> {
     let (mut bus, hart) = load(&prepared.config, &prepared.plan, &prepared.program, WriteSets::default())?;
-    let stopped = run_threads(&mut RunQueue::new(hart), &mut bus, &mut BlockCache::new(), u64::MAX, output)?;
+    let budget = Budget::of_instructions(u64::MAX);
+    let stopped = run_threads(&mut RunQueue::new(hart), &mut bus, &mut BlockCache::new(), budget, output)?;
     let FlatBus { observer, data_range, .. } = bus;
     match stopped {
         Stopped::Exit(0) => {}
         Stopped::Exit(code) => {
             return Err(ConfigError::new("elf", format!("the program ended with exit code {code}")).into());
         }
-        Stopped::Early => return Err(ConfigError::new("elf", "the program was stopped").into()),
+        Stopped::Early | Stopped::Limit(_) => return Err(ConfigError::new("elf", "the program was stopped").into()),
     }
     let lines = data_range.map_or(0..0, |range| {
         let first = range.base.line().0 - PMEM_BASE.line().0;

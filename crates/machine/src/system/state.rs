@@ -131,6 +131,12 @@ impl System {
         names.into_iter().filter_map(|(name, is)| is.then_some(name)).collect()
     }
 
+    /// Pages of both memories that were ever written.
+    pub(crate) fn written_pages(&self) -> u64 {
+        let memories = [self.memories.dram_media(), self.memories.pmem_media()];
+        memories.iter().map(|pages| pages.touched().count() as u64).sum()
+    }
+
     /// Whether some transaction is open.
     pub(crate) fn has_open_transactions(&self) -> bool {
         self.transactions.any_open()
