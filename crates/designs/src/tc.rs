@@ -492,11 +492,11 @@ impl Durability for State {
                     self.issue_entry(core, index, out);
                 }
                 _ => {
-                    // The message names the line alone; the entry that it is for gives its place to the one that the
-                    // machine names.
-                    let acknowledged = self.caches[core].acknowledged(line, self.fault).expect("this one is");
+                    // The message names the line alone; the entry that it is for need not be the one that the machine
+                    // names.
                     let cache = &mut self.caches[core];
-                    cache.entries[index].state = cache.entries[acknowledged].state;
+                    let acknowledged = cache.acknowledged(line, self.fault).expect("this one is");
+                    cache.keep_order_of_issue(index, acknowledged, self.fault);
                     cache.free(acknowledged);
                     out.event(EventKind::Background, addr);
                     let cache = &self.caches[core];

@@ -101,8 +101,9 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
             "fill-asks-own-cache",
             "plain-store-not-routed",
             "dirty-line-not-cleaned",
+            "ack-swaps-entries",
         ],
-        runs_of_rare_faults: &[("recovery-newest-first", 1500)],
+        runs_of_rare_faults: &[("recovery-newest-first", 1500), ("ack-swaps-entries", 4000)],
         ..RandomTester::USUAL
     },
     common_on_tiny: CommonOnTiny {

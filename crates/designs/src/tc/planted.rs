@@ -88,3 +88,10 @@ pub(super) const ACK_FREES_NEAREST_TAIL: PlantedFault = PlantedFault {
     summary: "An acknowledgement frees the matching entry nearest the tail, whichever was issued first",
     equivalent: None,
 };
+
+/// Acknowledgements that overtake each other change the order of the entries in flight.
+pub(super) const ACK_SWAPS_ENTRIES: PlantedFault = PlantedFault {
+    name: "ack-swaps-entries",
+    summary: "An acknowledgement that overtakes others of its line changes the order of the entries in flight",
+    equivalent: None,
+};

@@ -3,7 +3,7 @@
 use super::fifo::{Entry, EntryState, Saved, TransactionCache};
 use super::shadow::Overflow;
 use super::{Mode, State, TcSpec, planted};
-use durasim_design::{Action, Actions, ActiveFault, CrashImage, LineTag, Overlay, RecoveryCut, Store, Wait};
+use durasim_design::{Action, Actions, ActiveFault, CrashImage, LineTag, Overlay, RecoveryCut, Store, Token, Wait};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, TxId};
 
 /// Stores.
@@ -158,6 +158,23 @@ impl TransactionCache {
             in_flight.min()
         };
         entry.map(|(_, index)| index)
+    }
+
+    /// An acknowledgement that the machine names by the token of the entry at `arrived` frees the one at `freed`. The other
+    /// entries of the line that are in flight wait for the tokens that are left, and keep their order: messages to the core
+    /// may overtake each other, so that of the third write can come before that of the second.
+    pub fn keep_order_of_issue(&mut self, arrived: usize, freed: usize, fault: ActiveFault) {
+        if fault.is(planted::ACK_SWAPS_ENTRIES) {
+            self.entries[arrived].state = self.entries[freed].state;
+            return;
+        }
+        let mut in_flight: Vec<(Token, usize)> = self.in_flight(self.entries[arrived].line).collect();
+        in_flight.sort_unstable();
+        let tokens = in_flight.iter().filter(|(_, index)| *index != arrived).map(|(token, _)| *token);
+        let places = in_flight.iter().filter(|(_, index)| *index != freed).map(|(_, index)| *index);
+        for (token, place) in tokens.zip(places) {
+            self.entries[place].state = EntryState::Issued(token);
+        }
     }
 }
 

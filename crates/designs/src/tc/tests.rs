@@ -6,7 +6,7 @@ use super::spec::TcSpec;
 use super::{Commit, Order, SHARED, Tc, planted};
 use crate::testing::{Bench, line, word};
 use durasim_design::{
-    AbortCause, Action, Actions, ActiveFault, CommitRule, Ctx, Design, Evict, Fill, Gate, LineTag, Wait,
+    AbortCause, Action, Actions, ActiveFault, CommitRule, Ctx, Design, Evict, Fill, Gate, LineTag, Token, Wait,
 };
 use durasim_types::{CoreId, Pages, TxId};
 
@@ -341,6 +341,32 @@ fn the_published_rule_frees_the_wrong_entry_where_threads_take_turns() {
         bench.commit(0, 1);
         assert!(bench.deliver(), "the write of the second is acknowledged");
         assert_eq!(words(&bench.recovered(&[], false), &[(0, 0), (0, 1)]), [kept, 2]);
+    }
+}
+
+/// Acknowledgements of one line may overtake each other on their way. That of the third write frees the first entry; the
+/// one of the first write, which comes next, has to free the second and not the third.
+#[test]
+fn acknowledgements_that_overtake_each_other_free_entries_in_the_order_of_issue() {
+    for (fault, kept) in [(ActiveFault::NONE, 3), (planted::ACK_SWAPS_ENTRIES.fault(), 2)] {
+        let mut bench = Bench::<Tc>::new(small(8), 1);
+        bench.geometry.planted = fault;
+        bench.design = Tc::build(&bench.spec, &bench.geometry).unwrap();
+        for tx in 1..4 {
+            bench.begin(0, tx);
+            put(&mut bench, 0, tx, (0, 0), tx);
+            bench.commit(0, tx);
+        }
+        // The media has all three before the first message arrives.
+        bench.pmem.write(word(0, 0), &3u64.to_le_bytes());
+        let acknowledge = |bench: &mut Bench<Tc>, token| {
+            bench.call(0, |design, cx, out| design.acked(cx, Token(token), word(0, 0), out));
+        };
+        acknowledge(&mut bench, 3);
+        acknowledge(&mut bench, 1);
+        assert_eq!(words(&bench.recovered(&[], false), &[(0, 0)]), [kept]);
+        acknowledge(&mut bench, 2);
+        assert_eq!(bench.crashed(&[], false).structures["tc.core0"].len(), 8, "all entries are free");
     }
 }
 
