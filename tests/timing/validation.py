@@ -1,7 +1,8 @@
 """What `make validate` runs: programs on two machines, beside what gem5's O3 model says about the same.
 
 A row of the reference is a machine and a program with its arguments. The machine files in `machines/` describe gem5's
-machines; the programs are the very files that gem5 ran. Rows of `none` (start-up alone) are left out.
+machines; the programs are the very files that gem5 ran. Rows of `none` (start-up alone) are left out. Programs with
+several threads and cache-block operations are in `multicore.py`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import multicore
 import typer
 from rich.table import Table
 
@@ -181,9 +183,19 @@ def validate(
 ) -> None:
     """Run the programs of the reference on gem5's machines and print both results."""
     rows = references(reference, kernel or ())
-    if not rows:
-        raise refusal("--kernel", f"no row of {reference} is of {', '.join(kernel or ())}")
-    results = measure_all(rows, reference.parent, settings or ())
+    shared = multicore.references(kernels=kernel or ())
+    if not rows and not shared:
+        raise refusal("--kernel", f"no row of {reference} or {multicore.REFERENCE} is of {', '.join(kernel or ())}")
+    if shared:
+        results = multicore.measure_all(shared, settings or ())
+        render.show(multicore.table(results))
+        output.write_stdout(multicore.summary(results) + "\n")
+    if rows:
+        _validate_one_core(rows, reference.parent, settings or ())
+
+
+def _validate_one_core(rows: Sequence[Reference], folder: Path, settings: Sequence[str]) -> None:
+    results = measure_all(rows, folder, settings)
     render.show(_table(results))
     render.show(_speed_up_table(speed_ups(results)))
     REPORT.parent.mkdir(exist_ok=True)

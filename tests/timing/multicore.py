@@ -1,0 +1,200 @@
+"""Programs with several threads, and cache-block operations, beside what gem5's O3 model says about the same.
+
+`mc KERNEL THREADS COUNT [SIZE]` prints the cycles between two barriers as its first thread sees them (`rdcycle`); the
+machine has a core for each thread. Only these cycles are compared. A row that differs from gem5 by more than
+`DIFFERENCE_PERCENT_MAX` belongs to an entry of `REASONS`, which README.md explains.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.table import Table
+
+import durasim
+from durasim import render
+
+HERE = Path(__file__).resolve().parent
+REFERENCE = HERE / "gem5_mc.csv"
+ELF = "mc.rv64"
+STARTUP = "none"
+DIFFERENCE_PERCENT_MAX = 10
+# gem5's machines: our file, and what is different from it.
+MACHINES = {
+    "A": ("gem5-a.toml", ()),
+    "B": ("gem5-b.toml", ()),
+    # Stores leave the store queue without waiting for their lines.
+    "A-rvwmo": ("gem5-a.toml", ("core.pipelined_stores=true", "core.ownership_prefetch=true")),
+}
+# A, where another core's caches answer 30 cycles later: as long as a look-up of the last level takes.
+SNOOP = "A-snoop30"
+# As in gem5, a line that moves between cores does not pay a look-up of the last level. Nothing else of the kernels that
+# move lines comes from there.
+DIRECT = ("llc.latency_cycles=1",)
+# What README.md says of gem5, by kernel: why a row may differ.
+REASONS: dict[str, tuple[str, ...]] = {
+    "direct transfers": (
+        "false-sharing", "amo-shared", "pingpong", "pingpong-relaxed", "barrier", "hand-none", "hand-write",
+        "hand-read", "hand-modify", "hand-fresh", "shared-sum",
+    ),
+    "loads by 16 bytes": ("spinlock",),
+    "LR and SC": ("cas-shared",),
+    "squashed loads": ("read-mostly",),
+    "cleans in order": ("clean-alone", "clean-clean", "clean-batch", "clean-other", "flush-batch"),
+    "cleans take the permission": ("clean-fence", "clean-reread", "clean-pairs", "clean-other-each"),
+    "no forwarding": ("flush-reread",),
+    "one port": ("private-sum",),
+    "open": ("store-batch",),
+}  # fmt: skip
+WORD_BYTES = 8
+READ_MOSTLY_LINES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What gem5 reports of one command line on one machine."""
+
+    machine: str
+    args: str
+    cycles: int
+    # The same on A-snoop30, if that ran it.
+    cycles_snoop: int | None
+
+    @property
+    def kernel(self) -> str:
+        """The first argument."""
+        return self.args.split()[0]
+
+    @property
+    def threads(self) -> int:
+        """Threads, and cores."""
+        return int(self.args.split()[1])
+
+    @property
+    def operations(self) -> int:
+        """The operations whose cycles follow each other: those of one thread, or of all where they take turns."""
+        _, threads, count, *size = self.args.split()
+        turns = int(count) * int(threads)
+        size = int(size[0]) if size else 1
+        if self.kernel in ("amo-shared", "cas-shared", "spinlock", "pingpong", "pingpong-relaxed", "hand-none"):
+            return turns
+        if self.kernel.startswith("hand-"):
+            return turns * size
+        if self.kernel in ("private-sum", "private-fill", "shared-sum"):
+            return int(count) * size // WORD_BYTES
+        if self.kernel.endswith("-batch") or self.kernel.startswith("clean-other"):
+            return int(count) * size
+        return int(count) * (READ_MOSTLY_LINES if self.kernel == "read-mostly" else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One command line here and there."""
+
+    gem5: Reference
+    cycles: int
+    # The same where lines move without a look-up of the last level; of kernels that move lines.
+    cycles_direct: int | None = None
+
+    @property
+    def differences_percent(self) -> list[float]:
+        """How many more cycles it takes than on gem5, and than on gem5's variant with a latency of snoops."""
+        there = [self.gem5.cycles] + ([self.gem5.cycles_snoop] if self.gem5.cycles_snoop else [])
+        return [100 * (self.cycles / cycles - 1) for cycles in there]
+
+    @property
+    def difference_percent(self) -> float:
+        """The smaller one of the differences."""
+        return min(self.differences_percent, key=abs)
+
+    @property
+    def difference_direct_percent(self) -> float | None:
+        """How many more cycles it takes than on gem5 if lines move directly here, too."""
+        return 100 * (self.cycles_direct / self.gem5.cycles - 1) if self.cycles_direct else None
+
+    @property
+    def is_close(self) -> bool:
+        """Whether it is as on gem5."""
+        return abs(self.difference_percent) <= DIFFERENCE_PERCENT_MAX
+
+
+def references(path: Path = REFERENCE, kernels: Sequence[str] = ()) -> list[Reference]:
+    """Reads the reference: all rows but start-up, or those of some kernels. Rows of A-snoop30 join those of A."""
+    with path.open(newline="") as file:
+        rows = {(row["machine"], row["args"]): int(row["region_cycles"]) for row in csv.DictReader(file)}
+    found = [
+        Reference(machine, args, cycles, rows.get((SNOOP, args)) if machine == "A" else None)
+        for (machine, args), cycles in rows.items()
+        if machine in MACHINES
+    ]
+    return [r for r in found if r.kernel != STARTUP and (not kernels or r.kernel in kernels)]
+
+
+def measure(reference: Reference, settings: Sequence[str] = ()) -> Row:
+    """Runs a command line here."""
+    moves_lines = reference.threads > 1 and reference.kernel in REASONS["direct transfers"]
+    direct = _region_cycles(reference, [*settings, *DIRECT]) if moves_lines else None
+    return Row(reference, _region_cycles(reference, settings), direct)
+
+
+def _region_cycles(reference: Reference, settings: Sequence[str]) -> int:
+    written = bytearray()
+    file, of_machine = MACHINES[reference.machine]
+    with contextlib.chdir(HERE):
+        durasim.run(
+            design="opt",
+            machine=os.fspath(HERE / "machines" / file),
+            elf=ELF,
+            args=reference.args.split(),
+            set=[f"cores={reference.threads}", *of_machine, *settings],
+            guest_output=lambda _stream, data: written.extend(data),
+        )
+    return int(written)
+
+
+def measure_all(rows: Sequence[Reference], settings: Sequence[str] = ()) -> list[Row]:
+    """Runs all, on all processors; the answers are in the order of the rows."""
+    with ProcessPoolExecutor() as pool, render.progress_bar() as bar:
+        task = bar.add_task("running", total=len(rows))
+        futures = [pool.submit(measure, row, settings) for row in rows]
+        for future in futures:
+            future.add_done_callback(lambda _: bar.advance(task))
+        return [future.result() for future in futures]
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """Cycles of each operation."""
+    shown = Table(title="cycles per operation, several cores and cache-block operations")
+    names = ("machine", "kernel", "threads", "gem5", "A-snoop30", "durasim", "difference", "direct", "reason")
+    for name in names:
+        shown.add_column(name, justify="left" if name in ("machine", "kernel", "reason") else "right")
+    for row in rows:
+        g = row.gem5
+        kernel, threads, *numbers = g.args.split()
+        snoop = f"{g.cycles_snoop / g.operations:.1f}" if g.cycles_snoop else ""
+        shown.add_row(
+            g.machine, " ".join([kernel, *numbers]), threads, f"{g.cycles / g.operations:.1f}", snoop,
+            f"{row.cycles / g.operations:.1f}", f"{row.difference_percent:+.1f} %",
+            "" if row.difference_direct_percent is None else f"{row.difference_direct_percent:+.1f} %",
+            "" if row.is_close else reason(g) or "?",
+        )  # fmt: skip
+    return shown
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """One line for machines: how many rows are as on gem5, how many differ for a known reason, how many for none."""
+    close = sum(row.is_close for row in rows)
+    unexplained = sum(not row.is_close and reason(row.gem5) is None for row in rows)
+    explained = len(rows) - close - unexplained
+    return f"multicore_rows={len(rows)} close={close} explained={explained} unexplained={unexplained}"
+
+
+def reason(reference: Reference) -> str | None:
+    """The heading in README.md under which it says why a row may differ."""
+    return next((name for name, kernels in REASONS.items() if reference.kernel in kernels), None)
