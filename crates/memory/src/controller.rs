@@ -400,14 +400,13 @@ impl Controller {
         self.next_ps
     }
 
-    /// If the queue is full enough, or a drain continues, its writes are given their places up to the low threshold. Reads
-    /// that arrive before the last of them starts find these places taken, as they would find a controller that
-    /// looks at its writes alone.
+    /// If the queue is full enough and no drain is in progress, a drain begins: its writes are given their places down to the
+    /// low threshold. Reads that arrive before the last of them starts find these places taken, as they would find a
+    /// controller that looks at its writes alone. Writes that arrive meanwhile do not belong to it, or it might never end.
     fn drain_if_full(&mut self, at_ps: Picos) {
         let Some(read_first) = &self.read_first else { return };
         let (stop_entries, (begin_ps, end_ps)) = (read_first.stop_entries, read_first.drain_ps);
-        let goes_on = (begin_ps..end_ps).contains(&at_ps);
-        if !goes_on && self.queue.len() < read_first.start_entries {
+        if (begin_ps..end_ps).contains(&at_ps) || self.queue.len() < read_first.start_entries {
             return;
         }
         let mut waiting = self.queue.iter().filter(|e| e.finish_ps.is_none()).count();
@@ -420,13 +419,9 @@ impl Controller {
             waiting -= 1;
         }
         let (Some(last_ps), Some(read_first)) = (last_ps, &mut self.read_first) else { return };
-        if goes_on {
-            read_first.drain_ps.1 = end_ps.max(last_ps);
-        } else {
-            read_first.drain_ps = (at_ps, last_ps);
-            // The queue is one, whatever it holds.
-            self.counters.iter_mut().for_each(|counters| counters.stats.drains += 1);
-        }
+        read_first.drain_ps = (at_ps, last_ps);
+        // The queue is one, whatever it holds.
+        self.counters.iter_mut().for_each(|counters| counters.stats.drains += 1);
     }
 
     fn can_accept(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::common::{KINDS, drawn, write};
 use durasim_design::Origin;
-use durasim_memory::{Memory, MemoryConfig, Step, Write, WriteToken};
+use durasim_memory::{Memory, MemoryConfig, Step, Write, WritePolicy, WriteToken};
 use durasim_types::{LineAddr, Pages, PhysAddr, Picos, Rng};
 
 /// A token of a party beside the controller.
@@ -266,4 +266,28 @@ fn a_controller_restored_or_cloned_in_the_middle_goes_on_as_the_original() {
         assert_eq!(first, third, "seed {seed}");
     }
     assert!(waited > 0, "some were saved while writes waited for room");
+}
+
+/// Writes that arrive in a drain once pushed its end out, and all reads waited for that end.
+#[test]
+fn a_drain_ends_although_writes_keep_arriving() {
+    let mut config = MemoryConfig { capacity_mib: 1, ..MemoryConfig::default() };
+    config.controller.write_queue_entries = 8;
+    config.controller.write_policy = WritePolicy::ReadFirst;
+    config.media.banks = Some(4);
+    let mut c = Memory::new(&config, Pages::new(PhysAddr(0), 1 << 20));
+    let mut longest_ps = 0;
+    for n in 0..2000u64 {
+        let at_ps = n * 50_000;
+        while c.step(at_ps).is_some() {}
+        if c.inbound_len() < 4 {
+            c.submit(write(n * 5 % 1000, 1), at_ps);
+        }
+        if n % 2 == 0 {
+            longest_ps = longest_ps.max(c.read(LineAddr(n * 7 % 1000), at_ps).done_ps - at_ps);
+        }
+    }
+    // Eight writes of 100 ns may go to one bank, in front of a read of 150 ns and as many before it as have waited.
+    assert!(c.stats(0).0.drains > 20, "{} drains", c.stats(0).0.drains);
+    assert!(longest_ps < 8 * 100_000 + 16 * 150_000, "{longest_ps} ps");
 }
