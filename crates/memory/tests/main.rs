@@ -4,6 +4,7 @@
 mod admission;
 mod common;
 mod controller;
+mod measured;
 mod module;
 mod shared;
 mod timing;

@@ -38,6 +38,7 @@ fn module_stats(stats: &mut Stats, name: &str, module: Option<ModuleStats>) {
         ("block_reads", m.block_reads, "Blocks read from the cells"),
         ("block_writes", m.block_writes, "Blocks written to the cells"),
         ("partial_block_writes", m.partial_block_writes, "Those of them that lacked lines, which were read before"),
+        ("table_misses", m.table_misses, "Blocks of pages without an entry in the module's table of addresses"),
     ];
     for (what, count, description) in counters {
         stats.count(format!("{name}.module.{what}"), count, description);

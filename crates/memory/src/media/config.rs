@@ -70,8 +70,8 @@ pub struct MediaConfig {
     pub kind: MediaKind,
     /// What one write costs the media at least, in bytes: shorter writes count as this much.
     pub write_granularity_bytes: u32,
-    /// `fixed` (150), `stt-ram` (65, TC DAC 2017): latency of a read in nanoseconds. `pmem-module` (250): that of a read that no
-    /// buffer answers.
+    /// `fixed` (150), `stt-ram` (65, TC DAC 2017): latency of a read in nanoseconds. `pmem-module` (195): that of a read that no
+    /// buffer answers, of a page with an entry in the table of addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_latency_ns: Option<u64>,
     /// `fixed` (100), `stt-ram` (76, TC DAC 2017): latency of a write in nanoseconds.
@@ -114,15 +114,24 @@ pub struct MediaConfig {
     /// `pmem-module`: bytes that the cells read and write at a time (256), a power of two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<u32>,
-    /// `pmem-module`: time of a line between the channel and a buffer, in nanoseconds (114).
+    /// `pmem-module`: time of a line between the channel and a buffer, in nanoseconds (87).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer_latency_ns: Option<u64>,
     /// `pmem-module`: blocks in the buffer of those that were read (64).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_buffer_blocks: Option<u32>,
-    /// `pmem-module`: blocks in the buffer in which written lines are combined (64).
+    /// `pmem-module`: blocks in the buffer in which written lines are combined (72: of 18 KB, not of 20, every block is written once).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_buffer_blocks: Option<u32>,
+    /// `pmem-module`: blocks on their way from that buffer to the cells at a time (16, as in VANS).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cell_queue_blocks: Option<u32>,
+    /// `pmem-module`: pages of 4 KB whose entries of the table of addresses the module holds (4,096).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table_pages: Option<u32>,
+    /// `pmem-module`: time that a block of another page takes more, in nanoseconds (55). 0: the table delays nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table_miss_ns: Option<u64>,
     /// `pmem-module`: bandwidth at which the cells are read, in MB/s (6,600).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cell_read_mb_per_s: Option<u64>,
@@ -159,6 +168,9 @@ impl MediaConfig {
             buffer_latency_ns: None,
             read_buffer_blocks: None,
             write_buffer_blocks: None,
+            cell_queue_blocks: None,
+            table_pages: None,
+            table_miss_ns: None,
             cell_read_mb_per_s: None,
             cell_write_mb_per_s: None,
         }
@@ -201,12 +213,15 @@ impl MediaConfig {
     }
 
     fn complete_module(&mut self) {
-        self.read_latency_ns.get_or_insert(250);
-        self.buffer_latency_ns.get_or_insert(114);
+        self.read_latency_ns.get_or_insert(195);
+        self.buffer_latency_ns.get_or_insert(87);
         self.bandwidth_mb_per_s.get_or_insert(21_328);
         self.block_bytes.get_or_insert(256);
         self.read_buffer_blocks.get_or_insert(64);
-        self.write_buffer_blocks.get_or_insert(64);
+        self.write_buffer_blocks.get_or_insert(72);
+        self.cell_queue_blocks.get_or_insert(16);
+        self.table_pages.get_or_insert(4096);
+        self.table_miss_ns.get_or_insert(55);
         self.cell_read_mb_per_s.get_or_insert(6_600);
         self.cell_write_mb_per_s.get_or_insert(2_300);
     }
@@ -253,7 +268,10 @@ impl MediaConfig {
         optional("block_bytes", self.block_bytes.map(u64::from), LINE_BYTES, 4096)?;
         optional("buffer_latency_ns", self.buffer_latency_ns, 1, 1_000_000)?;
         optional("read_buffer_blocks", self.read_buffer_blocks.map(u64::from), 1, 4096)?;
-        optional("write_buffer_blocks", self.write_buffer_blocks.map(u64::from), 2, 4096)?;
+        optional("write_buffer_blocks", self.write_buffer_blocks.map(u64::from), 1, 4096)?;
+        optional("cell_queue_blocks", self.cell_queue_blocks.map(u64::from), 1, 4096)?;
+        optional("table_pages", self.table_pages.map(u64::from), 1, 1 << 20)?;
+        optional("table_miss_ns", self.table_miss_ns, 0, 1_000_000)?;
         optional("cell_read_mb_per_s", self.cell_read_mb_per_s, 1, 10_000_000)?;
         optional("cell_write_mb_per_s", self.cell_write_mb_per_s, 1, 10_000_000)?;
         let powers = [
@@ -335,6 +353,9 @@ impl MediaConfig {
             ("buffer_latency_ns", self.buffer_latency_ns.is_some(), module),
             ("read_buffer_blocks", self.read_buffer_blocks.is_some(), module),
             ("write_buffer_blocks", self.write_buffer_blocks.is_some(), module),
+            ("cell_queue_blocks", self.cell_queue_blocks.is_some(), module),
+            ("table_pages", self.table_pages.is_some(), module),
+            ("table_miss_ns", self.table_miss_ns.is_some(), module),
             ("cell_read_mb_per_s", self.cell_read_mb_per_s.is_some(), module),
             ("cell_write_mb_per_s", self.cell_write_mb_per_s.is_some(), module),
         ];

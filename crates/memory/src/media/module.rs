@@ -1,24 +1,33 @@
-//! Modules of persistent memory: cells that are read and written in blocks of several lines, behind a buffer of blocks that
+//! Modules of persistent memory: cells that are read and written in blocks of several lines, with a buffer of blocks that
 //! were read lately and a buffer in which written lines are combined to blocks (Izraelevitz et al., "Basic Performance
 //! Measurements of the Intel Optane DC Persistent Memory Module", arXiv:1903.05714; Yang et al., "An Empirical Guide to the
-//! Behavior and Use of Scalable Persistent Memory", FAST 2020; DEVIATIONS.md, pmem-module).
+//! Behavior and Use of Scalable Persistent Memory", FAST 2020, with the data of its figures; Wang et al., "Characterizing and
+//! Modeling Non-Volatile Memory Systems", MICRO 2020, with its data; DEVIATIONS.md, pmem-module).
 //!
 //! - A read of a line that no buffer has reads its block from the cells. A read that follows shortly finds it in the buffer.
+//! - Before the cells read or write a block they need the table entry of its page. The module holds some entries; another one
+//!   delays the block, not those after it.
 //! - A written line enters the buffer of blocks being written, which power failures do not reach: there it is written as far as the
-//!   controller is concerned. A block that is complete is written to the cells at once.
-//! - A block that lacks lines stays until such blocks take all places; then the one written to longest ago leaves. What it lacks is
-//!   read from the cells before it is written. A write that finds all places taken waits for one that the cells are about to hold.
+//!   controller is concerned. A block that is complete leaves for the cells at once.
+//! - A block that lacks lines leaves when a block of another line needs its place, chosen at random among those in the buffer: the
+//!   measured write amplification rises slowly with the size of a region that is larger than the buffer, where the oldest one
+//!   leaving would make a step. What it lacks is read before it is written. That takes time, but no turn of the cells: measured
+//!   random writes of 64 and 128 bytes cost as much as a whole block, within 1 %.
+//! - So many blocks may be on their way to the cells. A write that would send another one waits.
 
 use super::{Access, Direction, MediaConfig};
 use crate::reservations::Reservations;
 use crate::trace::{Command, CommandKind, Trace};
-use durasim_types::{LINE_BYTES, Picos};
+use durasim_types::{LINE_BYTES, Picos, Rng};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hasher;
 
 /// Blocks whose writes may leave the write queue in any order.
 const BANKS: u64 = 64;
+
+/// Bytes of a page of the table of addresses (Wang et al., MICRO 2020).
+const PAGE_BYTES: u64 = 4096;
 
 /// What the buffers of modules have done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +42,8 @@ pub struct ModuleStats {
     pub block_writes: u64,
     /// Those of them that lacked lines, so that the cells were read before.
     pub partial_block_writes: u64,
+    /// Blocks read or written whose page had no entry in the table of addresses.
+    pub table_misses: u64,
 }
 
 impl ModuleStats {
@@ -43,6 +54,7 @@ impl ModuleStats {
         self.block_reads += other.block_reads;
         self.block_writes += other.block_writes;
         self.partial_block_writes += other.partial_block_writes;
+        self.table_misses += other.table_misses;
     }
 
     /// What was counted since `before`.
@@ -53,6 +65,7 @@ impl ModuleStats {
             block_reads: self.block_reads - before.block_reads,
             block_writes: self.block_writes - before.block_writes,
             partial_block_writes: self.partial_block_writes - before.partial_block_writes,
+            table_misses: self.table_misses - before.table_misses,
         }
     }
 }
@@ -77,6 +90,34 @@ struct WrittenBlock {
     leaves_ps: Option<Picos>,
 }
 
+/// The entries of the table of addresses that the module holds: those of the pages used last.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Table {
+    /// When each page was used last, in uses.
+    used: BTreeMap<u64, u64>,
+    /// The page of each of these uses.
+    by_use: BTreeMap<u64, u64>,
+    uses: u64,
+}
+
+impl Table {
+    /// Uses a page; whether it was there. Of more than `pages` the one used longest ago goes.
+    fn touch(&mut self, page: u64, pages: usize) -> bool {
+        self.uses += 1;
+        let before = self.used.insert(page, self.uses);
+        if let Some(before) = before {
+            self.by_use.remove(&before);
+        }
+        self.by_use.insert(self.uses, page);
+        if self.used.len() > pages
+            && let Some((_, oldest)) = self.by_use.pop_first()
+        {
+            self.used.remove(&oldest);
+        }
+        before.is_some()
+    }
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Module {
     block_lines: u64,
@@ -88,6 +129,12 @@ pub(super) struct Module {
     cells_write_ps: Picos,
     read_blocks: usize,
     write_blocks: usize,
+    cell_queue_blocks: usize,
+    table_pages: usize,
+    table_miss_ps: Picos,
+    table: Table,
+    /// Chooses the block that leaves.
+    rng: Rng,
     /// The block that was asked for longest ago first.
     reads: VecDeque<ReadBlock>,
     /// The block written to longest ago first.
@@ -109,6 +156,11 @@ impl Module {
             cells_write_ps: config.block_ps(config.cell_write_mb_per_s),
             read_blocks: config.read_buffer_blocks.expect(complete) as usize,
             write_blocks: config.write_buffer_blocks.expect(complete) as usize,
+            cell_queue_blocks: config.cell_queue_blocks.expect(complete) as usize,
+            table_pages: config.table_pages.expect(complete) as usize,
+            table_miss_ps: config.table_miss_ns.expect(complete) * 1000,
+            table: Table::default(),
+            rng: Rng::new(0),
             reads: VecDeque::new(),
             writes: VecDeque::new(),
             cells: Reservations::default(),
@@ -152,27 +204,29 @@ impl Module {
         self.writes.iter().position(|w| w.block == block && w.leaves_ps.is_none())
     }
 
-    /// From when on there is a place for a write, not before `at_ps`. If all are taken, at least one block is leaving.
-    fn place_ps(&self, block: u64, at_ps: Picos) -> Picos {
-        let taken = self.writes.iter().filter(|w| w.leaves_ps.is_none_or(|leaves_ps| leaves_ps > at_ps)).count();
-        if self.joined(block).is_some() || taken < self.write_blocks {
-            return at_ps;
-        }
-        let leaving = self.writes.iter().filter_map(|w| w.leaves_ps).filter(|&leaves_ps| leaves_ps > at_ps);
-        let mut leaving: Vec<Picos> = leaving.collect();
-        leaving.sort_unstable();
-        // Writes that came with earlier times may have taken more places than there are.
-        leaving.get(taken - self.write_blocks).copied().unwrap_or(at_ps)
+    /// Blocks that lack lines and wait for them.
+    fn combined(&self) -> impl Iterator<Item = &WrittenBlock> {
+        self.writes.iter().filter(|w| w.leaves_ps.is_none())
     }
 
-    /// When the cells begin to write a block that leaves at `at_ps`, and when they hold it. What it lacks is read before.
-    fn writing(&self, written: &WrittenBlock, at_ps: Picos) -> (Picos, Picos) {
-        let mut from_ps = at_ps;
-        if !self.is_complete(written.lines) {
-            from_ps = self.cells.first_gap(at_ps, self.cells_read_ps) + self.read_ps;
+    /// From when on another block may leave for the cells, not before `at_ps`.
+    fn cell_queue_ps(&self, at_ps: Picos) -> Picos {
+        let leaving = self.writes.iter().filter_map(|w| w.leaves_ps).filter(|&leaves_ps| leaves_ps > at_ps);
+        let mut leaving: Vec<Picos> = leaving.collect();
+        if leaving.len() < self.cell_queue_blocks {
+            return at_ps;
         }
-        let begin_ps = self.cells.first_gap(from_ps, self.cells_write_ps);
-        (begin_ps, begin_ps + self.cells_write_ps)
+        leaving.sort_unstable();
+        leaving[leaving.len() - self.cell_queue_blocks]
+    }
+
+    /// From when on there is a place for a written line, not before `at_ps`: one that sends a block to the cells, because it
+    /// completes it or takes its place, waits until there is room on the way.
+    fn place_ps(&self, line: u64, at_ps: Picos) -> Picos {
+        let joined = self.joined(self.block(line)).map(|index| self.writes[index].lines);
+        let completes = self.is_complete(joined.unwrap_or(0) | self.bit(line));
+        let takes_place = joined.is_none() && self.combined().count() >= self.write_blocks;
+        if completes || takes_place { self.cell_queue_ps(at_ps) } else { at_ps }
     }
 
     pub fn first_start(&self, line: u64, direction: Direction, at_ps: Picos) -> Picos {
@@ -184,7 +238,7 @@ impl Module {
             },
             Direction::Write => {
                 // Whether there is a place changes while the bus is waited for, but only for the better.
-                self.bus.first_gap(self.place_ps(self.block(line), at_ps), self.transfer_ps)
+                self.bus.first_gap(self.place_ps(line, at_ps), self.transfer_ps)
             }
         }
     }
@@ -212,7 +266,7 @@ impl Module {
             }
             None => {
                 let start_ps = self.read_cells(block, at_ps, trace);
-                let ready_ps = start_ps + self.read_ps;
+                let ready_ps = start_ps + self.read_ps + self.look_up(block);
                 if self.reads.len() == self.read_blocks {
                     self.reads.pop_front();
                 }
@@ -242,22 +296,30 @@ impl Module {
         let there_ps = start_ps + self.transfer_ps;
         if self.is_complete(written.lines) {
             self.write_cells(&mut written, there_ps, trace);
+        } else if self.combined().count() >= self.write_blocks {
+            self.take_a_place(there_ps, trace);
         }
         self.writes.push_back(written);
-        self.keep_a_place_free(there_ps, trace);
         Access { start_ps, done_ps }
     }
 
-    /// When blocks being combined take all places, the oldest one leaves.
-    fn keep_a_place_free(&mut self, at_ps: Picos, trace: &mut Trace) {
-        let is_combined = |w: &WrittenBlock| w.leaves_ps.is_none();
-        if self.writes.iter().filter(|w| is_combined(w)).count() < self.write_blocks {
-            return;
-        }
-        let oldest = self.writes.iter().position(is_combined).expect("all of them are");
-        let mut written = self.writes[oldest];
+    /// One of the blocks that lack lines leaves.
+    fn take_a_place(&mut self, at_ps: Picos, trace: &mut Trace) {
+        let lacking: Vec<usize> = (0..self.writes.len()).filter(|&n| self.writes[n].leaves_ps.is_none()).collect();
+        let chosen = lacking[self.rng.below(lacking.len() as u64) as usize];
+        let mut written = self.writes[chosen];
         self.write_cells(&mut written, at_ps, trace);
-        self.writes[oldest] = written;
+        self.writes[chosen] = written;
+    }
+
+    /// Looks up the table entry of a block; what that takes more than usual.
+    fn look_up(&mut self, block: u64) -> Picos {
+        let page = block * self.block_lines * LINE_BYTES / PAGE_BYTES;
+        if self.table.touch(page, self.table_pages) {
+            return 0;
+        }
+        self.stats.table_misses += 1;
+        self.table_miss_ps
     }
 
     /// Reads a block; when that begins.
@@ -269,20 +331,24 @@ impl Module {
         start_ps
     }
 
-    /// Sends a block that was combined to the cells.
+    /// Sends a block that was combined to the cells. What it lacks is read before, which delays it and takes no turn of the
+    /// cells.
     fn write_cells(&mut self, written: &mut WrittenBlock, at_ps: Picos, trace: &mut Trace) {
-        let (begin_ps, end_ps) = self.writing(written, at_ps);
+        let mut from_ps = at_ps + self.look_up(written.block);
         if !self.is_complete(written.lines) {
-            self.read_cells(written.block, at_ps, trace);
+            from_ps += self.read_ps;
+            self.stats.block_reads += 1;
             self.stats.partial_block_writes += 1;
         }
+        let begin_ps = self.cells.first_gap(from_ps, self.cells_write_ps);
         self.cells.book(begin_ps, self.cells_write_ps);
         self.stats.block_writes += 1;
         self.note(trace, begin_ps, CommandKind::Pre, written.block * self.block_lines);
-        written.leaves_ps = Some(end_ps);
+        written.leaves_ps = Some(begin_ps + self.cells_write_ps);
     }
 
-    /// Notes a command: rows are blocks here, `Act` reads one from the cells, `Pre` writes it there.
+    /// Notes a command: rows are blocks here, `Act` reads one from the cells, `Pre` writes it there,
+    /// with what is read for it before.
     fn note(&self, trace: &mut Trace, at_ps: Picos, kind: CommandKind, line: u64) {
         trace.note(|| Command {
             at_ps,
@@ -300,6 +366,8 @@ impl Module {
         hasher.write_u64(self.cells.end());
         hasher.write_u64(self.bus.end());
         self.reads.iter().for_each(|read| hasher.write_u64(read.block ^ read.ready_ps << 20));
+        hasher.write_u64(self.rng.state());
+        self.table.by_use.values().for_each(|&page| hasher.write_u64(page));
         for written in &self.writes {
             hasher.write_u64(written.block);
             hasher.write_u64(written.lines);

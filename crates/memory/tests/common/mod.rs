@@ -67,7 +67,9 @@ pub fn drawn_media(kind: MediaKind, rng: &mut Rng) -> MediaConfig {
         MediaKind::PmemModule => {
             media.block_bytes = Some(64 << rng.below(4));
             media.read_buffer_blocks = Some(1 + rng.below(8) as u32);
-            media.write_buffer_blocks = Some(2 + rng.below(8) as u32);
+            media.write_buffer_blocks = Some(1 + rng.below(8) as u32);
+            media.cell_queue_blocks = Some(1 + rng.below(4) as u32);
+            media.table_pages = Some(1 + rng.below(4) as u32);
             media.cell_write_mb_per_s = Some(500 + rng.below(4000));
         }
         MediaKind::Ddr3 | MediaKind::Ddr4 => {
