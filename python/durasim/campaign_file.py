@@ -163,6 +163,7 @@ def _options(table: Mapping[str, Any]) -> CrashOptions:
         faults=faults_of(table.get("faults", DEFAULT_FAULTS)),
         variants=table.get("variants", DEFAULT_VARIANTS),
         workers=1,
+        recovery_limit=table.get("recovery_limit"),
     )
 
 

@@ -39,6 +39,7 @@ def crash(
     env: options.Env = None,
     check: options.Check = None,
     again: options.Again = None,
+    recovery_limit: options.RecoveryLimit = None,
     json: options.JsonFile = None,
 ) -> None:
     """Crash a workload or a program at persist events, recover every image and check it.
@@ -54,6 +55,7 @@ def crash(
         replay,
         check_args=None if check is None else tuple(shlex.split(check)),
         again_args=None if again is None else tuple(shlex.split(again)),
+        recovery_limit=recovery_limit,
     )
     chosen.check()
     scenario = options.scenario_of(

@@ -23,6 +23,8 @@ DEFAULT_FAULTS = ("clean", "nested")
 DEFAULT_VARIANTS = 2
 NUMBER_MAX = 1024
 """Of variants and of workers."""
+RECOVERY_LIMIT_MAX = 10**15
+"""Instructions."""
 OPS_AFTER_A_CRASH = 8
 """Operations of the life between two crashes, at most."""
 
@@ -39,6 +41,8 @@ class CrashOptions:
         workers: Threads of this computer that judge; all its cores if None.
         check_args: Arguments with which a program of `elf` recovers and checks its pool.
         again_args: Arguments with which it works on between two crashes; those of its run if None.
+        recovery_limit: Instructions that recovery, check and work between two crashes may each take in a trial; 20 times
+            as many as without a crash, at least 10 million, if None.
     """
 
     points: Points = DEFAULT_POINTS
@@ -48,6 +52,7 @@ class CrashOptions:
     workers: int | None = None
     check_args: tuple[str, ...] | None = None
     again_args: tuple[str, ...] | None = None
+    recovery_limit: int | None = None
 
     def check(self) -> None:
         """Refuses values that are not allowed.
@@ -62,6 +67,8 @@ class CrashOptions:
         for name, value in (("variants", self.variants), ("workers", self.workers)):
             if value is not None and not 1 <= value <= NUMBER_MAX:
                 raise refusal(name, f"{value} is not between 1 and {NUMBER_MAX}")
+        if self.recovery_limit is not None and not 1 <= self.recovery_limit <= RECOVERY_LIMIT_MAX:
+            raise refusal("recovery-limit", f"{self.recovery_limit} is not between 1 and {RECOVERY_LIMIT_MAX} instructions")
 
 
 class CrashArguments(ScenarioArguments, total=False):
@@ -73,6 +80,7 @@ class CrashArguments(ScenarioArguments, total=False):
     replay: str | None
     check_args: Iterable[str] | None
     again_args: Iterable[str] | None
+    recovery_limit: int | None
 
 
 def points_of(text: str) -> Points:
@@ -109,6 +117,7 @@ def crash_request(scenario: Scenario, chosen: CrashOptions) -> dict[str, Any]:
         "variants": chosen.variants,
         "replay": chosen.replay,
         "workers": chosen.workers,
+        "recovery_limit": chosen.recovery_limit,
     }
 
 
@@ -174,5 +183,7 @@ def replay_command(scenario: Scenario, ops: int | None, replay: str, chosen: Cra
         words += ["--arg", f"{name}={value}"]
     if scenario.control:
         words.append("--control")
+    if chosen is not None and chosen.recovery_limit is not None:
+        words += ["--recovery-limit", str(chosen.recovery_limit)]
     words += ["--replay", replay]
     return shlex.join([*words, "--", *scenario.args] if scenario.args else words)

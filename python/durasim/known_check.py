@@ -12,6 +12,9 @@ from durasim.errors import DurasimError, refusal
 from durasim.scenario import Scenario
 from durasim.simulation import run_request
 
+_CHECK_INSTRUCTIONS_MAX = 2_000_000_000
+"""A check that needs more is left to the campaign, which refuses it."""
+
 _EXIT_USAGE = 2
 """With this a program says that it does not understand its arguments, as guest/include/durasim/error.h and most do."""
 
@@ -33,7 +36,8 @@ def refuse_unknown_check(scenario: Scenario, chosen: CrashOptions) -> None:
         code, _ = _ending(plain)
         if code != 0:
             return
-        code, said = _ending(dataclasses.replace(plain, args=chosen.check_args))
+        check = dataclasses.replace(plain, args=chosen.check_args, max_instructions=_CHECK_INSTRUCTIONS_MAX)
+        code, said = _ending(check)
     if code == _EXIT_USAGE:
         given = shlex.join(chosen.check_args)
         sentence = f"after a run without a power failure, '{given}' ends with exit code {code}, that of a wrong usage"

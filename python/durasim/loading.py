@@ -15,7 +15,7 @@ Loaded = RunResult | CrashResult | Comparison | Difference | dict[str, Any]
 
 _TYPED: Mapping[str, type[RunResult | CrashResult | Comparison | Difference]] = {
     "durasim-run/2": RunResult,
-    "durasim-crash/4": CrashResult,
+    "durasim-crash/5": CrashResult,
     "durasim-compare/3": Comparison,
     "durasim-diff/2": Difference,
 }

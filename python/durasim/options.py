@@ -99,6 +99,14 @@ Again = Annotated[
     str | None,
     typer.Option("--again", metavar="ARGS", help="Its arguments for the run between two crashes; as given after --."),
 ]
+RecoveryLimit = Annotated[
+    int | None,
+    typer.Option(
+        "--recovery-limit",
+        metavar="N",
+        help="Instructions of recovery, check and further work each; 20 times the crash-free ones if not given.",
+    ),
+]
 CampaignFile = Annotated[
     str,
     typer.Argument(

@@ -163,6 +163,8 @@ def crash_text(result: CrashResult) -> Text:
         text.append(f"{result.violations} of them violate the promise", style="bold red")
     else:
         text.append("every recovery is right", style="bold green")
+    if result.hangs:
+        text.append(f"; {result.hangs} times the program does not end", style="bold red")
     if result.disagreements:
         text.append(f"; {result.disagreements} times the oracles disagree", style="bold red")
     if result.losses_reported:

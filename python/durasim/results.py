@@ -103,6 +103,7 @@ class CrashResult(Document):
         trials: Trials: each an image, its recovery, and what all oracles say.
         trials_by_fault: Trials by what failed.
         violations: Trials after which the promise was broken.
+        hangs: Those of them in which recovery, check or further work did not end within its limit.
         disagreements: Those of them in which oracles that looked at the same contents did not agree.
         losses_reported: Trials in which energy ended early and recovery said so.
         nested_depth_max: The most recoveries that failed in a row in one trial.
@@ -112,6 +113,7 @@ class CrashResult(Document):
         events_by_kind: Persist events by kind.
         marks: Rare paths of the design by name, and how many crashes fell inside each.
         timeline: Of a replay, what became of the lines involved, as schemas/timeline.json says; None for a campaign.
+        limits: Instructions and bytes of memory that recovery, check and further work could take in a trial.
         shrunk: The smallest failure that a reduction has found, with its timeline; None if there was no reduction.
         host: Cost on this computer.
         provenance: What the run that was crashed was made from, beside machine, design, threads and seed.
@@ -132,6 +134,7 @@ class CrashResult(Document):
     trials: int
     trials_by_fault: Mapping[str, int]
     violations: int
+    hangs: int
     disagreements: int
     losses_reported: int
     nested_depth_max: int
@@ -141,6 +144,7 @@ class CrashResult(Document):
     events_by_kind: Mapping[str, int]
     marks: Mapping[str, int]
     timeline: Mapping[str, Any] | None
+    limits: Mapping[str, int]
     shrunk: Mapping[str, Any] | None
     host: Host
     provenance: Provenance

@@ -3,9 +3,11 @@
 //!
 //! It sees the journal of the program and the bytes of an image, and nothing of the machine or the design.
 
+mod loose;
 #[cfg(test)]
 mod tests;
 
+use self::loose::Loose;
 use durasim_types::{CoreId, DataRange, Journal, LINE_BYTES, Line, LineAddr, PAGE_BYTES, Pages, PhysAddr, TxId, Write};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -21,11 +23,13 @@ type Stored = (Number, u8);
 #[derive(Clone, Debug)]
 pub struct ByteOracle {
     range: Option<DataRange>,
+    /// Whether the program will declare a range: without one nothing is kept, for nothing is compared.
+    keeps: bool,
     /// Persistent memory after all acknowledged transactions and all stores outside of transactions.
     settled: Pages,
     /// Bytes last stored outside of a transaction, with all values they may still have, oldest first: nothing orders
     /// such stores before one of them is known to be durable.
-    loose: BTreeMap<PhysAddr, Vec<Stored>>,
+    loose: Loose,
     /// Lines with such bytes that a core has cleaned since its last fence, each with the last store that the clean covers.
     cleaned: BTreeMap<CoreId, BTreeMap<LineAddr, Number>>,
     open: BTreeMap<TxId, OpenTx>,
@@ -133,14 +137,20 @@ impl ByteOracle {
         ByteOracle {
             epochs: None,
             range: None,
+            keeps: true,
             settled: initial,
-            loose: BTreeMap::new(),
+            loose: Loose::default(),
             cleaned: BTreeMap::new(),
             open: BTreeMap::new(),
             committing: BTreeMap::new(),
             stores: 0,
             acknowledged: 0,
         }
+    }
+
+    /// The same for a program that declares no range: it keeps nothing and finds everything right.
+    pub fn of_nothing_declared(self) -> Self {
+        ByteOracle { keeps: false, ..self }
     }
 
     /// Transactions acknowledged so far.
@@ -157,19 +167,12 @@ impl ByteOracle {
     /// domain keeps them, or a fence has waited for them. False if that was known of all of them.
     pub fn made_durable(&mut self, addr: PhysAddr, len: u64, last: u64) -> bool {
         let mut durable: Vec<(PhysAddr, Number)> = Vec::new();
-        let mut settled = Vec::new();
-        for (&addr, values) in self.loose.range_mut(addr..addr.plus(len)) {
+        self.loose.change(addr..addr.plus(len), |addr, values| {
             let newest = values.iter().rposition(|(number, _)| *number <= last);
-            let Some(floor) = newest.filter(|floor| *floor > 0) else { continue };
+            let Some(floor) = newest.filter(|floor| *floor > 0) else { return };
             values.drain(..floor);
             durable.push((addr, values[0].0));
-            if values.len() == 1 {
-                settled.push(addr);
-            }
-        }
-        for addr in settled {
-            self.loose.remove(&addr);
-        }
+        });
         for &(addr, number) in &durable {
             self.supersede(addr, number);
         }
@@ -344,15 +347,11 @@ impl ByteOracle {
         }
         newest.into_iter().filter(|(addr, _)| range.contains(*addr)).all(|(addr, stored)| {
             let found = byte_of(image, addr);
-            let loose = self.loose.get(&addr);
+            let loose = self.loose.values(addr);
             match stored {
-                Some((number, value)) => {
-                    found == value || loose.is_some_and(|v| v.iter().any(|&(n, value)| n > number && value == found))
-                }
-                None => match loose {
-                    Some(values) => values.iter().any(|(_, value)| *value == found),
-                    None => found == byte_of(&self.settled, addr),
-                },
+                Some((number, value)) => found == value || loose.iter().any(|&(n, value)| n > number && value == found),
+                None if loose.is_empty() => found == byte_of(&self.settled, addr),
+                None => loose.iter().any(|(_, value)| *value == found),
             }
         })
     }
@@ -360,9 +359,7 @@ impl ByteOracle {
     /// Bytes of the range whose value is not the settled one, with what was found there.
     fn differing(&self, range: DataRange, image: &Pages) -> Vec<(PhysAddr, u8)> {
         let mut differing = differing_from(&self.settled, range, image);
-        differing.retain(|(addr, found)| {
-            !self.loose.get(addr).is_some_and(|values| values.iter().any(|(_, value)| value == found))
-        });
+        differing.retain(|(addr, found)| !self.loose.values(*addr).iter().any(|(_, value)| value == found));
         differing
     }
 
@@ -394,13 +391,13 @@ impl ByteOracle {
     /// A transaction is durable with these bytes. Newer stores outside of transactions may be so or not.
     fn settle(&mut self, bytes: &Bytes) {
         for (&addr, &(number, byte)) in bytes {
-            let newer = self.loose.get_mut(&addr).is_some_and(|values| {
+            let mut newer = false;
+            self.loose.change(addr..addr.plus(1), |_, values| {
                 values.retain(|(other, _)| *other > number);
                 values.insert(0, (number, byte));
-                values.len() > 1
+                newer = values.len() > 1;
             });
             if !newer {
-                self.loose.remove(&addr);
                 self.settled.write(addr, &[byte]);
             }
             self.supersede(addr, number);
@@ -410,7 +407,7 @@ impl ByteOracle {
 
 impl Journal for ByteOracle {
     fn data_range(&mut self, range: DataRange) {
-        self.range = Some(range);
+        self.range = self.keeps.then_some(range);
     }
 
     fn begin(&mut self, tx: TxId) {
@@ -419,6 +416,9 @@ impl Journal for ByteOracle {
 
     fn store(&mut self, tx: Option<TxId>, write: Write) {
         self.stores += 1;
+        if !self.keeps {
+            return;
+        }
         let number = self.stores;
         match tx {
             Some(tx) => {
@@ -430,10 +430,9 @@ impl Journal for ByteOracle {
                 }
             }
             None => {
-                for (addr, byte) in bytes_of(&write) {
-                    let settled = byte_of(&self.settled, addr);
-                    self.loose.entry(addr).or_insert_with(|| vec![(0, settled)]).push((number, byte));
-                }
+                // Between a store and its repetition only stores of transactions make a difference.
+                let is_repetition_left_out = self.open.is_empty() && self.committing.is_empty();
+                self.loose.store(&write, number, &self.settled, is_repetition_left_out);
                 self.settled.write(write.addr, &write.data.to_le_bytes()[..write.len as usize]);
             }
         }
@@ -447,7 +446,7 @@ impl Journal for ByteOracle {
 
     fn cleaned(&mut self, core: CoreId, line: LineAddr) {
         let bytes = line.base()..line.base().plus(LINE_BYTES);
-        if self.loose.range(bytes).next().is_some() {
+        if self.loose.any_in(bytes) {
             self.cleaned.entry(core).or_default().insert(line, self.stores);
         }
     }
@@ -476,6 +475,9 @@ impl Journal for ByteOracle {
     }
 
     fn epoch_ends(&mut self) {
+        if !self.keeps {
+            return;
+        }
         let settled = self.settled.clone();
         if let Some(epochs) = &mut self.epochs {
             epochs.ended += 1;

@@ -3,15 +3,17 @@
 //! on; recoveries and checks work on the images, on other threads.
 
 use crate::case::{Case, PowerFault};
-use crate::crashed_run::{Crash, CrashFreeRun, CrashPointSelector, crash_free_run, run_with_crashes};
+use crate::crashed_run::{Crash, CrashFreeRun, CrashPointSelector, CrashedRun, crash_free_run, run_with_crashes};
 use crate::executor::Executor;
 use crate::explore::explore;
 use crate::judge::{Context, Judge};
+use crate::limits::RecoveryLimits;
 use crate::outcome::Outcome;
 use crate::result::{CrashResult, Failure};
 use crate::schedule::{All, DrawnFailures, FailureKind, Points, check_event, schedule};
 use crate::timeline::{Replayed, replay};
 use crate::timeline_document::Timeline;
+use crate::unfinished::Postponed;
 use durasim_design::{CrashImage, Row};
 use durasim_machine::{Host, Prepared, Provenance, RunRequest, System, configuration, prepare};
 use durasim_types::{ConfigError, Error, EventKind, PersistEvent, Rng};
@@ -53,6 +55,10 @@ pub struct CrashRequest {
     pub check_args: Vec<String>,
     /// Its arguments for work after a crash.
     pub again_args: Vec<String>,
+    /// Instructions that recovery, check and further work may each take in a trial; `None`: 20 times as many as without a
+    /// crash, at least 10 million.
+    #[serde(default)]
+    pub recovery_limit: Option<u64>,
     /// Threads of the host that judge; `None`: one for each of its cores.
     #[serde(default)]
     pub workers: Option<usize>,
@@ -77,6 +83,7 @@ struct CampaignOutcome {
     marks: BTreeMap<String, u64>,
     tried: Trials,
     timeline: Option<Timeline>,
+    limits: RecoveryLimits,
 }
 
 /// Runs a campaign. `progress` is notified of crash points done and to do; answering false ends the campaign early, as does
@@ -111,7 +118,7 @@ pub fn crash(
         Some(case) => campaign.replay(case, progress)?,
     };
     let mut result = CrashResult::of(&prepared, &request.run, &crash_free_run, ended.tried, FAILURES_MAX);
-    (result.marks, result.timeline) = (ended.marks, ended.timeline);
+    (result.marks, result.timeline, result.limits) = (ended.marks, ended.timeline, ended.limits);
     result.set_speed(crashing.elapsed(), workers);
     result.host = Host::new(crash_free_run.instructions + ended.instructions, started.elapsed());
     Ok(result)
@@ -134,6 +141,8 @@ impl Campaign<'_> {
             again_args: &self.request.again_args,
             files: self.crash_free_run.files.as_ref().expect("a run without crash has ended"),
             history: self.request.history.then_some(&self.crash_free_run.history),
+            crash_free: &self.crash_free_run.left,
+            recovery_limit: self.request.recovery_limit,
             all_cuts: self.request.cut_every_write || self.request.points == Points::All(All::All),
             stop: self.stop,
         }
@@ -156,7 +165,7 @@ impl Campaign<'_> {
         let first = Executor::new(Judge::new(self.context())?);
         let mut executors = vec![first; workers];
 
-        let (ran, tried) = std::thread::scope(|scope| {
+        let (ran, (mut tried, postponed)) = std::thread::scope(|scope| {
             for executor in &mut executors {
                 let (sender, receiver) = (tried_sender.clone(), &batch_receiver);
                 scope.spawn(move || work(executor, receiver, &sender, self.stop));
@@ -164,14 +173,29 @@ impl Campaign<'_> {
             drop(tried_sender);
             let runner = scope.spawn(move || {
                 // The selector goes with this thread: workers end when nobody can send them anything any more.
-                run_with_crashes(self.prepared, &self.prepared.program, selector, None, None, self.stop)
-                    .map(|(n, selector)| (n, selector.marks))
+                let CrashedRun { instructions, selector, ended } = run_with_crashes(
+                    self.prepared,
+                    self.crash_free_run.left.declares,
+                    &self.prepared.program,
+                    selector,
+                    None,
+                    None,
+                    None,
+                    self.stop,
+                )?;
+                ended.map(|_| (instructions, selector.marks))
             });
             let tried = collect(&tried_receiver, points_total, progress, self.stop);
             (runner.join().expect("the run does not panic"), tried)
         });
         let (instructions, marks) = ran?;
-        Ok(CampaignOutcome { instructions, marks, tried, timeline: None })
+        let executor = &executors[0];
+        if !self.stop.load(Ordering::Relaxed) {
+            postponed.settle(executor, &mut tried)?;
+            tried.sort_by(|(a, _), (b, _)| a.cmp(b));
+        }
+        let limits = executor.judge().limits.document();
+        Ok(CampaignOutcome { instructions, marks, tried, timeline: None, limits })
     }
 
     /// Carries this case out, and tells its timeline.
@@ -181,9 +205,10 @@ impl Campaign<'_> {
         progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
     ) -> Result<CampaignOutcome, Error> {
         check_event(case, self.crash_free_run)?;
-        let Replayed { instructions, marks, outcome, timeline } = replay(self.context(), case)?;
+        let Replayed { instructions, marks, outcome, timeline, limits } = replay(self.context(), case)?;
         progress(1, 1);
-        Ok(CampaignOutcome { instructions, marks, tried: vec![(case.clone(), outcome)], timeline: Some(timeline) })
+        let tried = vec![(case.clone(), outcome)];
+        Ok(CampaignOutcome { instructions, marks, tried, timeline: Some(timeline), limits })
     }
 }
 
@@ -206,10 +231,12 @@ fn collect(
     total: u64,
     progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
     stop: &AtomicBool,
-) -> Trials {
+) -> (Trials, Postponed) {
     let mut all = Vec::new();
+    let mut postponed = Postponed::default();
     let mut done = 0;
-    while let Ok(tried) = receiver.recv() {
+    while let Ok(mut tried) = receiver.recv() {
+        tried.iter_mut().for_each(|(case, outcome)| postponed.keep(case, outcome));
         all.extend(tried);
         done += 1;
         if !progress(done, total) {
@@ -218,7 +245,7 @@ fn collect(
     }
     // Workers finish in any order.
     all.sort_by(|(a, _), (b, _)| a.cmp(b));
-    all
+    (all, postponed)
 }
 
 /// Takes the images of the crash points.
@@ -307,8 +334,8 @@ impl CrashResult {
     ) -> CrashResult {
         let mut trials_by_fault: BTreeMap<String, u64> = BTreeMap::new();
         let mut judged_by: BTreeMap<String, u64> = BTreeMap::new();
-        let (mut failures, mut violations, mut disagreements, mut losses_reported, mut depth) =
-            (Vec::new(), 0, 0, 0, 0);
+        let (mut failures, mut violations, mut hangs, mut disagreements, mut losses_reported, mut depth) =
+            (Vec::new(), 0, 0, 0, 0, 0);
         let trials = tried.len() as u64;
         for (case, outcome) in tried {
             *trials_by_fault.entry(case.fault_name().into()).or_default() += 1;
@@ -321,13 +348,14 @@ impl CrashResult {
                 continue;
             }
             violations += 1;
+            hangs += u64::from(outcome.unfinished.is_some());
             disagreements += u64::from(outcome.is_disagreement());
             if failures.len() < failures_max {
                 failures.push(Failure::of(&case, &outcome));
             }
         }
         CrashResult {
-            schema: "durasim-crash/4".into(),
+            schema: "durasim-crash/5".into(),
             durasim_version: env!("CARGO_PKG_VERSION").into(),
             design: prepared.plan.row.name.into(),
             workload: run.workload.clone(),
@@ -340,6 +368,7 @@ impl CrashResult {
             trials,
             trials_by_fault,
             violations,
+            hangs,
             disagreements,
             losses_reported,
             nested_depth_max: depth,
@@ -349,6 +378,7 @@ impl CrashResult {
             events_by_kind: by_kind(&crash_free_run.kinds),
             marks: BTreeMap::new(),
             timeline: None,
+            limits: RecoveryLimits::default(),
             host: Host::new(0, Duration::ZERO),
             provenance: Provenance::of(run, prepared),
             configuration: configuration(prepared),

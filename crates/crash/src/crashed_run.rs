@@ -3,11 +3,12 @@
 use crate::byte_oracle::ByteOracle;
 use crate::case::PowerFault;
 use crate::history::HistoryRecorder;
+use crate::judge::CrashFree;
 use crate::order::{Checking, OrderChecker};
 use crate::timeline_recorder::TimelineRecorder;
 use durasim_design::{CrashImage, Promise};
 use durasim_machine::{
-    Captured, Ending, Machine, Observer, Output, PmemPool, PoolContents, Prepared, Program, Stream, System,
+    Budget, Ending, Machine, Observer, Output, PmemPool, PoolContents, Prepared, Program, Stream, System, Unfinished,
 };
 use durasim_types::{
     Cause, ConfigError, CoreId, Cycle, DataRange, Error, EventKind, Journal, LineAddr, Pages, PersistEvent, Rng, Stats,
@@ -29,6 +30,8 @@ pub(crate) struct CrashFreeRun {
     pub history: HistoryRecorder,
     /// The namespace of `/pmem/` at the end.
     pub files: Option<PmemPool>,
+    /// What it left, and what it took.
+    pub left: CrashFree,
     pub stats: Stats,
 }
 
@@ -39,21 +42,31 @@ impl CrashFreeRun {
     }
 }
 
-/// Keeps what the program writes, and stops it when the campaign is to end.
+/// Bytes of the end of what a program writes that are kept.
+const OUTPUT_KEPT_BYTES: usize = 4096;
+
+/// Keeps the end of what the program writes, and stops it when the campaign is to end.
 pub(crate) struct Interruptible<'a> {
-    pub captured: Captured,
+    written: Vec<u8>,
     pub stop: &'a AtomicBool,
 }
 
 impl<'a> Interruptible<'a> {
     pub fn new(stop: &'a AtomicBool) -> Self {
-        Interruptible { captured: Captured::default(), stop }
+        Interruptible { written: Vec::new(), stop }
+    }
+
+    fn last_line(&self) -> String {
+        String::from_utf8_lossy(&self.written).lines().last().unwrap_or("it printed nothing").to_owned()
     }
 }
 
 impl Output for Interruptible<'_> {
-    fn write(&mut self, stream: Stream, bytes: &[u8]) {
-        self.captured.write(stream, bytes);
+    fn write(&mut self, _: Stream, bytes: &[u8]) {
+        self.written.extend_from_slice(bytes);
+        if self.written.len() > 2 * OUTPUT_KEPT_BYTES {
+            self.written.drain(..self.written.len() - OUTPUT_KEPT_BYTES);
+        }
     }
 
     fn stopped(&self) -> bool {
@@ -101,7 +114,7 @@ pub(crate) fn crash_free_run(
         return Err(ConfigError::new("campaign", "the campaign was stopped before its first crash").into());
     }
     if ending != Ending::Exited(0) {
-        let said = output.captured.text().lines().last().unwrap_or("it printed nothing").to_owned();
+        let said = output.last_line();
         let how = match ending {
             Ending::Exited(code) => format!("it exits with {code}"),
             Ending::InstructionLimit => "it needs more instructions than it may have".to_owned(),
@@ -111,14 +124,11 @@ pub(crate) fn crash_free_run(
     }
     let kinds = std::mem::take(&mut *kinds.lock().expect("no thread panics while it holds the kinds"));
     let (kinds, background) = kinds.into_iter().unzip();
-    Ok(CrashFreeRun {
-        kinds,
-        background,
-        instructions: machine.instructions(),
-        history,
-        files: Some(machine.pool().clone()),
-        stats: machine.system().stats(),
-    })
+    let (instructions, files, stats) = (machine.instructions(), machine.pool().clone(), machine.system().stats());
+    let work = Budget { instructions, memory_bytes: machine.system().written_bytes() };
+    let declares = machine.system().data_range().is_some();
+    let left = CrashFree { pmem: machine.into_pool_contents(&prepared.plan)?.pages, work, declares };
+    Ok(CrashFreeRun { kinds, background, instructions, history, files: Some(files), left, stats })
 }
 
 /// What the program asked for so far, and images that wait for the end of a commit.
@@ -214,6 +224,9 @@ pub(crate) struct Crash {
 pub(crate) trait CrashPointSelector: Send + 'static {
     /// The failures to take at this event, or `None` if no later event is of interest.
     fn select(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(PowerFault, CrashImage)>>;
+
+    /// Nothing more is to be taken.
+    fn take_no_more(&mut self) {}
 
     /// Images of one event, with what had been acknowledged just before the next one. False ends the run.
     fn record(&mut self, crashes: Vec<Crash>) -> bool;
@@ -323,25 +336,39 @@ impl<M: CrashPointSelector> Observer for SharedObserver<M> {
     }
 }
 
-/// Runs the program and takes images where the selector asks for them; gives the number of instructions and the selector. What the program
+/// A run at which a selector has looked.
+pub(crate) struct CrashedRun<M> {
+    pub instructions: u64,
+    pub selector: M,
+    /// The limit that it reached; `None` if it has come to its end or nothing more was to be taken.
+    pub ended: Result<Option<Unfinished>, Error>,
+}
+
+/// Runs the program and takes images where the selector asks for them. What the program
 /// says of its operations goes to the recorder, if there is one, and what happens to its lines to the timeline recorder.
+/// The bytes are compared if the program `declares` a range. It runs up to the second of two limits; nothing is taken after the first.
 ///
 /// # Errors
-/// As from a run.
+/// A machine that cannot be built.
+#[expect(clippy::too_many_arguments, reason = "each of them is another part of the run")]
 pub(crate) fn run_with_crashes<M: CrashPointSelector>(
     prepared: &Prepared,
+    declares: bool,
     program: &Program,
     selector: M,
     history: Option<&HistoryRecorder>,
     timeline_recorder: Option<&TimelineRecorder>,
+    limits: Option<(Budget, Budget)>,
     stop: &AtomicBool,
-) -> Result<(u64, M), Error> {
+) -> Result<CrashedRun<M>, Error> {
     let mut machine = Machine::new(&prepared.config, &prepared.plan, program)?;
     let initial = initial_pmem(prepared, program);
     let oracle = match prepared.plan.row.promise {
         Promise::Immediate => ByteOracle::new(initial),
         Promise::Epoch(further) => ByteOracle::of_epochs(initial, further),
     };
+    // A timeline shows what is expected, whether it is compared or not.
+    let oracle = if declares || timeline_recorder.is_some() { oracle } else { oracle.of_nothing_declared() };
     let journal_state = JournalState { oracle, then: None, waiting: VecDeque::new(), is_recording_complete: false };
     let journal_state = Arc::new(Mutex::new(journal_state));
     let timeline_recorder = timeline_recorder.cloned();
@@ -362,7 +389,7 @@ pub(crate) fn run_with_crashes<M: CrashPointSelector>(
         system.keep_history(history.for_machine());
     }
     system.observe(Box::new(SharedObserver(observer.clone())));
-    machine.run(None, &mut Interruptible::new(stop))?;
+    let ended = run_to_limit(&mut machine, limits, &observer, &mut Interruptible::new(stop));
     let instructions = machine.instructions();
     drop(machine);
     let observer = Arc::into_inner(observer).expect("the machine is gone");
@@ -371,7 +398,25 @@ pub(crate) fn run_with_crashes<M: CrashPointSelector>(
     if let Some(timeline_recorder) = timeline_recorder {
         timeline_recorder.run_ends();
     }
-    Ok((instructions, observer.selector))
+    Ok(CrashedRun { instructions, selector: observer.selector, ended })
+}
+
+fn run_to_limit<M: CrashPointSelector>(
+    machine: &mut Machine,
+    limits: Option<(Budget, Budget)>,
+    observer: &Mutex<CrashPointObserver<M>>,
+    output: &mut Interruptible<'_>,
+) -> Result<Option<Unfinished>, Error> {
+    let Some((first, whole)) = limits else {
+        machine.run(None, output)?;
+        return Ok(None);
+    };
+    let ended = machine.run_within(first, output)?;
+    if ended.is_ok() || first == whole {
+        return Ok(ended.err());
+    }
+    observer.lock().expect("no thread panics while it holds the observer").selector.take_no_more();
+    Ok(machine.run_within(whole, output)?.err())
 }
 
 /// What persistent memory holds when the program starts.
@@ -396,6 +441,10 @@ enum Target {
     /// After `seen` events each of them was taken with the same chance (Vitter's algorithm R for a sample of one).
     Any {
         rng: Rng,
+        seen: u64,
+    },
+    /// None any more, after so many events.
+    None {
         seen: u64,
     },
 }
@@ -426,6 +475,14 @@ impl SingleCrashPoint {
         self.crash
     }
 
+    /// Of a run that was stopped, the events before that as far as they count: a later one was not reached.
+    pub fn events_before_stop(&self) -> u64 {
+        match self.target {
+            Target::Event(wanted) => wanted.saturating_sub(1),
+            Target::Any { seen, .. } | Target::None { seen } => seen,
+        }
+    }
+
     /// The same, with the rare situations of its crash point.
     pub fn crash_and_marks(self) -> (Option<Crash>, BTreeMap<String, u64>) {
         (self.crash, self.marks)
@@ -441,6 +498,7 @@ impl CrashPointSelector for SingleCrashPoint {
                 *seen += 1;
                 rng.below(*seen) == 0
             }
+            Target::None { .. } => false,
         };
         if !wanted {
             return Some(Vec::new());
@@ -448,6 +506,10 @@ impl CrashPointSelector for SingleCrashPoint {
         self.marks.clear();
         system.marks(&mut |mark| *self.marks.entry(mark.to_owned()).or_default() += 1);
         Some(vec![(self.fault, system.power_failure(&self.fault.power_failure()).image)])
+    }
+
+    fn take_no_more(&mut self) {
+        self.target = Target::None { seen: self.events_before_stop() };
     }
 
     fn record(&mut self, crashes: Vec<Crash>) -> bool {

@@ -3,16 +3,19 @@
 //! or replayed makes one difference: where the next failure comes from.
 
 use crate::case::{Case, Then};
-use crate::crashed_run::{Crash, SingleCrashPoint, program_on, run_with_crashes};
-use crate::history::{HistoryOracle, HistoryRecorder};
-use crate::judge::{Allowed, Judge};
+use crate::crashed_run::{Crash, CrashedRun, SingleCrashPoint, program_on, run_with_crashes};
+use crate::history::{Dump, HistoryOracle, HistoryRecorder};
+use crate::judge::{Allowed, Judge, Stopped};
+use crate::limits::Stage;
 use crate::outcome::{Oracle, Outcome};
 use crate::timeline_document::RunKind;
 use crate::timeline_recorder::TimelineRecorder;
+use crate::unfinished::Retry;
 use durasim_design::{CrashImage, RecoveryCut, RecoveryReport};
-use durasim_types::{Error, LineAddr, PAGE_BYTES, Pages, PhysAddr};
+use durasim_types::{LineAddr, PAGE_BYTES, Pages, PhysAddr};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// When the power fails while the program's recovery or its further work runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +68,24 @@ impl Failures for std::slice::Iter<'_, Then> {
     }
 }
 
+/// Failures that are noted as they come, so that the trial can run once more.
+struct Noted<'a> {
+    failures: &'a mut dyn Failures,
+    given: Vec<Next>,
+}
+
+impl Failures for Noted<'_> {
+    fn next(&mut self, recovery_writes: u64) -> Option<Next> {
+        let next = self.failures.next(recovery_writes);
+        self.given.extend(next);
+        next
+    }
+
+    fn are_judged(&self) -> bool {
+        self.failures.are_judged()
+    }
+}
+
 /// What a power failure left, and what the hardware's recovery makes of it when nothing disturbs it.
 #[derive(Clone)]
 struct Recovered {
@@ -104,26 +125,41 @@ impl<'a> Executor<'a> {
         &self.judge
     }
 
+    /// A worker with the limits of trials that run once more.
+    pub fn once_more(&self) -> Self {
+        let mut executor = self.clone();
+        executor.judge.limits = executor.judge.limits.once_more();
+        executor
+    }
+
+    /// A worker whose cases are not recorded.
+    pub fn without_timeline(mut self) -> Self {
+        self.judge.timeline_recorder = None;
+        self
+    }
+
     /// Recovers what the first failure of a case left.
     ///
     /// # Errors
     /// What came of the case already, where the hardware cannot recover.
-    pub fn crash_point(&self, crash: Crash) -> Result<CrashPoint, (Case, Outcome)> {
+    pub fn crash_point(&self, crash: Crash) -> Result<Arc<CrashPoint>, (Case, Outcome)> {
         let case = Case::new(crash.event, crash.fault);
         let allowed = Allowed::after(&crash, self.judge.history.as_ref());
         match self.recovered(crash.image) {
-            Ok(recovered) => Ok(CrashPoint { case, recovered, allowed }),
+            Ok(recovered) => Ok(Arc::new(CrashPoint { case, recovered, allowed })),
             Err(outcome) => Err((case, outcome)),
         }
     }
 
     /// Carries a case out, and says which it was. Of failures that are drawn there may be none: then there is no case.
-    pub fn execute(&mut self, point: &CrashPoint, failures: &mut dyn Failures) -> Option<(Case, Outcome)> {
+    pub fn execute(&mut self, point: &Arc<CrashPoint>, failures: &mut dyn Failures) -> Option<(Case, Outcome)> {
         let mut case = point.case.clone();
-        match self.carry_out(point, failures, &mut case) {
-            Ok(outcome) => outcome.map(|outcome| (case, outcome)),
-            Err(outcome) => Some((case, outcome)),
+        let mut noted = Noted { failures, given: Vec::new() };
+        let mut outcome = self.carry_out(point, &mut noted, &mut case).unwrap_or_else(Some)?;
+        if let Some(unfinished) = &mut outcome.unfinished {
+            unfinished.retry_with(Retry { point: point.clone(), failures: noted.given });
         }
+        Some((case, outcome))
     }
 
     /// As `execute`; adds each failure that has come about to the case. An objection on the way is the error.
@@ -256,11 +292,9 @@ impl<'a> Executor<'a> {
         case: &mut Case,
     ) -> Result<Option<Crash>, Outcome> {
         let args = self.judge.context.recover_args.unwrap_or_default();
-        let crash = self
-            .run_program(RunKind::Recovery, args, pmem, failure_point, None)
-            .map_err(|error| Outcome::object(Oracle::Guest, format!("its recovery fails: {error}")))?;
-        case.then.extend(crash.as_ref().map(|crash| Then::GuestRecovery(crash.event)));
-        Ok(crash)
+        let (event, crash) = self.run_program(RunKind::Recovery, args, pmem, failure_point, None);
+        case.then.extend(event.map(Then::GuestRecovery));
+        crash.map_err(|stopped| self.judge.outcome(Stage::Recovery, stopped, "its recovery fails"))
     }
 
     /// The program recovers and works on, and power fails again; what is allowed to be left then.
@@ -270,38 +304,56 @@ impl<'a> Executor<'a> {
         failure_point: FailurePoint,
         case: &mut Case,
     ) -> Result<Option<(Crash, Allowed)>, Outcome> {
-        let worked = self.continue_work(pmem, failure_point);
-        match &worked {
-            Ok(crash) => case.then.extend(crash.as_ref().map(|(crash, _)| Then::Work(crash.event))),
-            // Work that fails by itself fails before any of its events, too.
-            Err(_) => case.then.push(Then::Work(1)),
-        }
+        let (event, worked) = match self.recovered_for_work(pmem) {
+            Ok((pmem, initial)) => self.continue_work(pmem, initial.as_ref(), failure_point),
+            // What fails before the work fails before any of its events, too.
+            Err(outcome) => (Some(1), Err(outcome)),
+        };
+        case.then.extend(event.map(Then::Work));
         worked
     }
 
-    fn continue_work(&mut self, pmem: Pages, failure_point: FailurePoint) -> Result<Option<(Crash, Allowed)>, Outcome> {
+    /// What the program's recovery makes of an image, and what its check finds there.
+    fn recovered_for_work(&mut self, pmem: Pages) -> Result<(Pages, Option<Dump>), Outcome> {
         let judge = &mut self.judge;
         let pmem = judge.recover_guest(pmem)?;
-        let object = |what: String| Outcome::object(Oracle::Guest, what);
         let initial = match judge.history {
             None => None,
-            Some(_) => {
-                Some(judge.dump(pmem.clone()).map_err(|what| object(format!("check before more work: {what}")))?)
-            }
+            Some(_) => Some(
+                judge
+                    .dump(pmem.clone())
+                    .map_err(|stopped| judge.outcome(Stage::Check, stopped, "check before more work"))?,
+            ),
         };
-        let recorder = initial.as_ref().map(|_| HistoryRecorder::default());
-        let ran =
-            self.run_program(RunKind::Work, self.judge.context.again_args, pmem, failure_point, recorder.as_ref());
-        let crash =
-            ran.map_err(|error| object(format!("the program fails when it runs on after recovery: {error}")))?;
-        Ok(crash.map(|crash| {
-            let dumped = recorder.as_ref().zip(initial.as_ref());
-            let history = dumped.map(|(recorder, initial)| HistoryOracle::new(recorder, initial, self.judge.epochs()));
-            let allowed = Allowed::after(&crash, history.as_ref());
-            (crash, allowed)
-        }))
+        Ok((pmem, initial))
     }
 
+    /// The event at which the work failed, and what was left then.
+    fn continue_work(
+        &self,
+        pmem: Pages,
+        initial: Option<&Dump>,
+        failure_point: FailurePoint,
+    ) -> (Option<u64>, Result<Option<(Crash, Allowed)>, Outcome>) {
+        let recorder = initial.map(|_| HistoryRecorder::default());
+        let (event, crash) =
+            self.run_program(RunKind::Work, self.judge.context.again_args, pmem, failure_point, recorder.as_ref());
+        let fails = "the program fails when it runs on after recovery";
+        let crash = crash.map_err(|stopped| self.judge.outcome(Stage::Work, stopped, fails));
+        let worked = crash.map(|crash| {
+            crash.map(|crash| {
+                let dumped = recorder.as_ref().zip(initial);
+                let history =
+                    dumped.map(|(recorder, initial)| HistoryOracle::new(recorder, initial, self.judge.epochs()));
+                let allowed = Allowed::after(&crash, history.as_ref());
+                (crash, allowed)
+            })
+        });
+        (event, worked)
+    }
+
+    /// Runs the program until the power fails; the number of the event at which it did. Of a program that ends before, there
+    /// is none; of one that fails or is stopped at its limit, the one after its last.
     fn run_program(
         &self,
         kind: RunKind,
@@ -309,7 +361,7 @@ impl<'a> Executor<'a> {
         pmem: Pages,
         failure_point: FailurePoint,
         history: Option<&HistoryRecorder>,
-    ) -> Result<Option<Crash>, Error> {
+    ) -> (Option<u64>, Result<Option<Crash>, Stopped>) {
         let context = &self.judge.context;
         let prepared = context.prepared;
         self.record(|timeline_recorder| {
@@ -317,9 +369,32 @@ impl<'a> Executor<'a> {
         });
         let program = program_on(prepared, args, context.files, pmem);
         let timeline_recorder = self.judge.timeline_recorder.as_ref();
-        Ok(run_with_crashes(prepared, &program, failure_point.selector(), history, timeline_recorder, context.stop)?
-            .1
-            .taken())
+        let stage = if kind == RunKind::Recovery { Stage::Recovery } else { Stage::Work };
+        let limits = (self.judge.limits.first(stage), self.judge.limits.of(stage));
+        let selector = failure_point.selector();
+        let run = run_with_crashes(
+            prepared,
+            context.crash_free.declares,
+            &program,
+            selector,
+            history,
+            timeline_recorder,
+            Some(limits),
+            context.stop,
+        );
+        let CrashedRun { selector, ended, .. } = match run {
+            Ok(run) => run,
+            Err(error) => return (Some(1), Err(Stopped::Failed(error.to_string()))),
+        };
+        let stopped = match ended {
+            Ok(None) => {
+                let crash = selector.taken();
+                return (crash.as_ref().map(|crash| crash.event), Ok(crash));
+            }
+            Ok(Some(unfinished)) => Stopped::Unfinished(unfinished),
+            Err(error) => Stopped::Failed(error.to_string()),
+        };
+        (Some(selector.events_before_stop() + 1), Err(stopped))
     }
 }
 

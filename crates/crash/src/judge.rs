@@ -3,12 +3,16 @@
 use crate::byte_oracle::{ByteOracle, Verdict};
 use crate::crashed_run::Crash;
 use crate::history::{Dump, HistoryOracle, HistoryRecorder, Position};
+use crate::limits::{Limits, Stage};
 use crate::outcome::{Oracle, Outcome};
 use crate::timeline_recorder::TimelineRecorder;
+use crate::unfinished::UnfinishedStage;
 use durasim_design::{CrashImage, Promise, RecoveryReport};
-use durasim_machine::{Captured, LoadedProgram, PmemPool, PoolContents, Prepared, Program};
+use durasim_guest::Symbols;
+use durasim_machine::{Budget, LoadedProgram, Output, PmemPool, PoolContents, Prepared, Program, Stream, Unfinished};
 use durasim_types::{Error, GuestFault, Pages};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 /// What all workers of a campaign share.
 #[derive(Clone, Copy)]
@@ -24,15 +28,33 @@ pub(crate) struct Context<'a> {
     pub files: &'a PmemPool,
     /// What the run says of its operations, if it says anything.
     pub history: Option<&'a HistoryRecorder>,
+    /// What the run without a crash left and took.
+    pub crash_free: &'a CrashFree,
+    /// Instructions that recovery, check and further work may each take, if the user says so.
+    pub recovery_limit: Option<u64>,
     /// Whether a recovery is cut at each of its writes, not at some.
     pub all_cuts: bool,
     pub stop: &'a AtomicBool,
+}
+
+/// What recovery and check start from where nothing has failed, and what the run took.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CrashFree {
+    /// Persistent memory after an orderly end of the run.
+    pub pmem: Pages,
+    /// Instructions and memory of the run.
+    pub work: Budget,
+    /// Whether it declared a data range.
+    pub declares: bool,
 }
 
 /// One worker's oracles.
 #[derive(Clone)]
 pub(crate) struct Judge<'a> {
     pub context: Context<'a>,
+    /// How far the program may go.
+    pub limits: Limits,
+    symbols: Arc<OnceLock<Symbols>>,
     recoverer: Option<LoadedProgram>,
     checker: LoadedProgram,
     /// Of the crashed run, if that says anything of its operations.
@@ -58,9 +80,6 @@ impl Allowed {
     }
 }
 
-/// Instructions that a program's recovery or check may take.
-const GUEST_INSTRUCTIONS_MAX: u64 = 2_000_000_000;
-
 impl<'a> Judge<'a> {
     /// # Errors
     /// A program that cannot be loaded.
@@ -74,13 +93,16 @@ impl<'a> Judge<'a> {
         };
         let recoverer = context.recover_args.map(load).transpose()?;
         let checker = load(context.check_args)?;
-        let mut judge = Judge { context, recoverer, checker, history: None, timeline_recorder: None };
+        let limits = Limits::crash_free();
+        let symbols = Arc::default();
+        let mut judge = Judge { context, limits, symbols, recoverer, checker, history: None, timeline_recorder: None };
+        judge.limits = judge.measured_limits()?;
         if let Some(recorder) = context.history {
             let initial = match &prepared.program.pool {
                 Some(pool) => judge.dump(pool.pages.clone()),
                 None => Ok(Dump::default()),
             };
-            let initial = initial.map_err(|what| GuestFault { pc: 0, what, last_syscall: None })?;
+            let initial = initial.map_err(|stopped| GuestFault { pc: 0, what: stopped.text(), last_syscall: None })?;
             judge.history = Some(HistoryOracle::new(recorder, &initial, judge.epochs()));
         }
         Ok(judge)
@@ -94,10 +116,44 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// The limits that follow from what recovery and check take on what the run without a crash left.
+    fn measured_limits(&mut self) -> Result<Limits, Error> {
+        let Context { crash_free: CrashFree { pmem, work, .. }, recovery_limit, .. } = self.context;
+        let allowed = Limits::crash_free();
+        let taken = |program: &mut LoadedProgram, stage: Stage| {
+            let GuestRun { end, taken, .. } = run_guest(program, pmem.clone(), allowed.of(stage));
+            match end {
+                Ok(_) | Err(Stopped::Failed(_)) => Ok(taken),
+                Err(Stopped::Unfinished(unfinished)) => {
+                    let symbols = self.symbols.get_or_init(|| Symbols::of(&self.context.prepared.program.elf));
+                    let stage = UnfinishedStage::new(stage, &allowed, unfinished, symbols);
+                    Err(Error::Failed(format!("without a power failure, {}", stage.text())))
+                }
+            }
+        };
+        // Each by itself: a check that takes what a recovery has taken too need not end.
+        let recovery = self.recoverer.as_mut().map(|program| taken(program, Stage::Recovery)).transpose()?;
+        let check = taken(&mut self.checker, Stage::Check)?;
+        Ok(Limits::after(recovery.unwrap_or(check), check, *work, recovery_limit))
+    }
+
     /// What a pool holds, as the program says.
-    pub fn dump(&mut self, pmem: Pages) -> Result<Dump, String> {
-        let (checked, output) = run_guest(&mut self.checker, pmem);
-        checked.and_then(|_| Dump::find(output.bytes()))
+    pub fn dump(&mut self, pmem: Pages) -> Result<Dump, Stopped> {
+        let GuestRun { end, output, .. } = run_guest(&mut self.checker, pmem, self.limits.of(Stage::Check));
+        end.and_then(|_| Dump::find(&output).map_err(Stopped::Failed))
+    }
+
+    /// What is objected to a program that was stopped in this stage.
+    pub fn outcome(&self, stage: Stage, stopped: Stopped, what: &str) -> Outcome {
+        match stopped {
+            Stopped::Failed(text) => Outcome::object(Oracle::Guest, format!("{what}: {text}")),
+            Stopped::Unfinished(unfinished) => Outcome::unfinished(self.unfinished(stage, unfinished)),
+        }
+    }
+
+    fn unfinished(&self, stage: Stage, unfinished: Unfinished) -> UnfinishedStage {
+        let symbols = self.symbols.get_or_init(|| Symbols::of(&self.context.prepared.program.elf));
+        UnfinishedStage::new(stage, &self.limits, unfinished, symbols)
     }
 
     /// The program's own recovery, if it has one.
@@ -105,11 +161,11 @@ impl<'a> Judge<'a> {
         match &mut self.recoverer {
             None => Ok(pmem),
             Some(program) => {
-                let recovered = run_guest(program, pmem).0;
+                let recovered = run_guest(program, pmem, self.limits.of(Stage::Recovery)).end;
                 if let (Some(timeline_recorder), Ok(pmem)) = (&self.timeline_recorder, &recovered) {
                     timeline_recorder.program_recovered(pmem);
                 }
-                recovered.map_err(|what| Outcome::object(Oracle::Guest, format!("recovery: {what}")))
+                recovered.map_err(|stopped| self.outcome(Stage::Recovery, stopped, "recovery"))
             }
         }
     }
@@ -134,35 +190,91 @@ impl<'a> Judge<'a> {
         if let Verdict::Wrong(what) = allowed.bytes.judge(&pmem) {
             outcome.objections.insert(Oracle::Bytes, what);
         }
-        let (checked, output) = run_guest(&mut self.checker, pmem);
+        let GuestRun { end: checked, output, .. } = run_guest(&mut self.checker, pmem, self.limits.of(Stage::Check));
+        if let Err(Stopped::Unfinished(unfinished)) = checked {
+            let unfinished = self.outcome(Stage::Check, Stopped::Unfinished(unfinished), "check");
+            outcome.judged = vec![Oracle::Bytes, Oracle::Termination];
+            outcome.objections.extend(unfinished.objections);
+            return Outcome { unfinished: unfinished.unfinished, ..outcome };
+        }
         if let Some((history, position)) = &allowed.history {
             outcome.judged.push(Oracle::History);
-            let verdict = Dump::find(output.bytes()).map(|dump| history.judge(*position, &dump));
+            let verdict = Dump::find(&output).map(|dump| history.judge(*position, &dump));
             if let Ok(Verdict::Wrong(what)) | Err(what) = verdict {
                 outcome.objections.insert(Oracle::History, what);
             }
         }
-        if let Err(what) = checked {
-            outcome.objections.insert(Oracle::Guest, format!("check: {what}"));
+        if let Err(stopped) = checked {
+            outcome.objections.insert(Oracle::Guest, format!("check: {}", stopped.text()));
         }
         outcome
     }
 }
 
-/// Runs a program on an image; persistent memory afterwards, or what went wrong, and what it said.
-fn run_guest(program: &mut LoadedProgram, pmem: Pages) -> (Result<Pages, String>, Captured) {
-    let mut output = Captured::default();
-    let pages = match program.run(pmem, GUEST_INSTRUCTIONS_MAX, &mut output) {
-        Ok(ending) if ending.exit_code == Some(0) => Ok(ending.pool.pages),
-        Ok(ending) => {
-            let text = output.text();
-            let said = text.lines().last().unwrap_or("it printed nothing").to_owned();
-            Err(match ending.exit_code {
-                Some(code) => format!("exit code {code}: {said}"),
-                None => format!("no end within {GUEST_INSTRUCTIONS_MAX} instructions"),
-            })
+/// Why a program has not come to a good end.
+pub(crate) enum Stopped {
+    /// It failed, as this says.
+    Failed(String),
+    /// It reached its limit.
+    Unfinished(Unfinished),
+}
+
+impl Stopped {
+    fn text(&self) -> String {
+        match self {
+            Stopped::Failed(what) => what.clone(),
+            Stopped::Unfinished(unfinished) => format!("no end, at pc {:#x}", unfinished.pc),
         }
-        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What a program did on an image.
+struct GuestRun {
+    /// Persistent memory afterwards, or what went wrong.
+    end: Result<Pages, Stopped>,
+    /// What it said.
+    output: Vec<u8>,
+    /// Instructions and memory.
+    taken: Budget,
+}
+
+/// Keeps what a program says, up to so many bytes and one more.
+struct BoundedOutput {
+    kept: Vec<u8>,
+    bytes_max: u64,
+}
+
+impl Output for BoundedOutput {
+    fn write(&mut self, _: Stream, bytes: &[u8]) {
+        let room = self.bytes_max.saturating_add(1) - self.kept.len() as u64;
+        self.kept.extend_from_slice(&bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))]);
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        self.kept.len() as u64
+    }
+}
+
+/// Runs a program on an image.
+fn run_guest(program: &mut LoadedProgram, pmem: Pages, budget: Budget) -> GuestRun {
+    let mut output = BoundedOutput { kept: Vec::new(), bytes_max: budget.memory_bytes };
+    let ran = program.run(pmem, budget, &mut output);
+    let taken = match &ran {
+        Ok(ending) => Budget { instructions: ending.instructions, memory_bytes: ending.written_bytes },
+        Err(_) => Budget { instructions: 0, memory_bytes: 0 },
     };
-    (pages, output)
+    let end = match ran {
+        Ok(ending) if ending.exit_code == Some(0) => Ok(ending.pool.pages),
+        Ok(ending) => Err(match (ending.exit_code, ending.unfinished) {
+            (Some(code), _) => {
+                let text = String::from_utf8_lossy(&output.kept);
+                let said = text.lines().last().unwrap_or("it printed nothing");
+                Stopped::Failed(format!("exit code {code}: {said}"))
+            }
+            (None, Some(unfinished)) => Stopped::Unfinished(unfinished),
+            (None, None) => Stopped::Failed("it was stopped".to_owned()),
+        }),
+        Err(error) => Err(Stopped::Failed(error.to_string())),
+    };
+    GuestRun { end, output: output.kept, taken }
 }

@@ -1,5 +1,6 @@
 //! What became of a case: which oracles looked at it, and what they object.
 
+use crate::unfinished::UnfinishedStage;
 use std::collections::BTreeMap;
 
 /// Who judges.
@@ -13,6 +14,8 @@ pub(crate) enum Oracle {
     History,
     /// The program's own recovery and check.
     Guest,
+    /// The limits within which the program's recovery, check and further work have to end.
+    Termination,
 }
 
 impl Oracle {
@@ -22,6 +25,7 @@ impl Oracle {
             Oracle::Bytes => "bytes",
             Oracle::History => "history",
             Oracle::Guest => "guest",
+            Oracle::Termination => "termination",
         }
     }
 }
@@ -35,6 +39,8 @@ pub(crate) struct Outcome {
     pub judged: Vec<Oracle>,
     /// What recovery reported as lost, where a loss was to be expected.
     pub reported_loss: Option<String>,
+    /// What of the program did not end within its limit.
+    pub unfinished: Option<Box<UnfinishedStage>>,
 }
 
 impl Outcome {

@@ -1,5 +1,6 @@
 //! The result of a campaign, as JSON users see it.
 
+use crate::limits::RecoveryLimits;
 use crate::timeline_document::Timeline;
 use durasim_machine::{Host, Provenance};
 use durasim_types::Stats;
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 pub struct Failure {
     /// What `--replay` takes.
     pub id: String,
-    /// Who objected: `bytes`, `history`, `guest`, `recovery`, several joined by `+`.
+    /// Who objected: `bytes`, `history`, `guest`, `recovery`, `termination` (it does not end), several joined by `+`.
     pub oracle: String,
     /// Whether other oracles looked at the same contents and had nothing to object.
     pub disagreement: bool,
@@ -51,6 +52,8 @@ pub struct CrashResult {
     pub trials_by_fault: BTreeMap<String, u64>,
     /// Trials after which the promise was broken.
     pub violations: u64,
+    /// Those of them in which recovery, check or further work did not end within its limit.
+    pub hangs: u64,
     /// Those of them in which oracles that looked at the same contents did not agree.
     pub disagreements: u64,
     /// Trials in which energy ended early and recovery said so.
@@ -70,6 +73,8 @@ pub struct CrashResult {
     pub marks: BTreeMap<String, u64>,
     /// Of a replay, what became of the lines involved; null for a campaign.
     pub timeline: Option<Timeline>,
+    /// How far recovery, check and further work could go in a trial.
+    pub limits: RecoveryLimits,
     /// Cost on the host.
     pub host: Host,
     /// What the run that was crashed was made from.

@@ -1,12 +1,14 @@
 //! How the timeline of one trial comes about: a first replay finds the lines involved, a second one follows them.
 
 use crate::case::Case;
-use crate::crashed_run::{SingleCrashPoint, initial_pmem, run_with_crashes};
+use crate::crashed_run::{CrashedRun, SingleCrashPoint, initial_pmem, run_with_crashes};
 use crate::executor::Executor;
 use crate::judge::{Context, Judge};
+use crate::limits::RecoveryLimits;
 use crate::outcome::{Oracle, Outcome};
 use crate::timeline_document::{FinalLine, Objection, RunKind, Timeline, TimelinePhase, Transaction, words};
 use crate::timeline_recorder::{RecordedTimeline, TimelineRecorder};
+use crate::unfinished::Postponed;
 use durasim_types::{ConfigError, Error, LineAddr, TxId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +23,7 @@ pub(crate) struct Replayed {
     pub marks: BTreeMap<String, u64>,
     pub outcome: Outcome,
     pub timeline: Timeline,
+    pub limits: RecoveryLimits,
 }
 
 /// Carries a case out, and tells its timeline.
@@ -29,12 +32,18 @@ pub(crate) struct Replayed {
 /// As from a run.
 pub(crate) fn replay(context: Context<'_>, case: &Case) -> Result<Replayed, Error> {
     let searching = TimelineRecorder::searching();
-    let (instructions, marks, outcome) = execute(context, case, &searching)?;
+    let (instructions, marks, executor, mut tried) = execute(context, case, &searching, false)?;
+    let mut postponed = Postponed::default();
+    tried.iter_mut().for_each(|(case, outcome)| postponed.keep(case, outcome));
+    let was_unfinished = tried[0].1.unfinished.is_some();
+    postponed.settle(&executor, &mut tried)?;
+    let outcome = tried.remove(0).1;
+    let ends_later = was_unfinished && outcome.unfinished.is_none();
     let (lines_chosen_because, lines) = choose(&outcome, &searching.recorded());
     let lines_in_question = lines.len() as u64;
     let lines: Vec<LineAddr> = lines.into_iter().take(LINES_MAX).collect();
     let following = TimelineRecorder::following(&lines);
-    execute(context, case, &following)?;
+    execute(context, case, &following, ends_later)?;
     let recorded = following.recorded();
     let objection = |(oracle, message): (&Oracle, &String)| Objection {
         oracle: oracle.name().to_owned(),
@@ -50,7 +59,8 @@ pub(crate) fn replay(context: Context<'_>, case: &Case) -> Result<Replayed, Erro
         lines: lines.iter().map(|line| line_end(&recorded, *line)).collect(),
         phases: recorded.phases,
     };
-    Ok(Replayed { instructions, marks, outcome, timeline })
+    let limits = executor.judge().limits.document();
+    Ok(Replayed { instructions, marks, outcome, timeline, limits })
 }
 
 fn line_end(recorded: &RecordedTimeline, line: LineAddr) -> FinalLine {
@@ -65,28 +75,41 @@ fn line_end(recorded: &RecordedTimeline, line: LineAddr) -> FinalLine {
 }
 
 /// Runs the program from its begin up to the case's first failure, and carries the case out from there.
-fn execute(
-    context: Context<'_>,
+fn execute<'a>(
+    context: Context<'a>,
     case: &Case,
     timeline_recorder: &TimelineRecorder,
-) -> Result<(u64, BTreeMap<String, u64>, Outcome), Error> {
+    once_more: bool,
+) -> Result<(u64, BTreeMap<String, u64>, Executor<'a>, Vec<(Case, Outcome)>), Error> {
     let prepared = context.prepared;
     let single = SingleCrashPoint::with(case.event, case.fault);
     let pmem = initial_pmem(prepared, &prepared.program);
     timeline_recorder.run_begins(RunKind::Run, pmem, &prepared.plan.geometry, context.history);
-    let (instructions, single) =
-        run_with_crashes(prepared, &prepared.program, single, None, Some(timeline_recorder), context.stop)?;
+    let CrashedRun { instructions, selector: single, ended } = run_with_crashes(
+        prepared,
+        context.crash_free.declares,
+        &prepared.program,
+        single,
+        None,
+        Some(timeline_recorder),
+        None,
+        context.stop,
+    )?;
+    ended?;
     let (crash, marks) = single.crash_and_marks();
     // The run has this event; it ends before it only if somebody ends the replay.
     let crash = crash.ok_or_else(|| ConfigError::new("campaign", "the campaign was stopped before its first crash"))?;
     let mut judge = Judge::new(context)?;
     judge.timeline_recorder = Some(timeline_recorder.clone());
     let mut executor = Executor::new(judge);
+    if once_more {
+        executor = executor.once_more();
+    }
     let outcome = match executor.crash_point(crash) {
         Ok(point) => executor.execute(&point, &mut case.then.iter()).expect("a case that is given is carried out"),
         Err(tried) => tried,
     };
-    Ok((instructions, marks, outcome.1))
+    Ok((instructions, marks, executor, vec![outcome]))
 }
 
 /// Which lines matter, and why.

@@ -78,6 +78,11 @@ pub trait Output {
         false
     }
 
+    /// Bytes of the output that the host keeps in memory.
+    fn kept_bytes(&self) -> u64 {
+        0
+    }
+
     /// The program has done so many operations of its region of interest. Told now and then, once the region has begun.
     fn progress(&mut self, _ops: u64) {}
 }

@@ -10,7 +10,7 @@ const CYCLES_PER_INSTRUCTION: Cycle = 1000;
 const LOOK_PERIOD: u64 = 1 << 20;
 
 /// How far a run may go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
     /// Instructions of all threads.
     pub instructions: u64,
@@ -33,7 +33,7 @@ impl Budget {
     }
 
     /// Cycles of a machine that go with the instructions.
-    fn cycles(self) -> Cycle {
+    pub const fn cycles(self) -> Cycle {
         self.instructions.saturating_mul(CYCLES_PER_INSTRUCTION)
     }
 }

@@ -134,7 +134,9 @@ fn run_threads<W: ExecutionObserver>(
     loop {
         let exceeded = match () {
             () if bus.instructions >= budget.instructions => Some(Exceeded::Instructions),
-            () if bus.memory.written_bytes() > budget.memory_bytes => Some(Exceeded::Memory),
+            () if bus.memory.written_bytes().saturating_add(output.kept_bytes()) > budget.memory_bytes => {
+                Some(Exceeded::Memory)
+            }
             () => None,
         };
         if let Some(exceeded) = exceeded {

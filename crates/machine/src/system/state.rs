@@ -5,7 +5,7 @@ use super::caches::{CachedLines, SavedCaches};
 use super::work::WorkList;
 use super::{System, agenda, caches, filters, interconnect, line_locks, memories, observers, open_transactions, waits};
 use durasim_design::Row;
-use durasim_types::{ConfigError, Cycle, DataRange, Pages};
+use durasim_types::{ConfigError, Cycle, DataRange, PAGE_BYTES, Pages};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -131,6 +131,11 @@ impl System {
         names.into_iter().filter_map(|(name, is)| is.then_some(name)).collect()
     }
 
+    /// Bytes of the pages of both memories that were ever written.
+    pub fn written_bytes(&self) -> u64 {
+        self.written_pages() * PAGE_BYTES
+    }
+
     /// Pages of both memories that were ever written.
     pub(crate) fn written_pages(&self) -> u64 {
         let memories = [self.memories.dram_media(), self.memories.pmem_media()];
@@ -162,6 +167,11 @@ impl System {
     /// The range that the program declared, and the number of transactions so far.
     pub(crate) fn declared(&self) -> (Option<DataRange>, u64) {
         (self.memories.data_range(), self.transactions.count())
+    }
+
+    /// The range that the program declared last.
+    pub fn data_range(&self) -> Option<DataRange> {
+        self.memories.data_range()
     }
 
     /// Starts at `cycle`, after a part of the program that was executed elsewhere. The memories hold what they held
