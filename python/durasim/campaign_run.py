@@ -39,6 +39,8 @@ class Tally:
 
     sums: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
+    faults_asked: set[str] = field(default_factory=set)
+    faults_tried: set[str] = field(default_factory=set)
     marks: dict[str, Counter[str]] = field(default_factory=dict)
     results: dict[tuple[str, str, str, int], Counter[str]] = field(default_factory=dict)
     failures: list[dict[str, Any]] = field(default_factory=list)
@@ -62,6 +64,9 @@ class Tally:
             return
         self.sums.update({name: document[name] for name in _SUMS})
         self.faults.update(document["trials_by_fault"])
+        asked = set(unit.options.faults or ())
+        self.faults_asked |= asked
+        self.faults_tried |= asked - document["not_tried"].keys()
         self.marks.setdefault(scenario.design, Counter()).update(document["marks"])
         self.depth = max(self.depth, document["nested_depth_max"])
         if document["trials_per_s_per_core"] > 0:
@@ -241,13 +246,14 @@ def _document(campaign: CampaignFile, tally: Tally, mutated: mutation.MutationRe
     hits |= dict.fromkeys(missed, 0)
     order = sorted(tally.results)
     return {
-        "schema": "durasim-campaign/2",
+        "schema": "durasim-campaign/3",
         "durasim_version": _core.__version__,
         "name": campaign.name,
         "units": tally.units,
         "units_resumed": tally.resumed,
         **{name: tally.sums[name] for name in _SUMS},
         "trials_by_fault": dict(sorted(tally.faults.items())),
+        "not_tried": sorted(tally.faults_asked - tally.faults_tried),
         "trials_per_s_per_core": tally.sums["trials"] / tally.judging_s if tally.judging_s else 0.0,
         "nested_depth_max": tally.depth,
         "marks": hits,

@@ -20,6 +20,7 @@ DEFAULT_OPS = 200
 FAULTS = ("clean", "torn", "reorder", "energy", "nested", "background", "recrash")
 """What can go wrong when the power fails; each is explained in docs/crash.md."""
 DEFAULT_FAULTS = ("clean", "nested")
+"""Of a workload. Of a program of `elf` all are: nobody knows which of them it withstands."""
 DEFAULT_VARIANTS = 2
 NUMBER_MAX = 1024
 """Of variants and of workers."""
@@ -35,7 +36,8 @@ class CrashOptions:
 
     Attributes:
         points: How many persist events to crash at, or "all".
-        faults: What goes wrong there, of `FAULTS`; a clean power failure always does.
+        faults: What goes wrong there, of `FAULTS`; a clean power failure always does. If None, `DEFAULT_FAULTS` for a
+            workload and all for a program of `elf`.
         variants: Draws at each point of a fault that can end in many ways; all, if there are no more.
         replay: The id of a failure: tries that alone.
         workers: Threads of this computer that judge; all its cores if None.
@@ -46,7 +48,7 @@ class CrashOptions:
     """
 
     points: Points = DEFAULT_POINTS
-    faults: tuple[str, ...] = DEFAULT_FAULTS
+    faults: tuple[str, ...] | None = None
     variants: int = DEFAULT_VARIANTS
     replay: str | None = None
     workers: int | None = None
@@ -61,7 +63,7 @@ class CrashOptions:
             ConfigError: A number is out of range or a fault unknown.
         """
         points_of(str(self.points))
-        for fault in self.faults:
+        for fault in self.faults or ():
             if fault not in FAULTS:
                 raise refusal("fault", f"'{fault}' is none of {', '.join(FAULTS)}")
         for name, value in (("variants", self.variants), ("workers", self.workers)):
@@ -75,7 +77,7 @@ class CrashArguments(ScenarioArguments, total=False):
     """The fields of a scenario and of what is tried at it, as arguments of the Python API."""
 
     points: Points
-    faults: Iterable[str]
+    faults: Iterable[str] | None
     variants: int
     replay: str | None
     check_args: Iterable[str] | None
@@ -96,10 +98,10 @@ def points_of(text: str) -> Points:
     return int(text)
 
 
-def faults_of(names: Sequence[str] | None) -> tuple[str, ...]:
-    """Reads the values of `--fault`; "all" stands for all."""
+def faults_of(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Reads the values of `--fault`; "all" stands for all, no value for the default."""
     if not names:
-        return DEFAULT_FAULTS
+        return None
     return FAULTS if "all" in names else tuple(names)
 
 
@@ -111,9 +113,12 @@ def crash_request(scenario: Scenario, chosen: CrashOptions) -> dict[str, Any]:
         ToolchainError: The guest program cannot be built.
     """
     chosen.check()
+    faults = chosen.faults
+    if faults is None:
+        faults = DEFAULT_FAULTS if scenario.elf is None else FAULTS
     return (_workload_request(scenario) if scenario.elf is None else _program_request(scenario, chosen)) | {
         "points": chosen.points,
-        "faults": sorted({"clean", *chosen.faults}),
+        "faults": sorted({"clean", *faults}),
         "variants": chosen.variants,
         "replay": chosen.replay,
         "workers": chosen.workers,
@@ -137,13 +142,13 @@ def _workload_request(scenario: Scenario) -> dict[str, Any]:
 
 
 def _program_request(scenario: Scenario, chosen: CrashOptions) -> dict[str, Any]:
-    """A program of others reports no history: its own check and the bytes of its transactions judge."""
+    """A program of others reports no history: its check, which recovers first, and the bytes that it leaves judge."""
     if chosen.check_args is None:
         raise refusal("check", "say with which arguments the program of --elf recovers and checks its pool")
     request = scenario.request()
     return request | {
         "history": False,
-        "recover_args": list(chosen.check_args),
+        "recover_args": None,
         "check_args": list(chosen.check_args),
         "again_args": list(scenario.args if chosen.again_args is None else chosen.again_args),
     }

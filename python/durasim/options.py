@@ -78,7 +78,11 @@ CrashPoints = Annotated[
 ]
 FaultNames = Annotated[
     list[str] | None,
-    typer.Option("--fault", metavar="NAME", help=f"How power fails: {', '.join(FAULTS)}, or all; repeatable."),
+    typer.Option(
+        "--fault",
+        metavar="NAME",
+        help=f"How power fails: {', '.join(FAULTS)}, or all (the default with --elf); repeatable.",
+    ),
 ]
 Variants = Annotated[int, typer.Option("--variants", help="Draws at each point of faults that can end in many ways.")]
 Replay = Annotated[str | None, typer.Option("--replay", metavar="ID", help="Crash only at the failure of this id.")]
@@ -93,11 +97,19 @@ Mutants = Annotated[
 ]
 Check = Annotated[
     str | None,
-    typer.Option("--check", metavar="ARGS", help="How the program of --elf recovers and checks its pool."),
+    typer.Option(
+        "--check",
+        metavar="ARGS",
+        help="How the program of --elf recovers its pool and then checks it; the bytes are compared after that.",
+    ),
 ]
 Again = Annotated[
     str | None,
-    typer.Option("--again", metavar="ARGS", help="Its arguments for the run between two crashes; as given after --."),
+    typer.Option(
+        "--again",
+        metavar="ARGS",
+        help="Its arguments for the run between two crashes, in which it recovers first; as given after --.",
+    ),
 ]
 RecoveryLimit = Annotated[
     int | None,

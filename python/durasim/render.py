@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -158,28 +159,64 @@ def crash_text(result: CrashResult) -> Text:
     case = f"{with_dagger(result.design)} on {result.machine} ({result.domain}), {result.workload}"
     if result.ops is not None:
         case += f", {result.ops} operations"
-    text.append(f"{case}: {result.trials} crashes at {result.points} persist events, ")
-    if result.violations:
-        text.append(f"{result.violations} of them violate the promise", style="bold red")
-    else:
-        text.append("every recovery is right", style="bold green")
+    text.append(f"{case}: {_count(result.trials, 'crash')} at {_count(result.points, 'persist event')}: ")
+    text.append(*_verdict(result))
     if result.hangs:
-        text.append(f"; {result.hangs} times the program does not end", style="bold red")
+        text.append(f"; the program does not end in {result.hangs:,}", style="bold red")
     if result.disagreements:
-        text.append(f"; {result.disagreements} times the oracles disagree", style="bold red")
+        text.append(f"; oracles disagree on {result.disagreements:,}", style="bold red")
     if result.losses_reported:
-        text.append(f"; {result.losses_reported} times recovery reports a loss")
-    counts = (("crashes", result.trials_by_fault), ("events", result.events_by_kind), ("inside", result.marks))
-    for label, numbers in counts:
+        text.append(f"; {result.losses_reported:,} recoveries reported data loss")
+    if result.not_tried:
+        text.append(f"; nothing to try: {', '.join(result.not_tried)}")
+    counts = (("crashes", result.trials_by_fault), ("events", result.events_by_kind))
+    for label, numbers in (*counts, ("rare states hit", result.marks)):
         if numbers:
             text.append(f"\n  {label}: " + ", ".join(f"{name} {number}" for name, number in numbers.items()))
-    for failure in result.failures:
-        text.append(f"\n  {failure.id} ({failure.oracle}): {failure.message}\n    {failure.command}")
+    for fault, reason in result.not_tried.items():
+        text.append(f"\n  {fault}: {reason}")
+    if result.control and not result.points_at_risk and result.trials and result.timeline is None:
+        text.append(
+            "\n  never at risk: at no crash point did a clean power failure lose a dirty line of persistent memory",
+            style="bold yellow",
+        )
+    _add_failures(text, result)
     if result.timeline is not None:
         text.append("\n\n").append(timeline_text(result.timeline, _console().width))
     if result.shrunk is not None:
         text.append("\n\n").append(shrunk_text(result.shrunk))
     return text
+
+
+def _count(number_of: int, noun: str) -> str:
+    """Gives a number with its noun."""
+    plural = noun + ("es" if noun.endswith("sh") else "s")
+    return f"{number_of:,} {noun if number_of == 1 else plural}"
+
+
+def _verdict(result: CrashResult) -> tuple[str, str]:
+    """Gives the verdict in words, and its style. What was not tried is not said to be correct."""
+    if result.violations:
+        return _count(result.violations, "violation"), "bold red"
+    if not result.trials:
+        return "nothing tried", "bold yellow"
+    if {"nested", "recrash"} & result.not_tried.keys():
+        return "no violation", "bold green"
+    return "all recoveries correct", "bold green"
+
+
+def _add_failures(text: Text, result: CrashResult) -> None:
+    """Adds the listed failures, those with one message on one line."""
+    shown = set()
+    for failure in result.failures:
+        if (failure.oracle, failure.message) in shown:
+            continue
+        shown.add((failure.oracle, failure.message))
+        times = f" [{failure.alike:,} times]" if failure.alike > 1 else ""
+        text.append(f"\n  {failure.id} ({failure.oracle}): {failure.message}{times}\n    {failure.command}")
+    alike = {(failure.oracle, failure.message): failure.alike for failure in result.failures}
+    if further := result.violations - sum(alike.values()):
+        text.append(f"\n  and {_count(further, 'violation')} with other messages")
 
 
 def _unwrapped() -> Text:
@@ -218,15 +255,23 @@ def campaign_tables(document: Mapping[str, Any]) -> Group:
         f"up to {document['nested_depth_max']} recoveries failed in a row, "
         f"{document['losses_reported']} losses reported, {document['disagreements']} disagreements"
     )
+    if document["not_tried"]:
+        text.append(f"\nnothing to try in any run: {', '.join(document['not_tried'])}")
+    listed = Counter((failure["oracle"], failure["message"]) for failure in document["failures"])
     for failure in document["failures"]:
-        text.append(f"\n  {failure['id']} ({failure['oracle']}): {failure['message']}\n    {failure['command']}")
+        # The first one stands for all with its message.
+        if times := listed.pop((failure["oracle"], failure["message"]), 0):
+            also = f" [{times} listed]" if times > 1 else ""
+            text.append(
+                f"\n  {failure['id']} ({failure['oracle']}): {failure['message']}{also}\n    {failure['command']}"
+            )
     for shrunk in document["shrunk"]:
         text.append(f"\n\nfirst failure of {shrunk['design']}, {shrunk['workload']}: ").append(shrunk_text(shrunk))
     if document["failed_checks"]:
         for reason in document["failed_checks"]:
             text.append(f"\nfailed: {reason}", style="bold red")
     else:
-        text.append("\npassed: every recovery is right, every control ended as expected", style="bold green")
+        text.append("\npassed: all recoveries correct, every control ended as expected", style="bold green")
     return Group(runs, controls, marks, text)
 
 

@@ -75,6 +75,7 @@ class CrashFailure(Document):
         oracle: Who objected: `bytes`, `history`, `guest` or `recovery`, several joined by `+`.
         disagreement: Whether other oracles looked at the same contents and had nothing to object.
         message: What was wrong.
+        alike: Failing trials with this oracle and this message, this one included; listed or not.
         command: The command that replays this crash.
     """
 
@@ -82,6 +83,7 @@ class CrashFailure(Document):
     oracle: str
     disagreement: bool
     message: str
+    alike: int
     command: str
 
 
@@ -101,14 +103,18 @@ class CrashResult(Document):
         ops: Operations of the workload.
         points: Persist events of the run, each a possible crash point.
         trials: Trials: each an image, its recovery, and what all oracles say.
-        trials_by_fault: Trials by what failed.
+        trials_by_fault: Trials by what failed; `nested` and `recrash` where power fails more than once, with the kinds
+            of all power failures that are not clean, as in `nested+reorder`.
+        not_tried: Of the faults asked for, those for which there was nothing to try, each with the reason.
+        control: Whether it is a negative control: a control row, or `--control`.
+        points_at_risk: Crash points at which a clean power failure loses a dirty line of persistent memory.
         violations: Trials after which the promise was broken.
         hangs: Those of them in which recovery, check or further work did not end within its limit.
         disagreements: Those of them in which oracles that looked at the same contents did not agree.
         losses_reported: Trials in which energy ended early and recovery said so.
         nested_depth_max: The most recoveries that failed in a row in one trial.
         trials_per_s_per_core: Trials by the wall time of the crashed run and by the threads that judged.
-        judged_by: How many trials each oracle has judged.
+        judged_by: How many trials each oracle has judged; `bytes` does so where data are declared and stored.
         failures: The first failing trials.
         events_by_kind: Persist events by kind.
         marks: Rare paths of the design by name, and how many crashes fell inside each.
@@ -133,6 +139,9 @@ class CrashResult(Document):
     points: int
     trials: int
     trials_by_fault: Mapping[str, int]
+    not_tried: Mapping[str, str]
+    control: bool
+    points_at_risk: int
     violations: int
     hangs: int
     disagreements: int

@@ -36,6 +36,8 @@ pub struct ByteOracle {
     /// The bytes that transactions inside commit bring, without those that newer stores have settled already.
     committing: BTreeMap<TxId, Arc<Bytes>>,
     stores: Number,
+    /// Whether one of them was to the range.
+    has_stores_in_range: bool,
     acknowledged: u64,
     epochs: Option<Epochs>,
 }
@@ -144,6 +146,7 @@ impl ByteOracle {
             open: BTreeMap::new(),
             committing: BTreeMap::new(),
             stores: 0,
+            has_stores_in_range: false,
             acknowledged: 0,
         }
     }
@@ -214,6 +217,11 @@ impl ByteOracle {
     /// Whether some transaction is inside commit both here and in `later`.
     pub fn awaits(&self, later: &ByteOracle) -> bool {
         self.committing.keys().any(|tx| later.committing.contains_key(tx))
+    }
+
+    /// Whether there is anything to compare: data are declared, and the program has stored some.
+    pub fn compares(&self) -> bool {
+        self.has_stores_in_range
     }
 
     /// Judges a recovered image.
@@ -416,6 +424,7 @@ impl Journal for ByteOracle {
 
     fn store(&mut self, tx: Option<TxId>, write: Write) {
         self.stores += 1;
+        self.has_stores_in_range |= self.range.is_some_and(|range| range.contains(write.addr));
         if !self.keeps {
             return;
         }

@@ -3,12 +3,16 @@
 //! on; recoveries and checks work on the images, on other threads.
 
 use crate::case::{Case, PowerFault};
-use crate::crashed_run::{Crash, CrashFreeRun, CrashPointSelector, CrashedRun, crash_free_run, run_with_crashes};
+use crate::coverage::not_tried;
+use crate::crashed_run::{
+    Crash, CrashFreeRun, CrashPointSelector, CrashedRun, EndedRun, crash_free_run, initial_pmem, run_with_crashes,
+};
 use crate::executor::Executor;
 use crate::explore::explore;
-use crate::judge::{Context, Judge};
+use crate::judge::{Context, Judge, ProgramRecovery};
 use crate::limits::RecoveryLimits;
 use crate::outcome::Outcome;
+use crate::power_faults::PowerFaultDraw;
 use crate::result::{CrashResult, Failure};
 use crate::schedule::{All, DrawnFailures, FailureKind, Points, check_event, schedule};
 use crate::timeline::{Replayed, replay};
@@ -49,8 +53,9 @@ pub struct CrashRequest {
     pub cut_every_write: bool,
     /// Whether the program reports its operations, and its check dumps what it finds.
     pub history: bool,
-    /// Arguments of the program's recovery.
-    pub recover_args: Vec<String>,
+    /// Arguments of the program's recovery, which runs under rows whose software recovers. `None`: the check recovers first,
+    /// under every row, and so does the work after a crash.
+    pub recover_args: Option<Vec<String>>,
     /// Its arguments for recovery and check.
     pub check_args: Vec<String>,
     /// Its arguments for work after a crash.
@@ -63,6 +68,10 @@ pub struct CrashRequest {
     #[serde(default)]
     pub workers: Option<usize>,
 }
+
+/// At so many crash points, or more, a program of the user's own runs once more for its recovery: it is short, and has few
+/// crash points.
+const OTHER_RUNS_OF_A_PROGRAM: usize = 32;
 
 /// Failures that a result lists.
 const FAILURES_MAX: usize = 20;
@@ -81,6 +90,8 @@ struct CampaignOutcome {
     /// Simulated instructions of the crashed run.
     instructions: u64,
     marks: BTreeMap<String, u64>,
+    points_at_risk: u64,
+    not_tried: BTreeMap<String, String>,
     tried: Trials,
     timeline: Option<Timeline>,
     limits: RecoveryLimits,
@@ -119,6 +130,7 @@ pub fn crash(
     };
     let mut result = CrashResult::of(&prepared, &request.run, &crash_free_run, ended.tried, FAILURES_MAX);
     (result.marks, result.timeline, result.limits) = (ended.marks, ended.timeline, ended.limits);
+    (result.not_tried, result.points_at_risk) = (ended.not_tried, ended.points_at_risk);
     result.set_speed(crashing.elapsed(), workers);
     result.host = Host::new(crash_free_run.instructions + ended.instructions, started.elapsed());
     Ok(result)
@@ -133,10 +145,14 @@ struct Campaign<'a> {
 
 impl Campaign<'_> {
     fn context(&self) -> Context<'_> {
-        let has_guest_recovery = !self.prepared.plan.row.backend.hardware_recovers();
+        let recovery = match &self.request.recover_args {
+            None => ProgramRecovery::Check,
+            Some(_) if self.prepared.plan.row.backend.hardware_recovers() => ProgramRecovery::Nothing,
+            Some(args) => ProgramRecovery::Command(args),
+        };
         Context {
             prepared: self.prepared,
-            recover_args: has_guest_recovery.then_some(self.request.recover_args.as_slice()),
+            recovery,
             check_args: &self.request.check_args,
             again_args: &self.request.again_args,
             files: self.crash_free_run.files.as_ref().expect("a run without crash has ended"),
@@ -155,47 +171,53 @@ impl Campaign<'_> {
         progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
     ) -> Result<CampaignOutcome, Error> {
         let request = self.request;
-        let draws = schedule(request.points, &request.faults, request.run.seed, self.crash_free_run);
+        let other_runs_min = if request.recover_args.is_none() { OTHER_RUNS_OF_A_PROGRAM } else { 1 };
+        let draws = schedule(request.points, &request.faults, request.run.seed, self.crash_free_run, other_runs_min);
         let points_total = draws.len() as u64;
         let (batch_sender, batch_receiver) = sync_channel::<Batch>(2 * workers);
         let batch_receiver = Mutex::new(batch_receiver);
         let (tried_sender, tried_receiver) = sync_channel::<Trials>(64);
-        let selector =
-            CampaignCrashPoints { draws, variants: request.variants, batches: batch_sender, marks: BTreeMap::new() };
+        let selector = CampaignCrashPoints {
+            draws,
+            variants: request.variants,
+            batches: batch_sender,
+            marks: BTreeMap::new(),
+            points_at_risk: 0,
+        };
         let first = Executor::new(Judge::new(self.context())?);
         let mut executors = vec![first; workers];
 
         let (ran, (mut tried, postponed)) = std::thread::scope(|scope| {
             for executor in &mut executors {
                 let (sender, receiver) = (tried_sender.clone(), &batch_receiver);
-                scope.spawn(move || work(executor, receiver, &sender, self.stop));
+                scope.spawn(move || work(executor, receiver, &sender, request.variants, self.stop));
             }
             drop(tried_sender);
             let runner = scope.spawn(move || {
                 // The selector goes with this thread: workers end when nobody can send them anything any more.
-                let CrashedRun { instructions, selector, ended } = run_with_crashes(
-                    self.prepared,
-                    self.crash_free_run.left.declares,
-                    &self.prepared.program,
-                    selector,
-                    None,
-                    None,
-                    None,
-                    self.stop,
-                )?;
-                ended.map(|_| (instructions, selector.marks))
+                let run = CrashedRun {
+                    prepared: self.prepared,
+                    program: &self.prepared.program,
+                    expected: initial_pmem(self.prepared, &self.prepared.program),
+                    declares: self.crash_free_run.left.declares,
+                    limits: None,
+                };
+                let EndedRun { instructions, selector, ended } =
+                    run_with_crashes(run, selector, None, None, self.stop)?;
+                ended.map(|_| (instructions, selector.marks, selector.points_at_risk))
             });
             let tried = collect(&tried_receiver, points_total, progress, self.stop);
             (runner.join().expect("the run does not panic"), tried)
         });
-        let (instructions, marks) = ran?;
+        let (instructions, marks, points_at_risk) = ran?;
         let executor = &executors[0];
         if !self.stop.load(Ordering::Relaxed) {
             postponed.settle(executor, &mut tried)?;
             tried.sort_by(|(a, _), (b, _)| a.cmp(b));
         }
         let limits = executor.judge().limits.document();
-        Ok(CampaignOutcome { instructions, marks, tried, timeline: None, limits })
+        let not_tried = not_tried(&tried, &request.faults, &self.context(), self.crash_free_run);
+        Ok(CampaignOutcome { instructions, marks, points_at_risk, not_tried, tried, timeline: None, limits })
     }
 
     /// Carries this case out, and tells its timeline.
@@ -207,19 +229,31 @@ impl Campaign<'_> {
         check_event(case, self.crash_free_run)?;
         let Replayed { instructions, marks, outcome, timeline, limits } = replay(self.context(), case)?;
         progress(1, 1);
-        let tried = vec![(case.clone(), outcome)];
-        Ok(CampaignOutcome { instructions, marks, tried, timeline: Some(timeline), limits })
+        Ok(CampaignOutcome {
+            instructions,
+            marks,
+            tried: vec![(case.clone(), outcome)],
+            timeline: Some(timeline),
+            limits,
+            ..CampaignOutcome::default()
+        })
     }
 }
 
-fn work(executor: &mut Executor<'_>, batches: &Mutex<Receiver<Batch>>, tried: &SyncSender<Trials>, stop: &AtomicBool) {
+fn work(
+    executor: &mut Executor<'_>,
+    batches: &Mutex<Receiver<Batch>>,
+    tried: &SyncSender<Trials>,
+    variants: u64,
+    stop: &AtomicBool,
+) {
     loop {
         let next = batches.lock().expect("no thread panics while it waits").recv();
         let Ok(Batch { draw, crashes }) = next else { return };
         if stop.load(Ordering::Relaxed) {
             continue;
         }
-        let explore = |crash: Crash| explore(executor, crash, &draw.faults, draw.seed);
+        let explore = |crash: Crash| explore(executor, crash, &draw, variants);
         if tried.send(crashes.into_iter().flat_map(explore).collect()).is_err() {
             return;
         }
@@ -254,46 +288,8 @@ struct CampaignCrashPoints {
     variants: u64,
     batches: SyncSender<Batch>,
     marks: BTreeMap<String, u64>,
-}
-
-impl CampaignCrashPoints {
-    /// The failures to try at this point.
-    fn power_faults(&self, draw: &DrawnFailures, system: &System) -> Vec<(PowerFault, CrashImage)> {
-        let cut = |fault: PowerFault| system.power_failure(&fault.power_failure());
-        let DrawnFailures { faults, seed } = draw;
-        let mut rng = Rng::new(seed ^ 0x626c_6f77);
-        let clean = cut(PowerFault::Clean);
-        let flushed_bytes = clean.flushed_bytes;
-        let mut crashes = vec![(PowerFault::Clean, clean.image)];
-        let mut others = |ways: u64, fault: fn(u64) -> PowerFault| {
-            crashes.extend(some_of(ways, self.variants, &mut rng).into_iter().map(fault).map(|b| (b, cut(b).image)));
-        };
-        if faults.contains(&FailureKind::Torn) || faults.contains(&FailureKind::Reorder) {
-            let power_failure_choices = system.power_failure_choices();
-            if faults.contains(&FailureKind::Torn) && power_failure_choices.torn > 1 {
-                others(power_failure_choices.torn, PowerFault::Torn);
-            }
-            if faults.contains(&FailureKind::Reorder) && power_failure_choices.reorder > 1 {
-                others(power_failure_choices.reorder, PowerFault::Reorder);
-            }
-        }
-        if faults.contains(&FailureKind::Energy) {
-            others(flushed_bytes / 8, |words| PowerFault::Energy(8 * words));
-        }
-        crashes
-    }
-}
-
-/// `n` different numbers below `ways`, or all of them.
-fn some_of(ways: u64, n: u64, rng: &mut Rng) -> BTreeSet<u64> {
-    if ways <= n {
-        return (0..ways).collect();
-    }
-    let mut drawn = BTreeSet::new();
-    while (drawn.len() as u64) < n {
-        drawn.insert(rng.below(ways));
-    }
-    drawn
+    /// Those at which a clean power failure loses dirty lines.
+    points_at_risk: u64,
 }
 
 impl CrashPointSelector for CampaignCrashPoints {
@@ -304,7 +300,10 @@ impl CrashPointSelector for CampaignCrashPoints {
         }
         let Some(draw) = self.draws.get(&event.number) else { return Some(Vec::new()) };
         system.marks(&mut |mark| *self.marks.entry(mark.to_owned()).or_default() += 1);
-        Some(self.power_faults(draw, system))
+        let power_faults = PowerFaultDraw { faults: draw.faults.clone(), variants: self.variants };
+        let drawn = power_faults.draw(system, &mut Rng::new(draw.seed ^ 0x626c_6f77));
+        self.points_at_risk += u64::from(drawn.loses_dirty_lines);
+        Some(drawn.images)
     }
 
     fn record(&mut self, crashes: Vec<Crash>) -> bool {
@@ -334,11 +333,12 @@ impl CrashResult {
     ) -> CrashResult {
         let mut trials_by_fault: BTreeMap<String, u64> = BTreeMap::new();
         let mut judged_by: BTreeMap<String, u64> = BTreeMap::new();
+        let mut alike: BTreeMap<(String, String), u64> = BTreeMap::new();
         let (mut failures, mut violations, mut hangs, mut disagreements, mut losses_reported, mut depth) =
             (Vec::new(), 0, 0, 0, 0, 0);
         let trials = tried.len() as u64;
         for (case, outcome) in tried {
-            *trials_by_fault.entry(case.fault_name().into()).or_default() += 1;
+            *trials_by_fault.entry(case.fault_name()).or_default() += 1;
             depth = depth.max(case.depth());
             losses_reported += u64::from(outcome.reported_loss.is_some());
             for oracle in &outcome.judged {
@@ -350,9 +350,14 @@ impl CrashResult {
             violations += 1;
             hangs += u64::from(outcome.unfinished.is_some());
             disagreements += u64::from(outcome.is_disagreement());
+            let failure = Failure::of(&case, &outcome);
+            *alike.entry((failure.oracle.clone(), failure.message.clone())).or_default() += 1;
             if failures.len() < failures_max {
-                failures.push(Failure::of(&case, &outcome));
+                failures.push(failure);
             }
+        }
+        for failure in &mut failures {
+            failure.alike = alike[&(failure.oracle.clone(), failure.message.clone())];
         }
         CrashResult {
             schema: "durasim-crash/5".into(),
@@ -367,6 +372,9 @@ impl CrashResult {
             points: crash_free_run.events(),
             trials,
             trials_by_fault,
+            not_tried: BTreeMap::new(),
+            control: run.control || prepared.plan.row.control,
+            points_at_risk: 0,
             violations,
             hangs,
             disagreements,
@@ -401,6 +409,7 @@ impl Failure {
             oracle: names.join("+"),
             disagreement: outcome.is_disagreement(),
             message: texts.join("; "),
+            alike: 1,
             command: String::new(),
         }
     }

@@ -10,9 +10,12 @@
 //! | `…/g9` | the program's recovery fails after its persist event 9 |
 //! | `…+e8` | recovery is complete, the program works on, and power fails after persist event 8 of that |
 //!
-//! What follows `/` and `+` happens in the order of the text, so `e17/r4/r2` is a recovery that failed twice.
+//! What follows `/` and `+` happens in the order of the text, so `e17/r4/r2` is a recovery that failed twice. `/g9` and
+//! `+e8` take `:torn.5`, `:reorder.3` and `:energy.640` as the first failure does: `e4/g1:reorder.0`.
 
+use crate::schedule::FailureKind;
 use durasim_machine::PowerFailureOptions;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -35,6 +38,16 @@ impl PowerFault {
         matches!(self, PowerFault::Reorder(_))
     }
 
+    /// The name in the text of cases, in options and in results.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            PowerFault::Clean => FailureKind::Clean.name(),
+            PowerFault::Torn(_) => FailureKind::Torn.name(),
+            PowerFault::Reorder(_) => FailureKind::Reorder.name(),
+            PowerFault::Energy(_) => FailureKind::Energy.name(),
+        }
+    }
+
     /// What the machine takes.
     pub fn power_failure(self) -> PowerFailureOptions {
         let clean = PowerFailureOptions::default();
@@ -52,10 +65,24 @@ impl PowerFault {
 pub enum Then {
     /// At this write of the hardware's recovery, counted from 1.
     Recovery(u64),
-    /// After this persist event of the program's recovery.
-    GuestRecovery(u64),
-    /// After this persist event of the work that follows a complete recovery.
-    Work(u64),
+    /// After this persist event of the program's recovery, in this way.
+    GuestRecovery(u64, PowerFault),
+    /// After this persist event of the work that follows a complete recovery, in this way.
+    Work(u64, PowerFault),
+}
+
+impl Then {
+    /// How the power fails, where that can be in several ways.
+    fn fault(self) -> Option<PowerFault> {
+        match self {
+            Then::Recovery(_) => None,
+            Then::GuestRecovery(_, fault) | Then::Work(_, fault) => Some(fault),
+        }
+    }
+
+    fn is_work(self) -> bool {
+        matches!(self, Then::Work(..))
+    }
 }
 
 /// A trial.
@@ -82,43 +109,85 @@ impl Case {
         case
     }
 
-    /// The kind of the failure, as results name it.
-    pub fn fault_name(&self) -> &'static str {
-        let works_on = self.then.iter().any(|then| matches!(then, Then::Work(_)));
-        match self.fault {
-            _ if works_on => "recrash",
-            _ if !self.then.is_empty() => "nested",
-            PowerFault::Clean => "clean",
-            PowerFault::Torn(_) => "torn",
-            PowerFault::Reorder(_) => "reorder",
-            PowerFault::Energy(_) => "energy",
+    /// The kinds of its failures, as results name them: `nested` or `recrash` if there are several, and those of
+    /// [`PowerFault`] that are not clean, joined by `+`.
+    pub fn fault_name(&self) -> String {
+        let mut names = Vec::new();
+        if self.then.iter().any(|then| then.is_work()) {
+            names.push("recrash");
+        } else if !self.then.is_empty() {
+            names.push("nested");
         }
+        let faults = self.then.iter().filter_map(|then| then.fault()).chain([self.fault]);
+        let faults: BTreeSet<PowerFault> = faults.collect();
+        for fault in faults.into_iter().filter(|fault| *fault != PowerFault::Clean) {
+            if !names.contains(&fault.name()) {
+                names.push(fault.name());
+            }
+        }
+        if names.is_empty() { PowerFault::Clean.name().to_owned() } else { names.join("+") }
     }
 
     /// How many recoveries in a row fail.
     pub fn depth(&self) -> u64 {
-        let in_a_row = self.then.split(|then| matches!(then, Then::Work(_))).map(<[Then]>::len);
+        let in_a_row = self.then.split(|then| then.is_work()).map(<[Then]>::len);
         in_a_row.max().unwrap_or(0) as u64
+    }
+}
+
+impl fmt::Display for PowerFault {
+    /// What follows the event in the text of a case: nothing if it is clean.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PowerFault::Clean => Ok(()),
+            PowerFault::Torn(number) | PowerFault::Reorder(number) | PowerFault::Energy(number) => {
+                write!(f, ":{}.{number}", self.name())
+            }
+        }
     }
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "e{}", self.event)?;
-        match self.fault {
-            PowerFault::Clean => {}
-            PowerFault::Torn(choice) => write!(f, ":torn.{choice}")?,
-            PowerFault::Reorder(choice) => write!(f, ":reorder.{choice}")?,
-            PowerFault::Energy(bytes) => write!(f, ":energy.{bytes}")?,
-        }
+        write!(f, "e{}{}", self.event, self.fault)?;
         for then in &self.then {
             match then {
                 Then::Recovery(write) => write!(f, "/r{write}")?,
-                Then::GuestRecovery(event) => write!(f, "/g{event}")?,
-                Then::Work(event) => write!(f, "+e{event}")?,
+                Then::GuestRecovery(event, fault) => write!(f, "/g{event}{fault}")?,
+                Then::Work(event, fault) => write!(f, "+e{event}{fault}")?,
             }
         }
         Ok(())
+    }
+}
+
+/// A number of the text of a case.
+fn number(digits: &str) -> Option<u64> {
+    let is_plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    digits.parse().ok().filter(|_| is_plain)
+}
+
+/// An event, and what follows it: `17`, or `17:torn.5`.
+fn event_and_fault(text: &str) -> Option<(u64, PowerFault)> {
+    let Some((event, fault)) = text.split_once(':') else { return Some((number(text)?, PowerFault::Clean)) };
+    let (kind, choice) = fault.split_once('.')?;
+    let choice = number(choice)?;
+    let fault = match kind {
+        "torn" => PowerFault::Torn(choice),
+        "reorder" => PowerFault::Reorder(choice),
+        "energy" => PowerFault::Energy(choice),
+        _ => return None,
+    };
+    Some((number(event)?, fault))
+}
+
+/// A failure after the first one, with the sign that it begins with.
+fn further(text: &str) -> Option<Then> {
+    match text.split_at_checked(2)? {
+        ("/r", write) => number(write).map(Then::Recovery),
+        ("/g", at) => event_and_fault(at).map(|(event, fault)| Then::GuestRecovery(event, fault)),
+        ("+e", at) => event_and_fault(at).map(|(event, fault)| Then::Work(event, fault)),
+        _ => None,
     }
 }
 
@@ -126,38 +195,16 @@ impl FromStr for Case {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let problem = || format!("'{text}' is not a crash id such as e17, e17:torn.5/r2 or e17+e8");
-        let number = |digits: &str| -> Result<u64, String> {
-            let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-            digits.parse().ok().filter(|_| plain).ok_or_else(problem)
-        };
+        let problem = || format!("'{text}' is not a crash id such as e17, e17:torn.5/r2, e4/g1:reorder.0 or e17+e8");
         let first_end = text.find(['/', '+']).unwrap_or(text.len());
         let (first, mut rest) = text.split_at(first_end);
-        let (event, fault) = match first.split_once(':') {
-            None => (first, PowerFault::Clean),
-            Some((event, fault)) => {
-                let (kind, choice) = fault.split_once('.').ok_or_else(problem)?;
-                let fault = match kind {
-                    "torn" => PowerFault::Torn(number(choice)?),
-                    "reorder" => PowerFault::Reorder(number(choice)?),
-                    "energy" => PowerFault::Energy(number(choice)?),
-                    _ => return Err(problem()),
-                };
-                (event, fault)
-            }
-        };
-        let mut case = Case::new(number(event.strip_prefix('e').ok_or_else(problem)?)?, fault);
+        let (event, fault) = first.strip_prefix('e').and_then(event_and_fault).ok_or_else(problem)?;
+        let mut case = Case::new(event, fault);
         while !rest.is_empty() {
             let end = rest[1..].find(['/', '+']).map_or(rest.len(), |at| at + 1);
             let (part, after) = rest.split_at(end);
+            case.then.push(further(part).ok_or_else(problem)?);
             rest = after;
-            let then = match part.split_at_checked(2) {
-                Some(("/r", n)) => Then::Recovery(number(n)?),
-                Some(("/g", n)) => Then::GuestRecovery(number(n)?),
-                Some(("+e", n)) => Then::Work(number(n)?),
-                _ => return Err(problem()),
-            };
-            case.then.push(then);
         }
         Ok(case)
     }
@@ -166,19 +213,75 @@ impl FromStr for Case {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use durasim_types::Rng;
 
     #[test]
     fn text_and_case_are_one() {
-        for text in ["e1", "e17:torn.5", "e17:reorder.0/r3", "e9:energy.640", "e2/r4/r2/r1", "e3/g7+e12/r1"] {
+        for text in [
+            "e1",
+            "e17:torn.5",
+            "e17:reorder.0/r3",
+            "e9:energy.640",
+            "e2/r4/r2/r1",
+            "e3/g7+e12/r1",
+            "e4/g1:reorder.0",
+            "e3+e8:torn.5",
+            "e3+e8:energy.640/r2",
+        ] {
             let case: Case = text.parse().unwrap();
             assert_eq!(case.to_string(), text);
         }
         let case: Case = "e3:torn.9/r4/g2+e12/r1".parse().unwrap();
         assert_eq!(case.event, 3);
         assert_eq!(case.fault, PowerFault::Torn(9));
-        assert_eq!(case.then, [Then::Recovery(4), Then::GuestRecovery(2), Then::Work(12), Then::Recovery(1)]);
+        assert_eq!(
+            case.then,
+            [
+                Then::Recovery(4),
+                Then::GuestRecovery(2, PowerFault::Clean),
+                Then::Work(12, PowerFault::Clean),
+                Then::Recovery(1)
+            ]
+        );
         assert_eq!(case.depth(), 2);
         assert_eq!("e3".parse::<Case>().unwrap().depth(), 0);
+    }
+
+    /// Every case that can be built has a text of its own, from which it comes back.
+    #[test]
+    fn any_case_comes_back_from_its_text() {
+        let mut rng = Rng::new(7);
+        let mut texts = std::collections::BTreeMap::new();
+        for _ in 0..5000 {
+            let fault = |rng: &mut Rng| match rng.below(4) {
+                0 => PowerFault::Clean,
+                1 => PowerFault::Torn(rng.next_u64()),
+                2 => PowerFault::Reorder(rng.below(4)),
+                _ => PowerFault::Energy(8 * rng.below(1000)),
+            };
+            let mut case = Case::new(rng.below(100), fault(&mut rng));
+            for _ in 0..rng.below(4) {
+                let number = rng.below(20);
+                case = case.and(match rng.below(3) {
+                    0 => Then::Recovery(number),
+                    1 => Then::GuestRecovery(number, fault(&mut rng)),
+                    _ => Then::Work(number, fault(&mut rng)),
+                });
+            }
+            let text = case.to_string();
+            assert_eq!(text.parse::<Case>().as_ref(), Ok(&case), "{text}");
+            assert_eq!(texts.entry(text).or_insert_with(|| case.clone()), &case);
+        }
+    }
+
+    #[test]
+    fn a_case_is_named_after_all_its_faults() {
+        let name = |text: &str| text.parse::<Case>().unwrap().fault_name();
+        assert_eq!(name("e17"), "clean");
+        assert_eq!(name("e17:torn.5"), "torn");
+        assert_eq!(name("e17/r4/g2"), "nested");
+        assert_eq!(name("e4/g1:reorder.0/g3:reorder.1"), "nested+reorder");
+        assert_eq!(name("e3:torn.1/g2+e8:energy.640/r2"), "recrash+torn+energy");
     }
 
     #[test]
@@ -197,6 +300,11 @@ mod tests {
             "e+1",
             "e1+2",
             "e17/ré",
+            "e17/r2:torn.1",
+            "e17/g2:torn",
+            "e17/g2:cut.1",
+            "e17+e:torn.1",
+            "e17:torn.1:torn.2",
         ] {
             let refused = text.parse::<Case>().unwrap_err();
             assert!(refused.contains("not a crash id"), "{text}: {refused}");

@@ -11,10 +11,10 @@ use durasim_machine::{
     Budget, Ending, Machine, Observer, Output, PmemPool, PoolContents, Prepared, Program, Stream, System, Unfinished,
 };
 use durasim_types::{
-    Cause, ConfigError, CoreId, Cycle, DataRange, Error, EventKind, Journal, LineAddr, Pages, PersistEvent, Rng, Stats,
+    Cause, ConfigError, CoreId, Cycle, DataRange, Error, EventKind, Journal, LineAddr, Pages, PersistEvent, Stats,
     TxId, Write,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -336,8 +336,20 @@ impl<M: CrashPointSelector> Observer for SharedObserver<M> {
     }
 }
 
+/// A run that is crashed.
+pub(crate) struct CrashedRun<'a> {
+    pub prepared: &'a Prepared,
+    pub program: &'a Program,
+    /// Persistent memory as the byte oracle knows it when the program starts.
+    pub expected: Pages,
+    /// Whether the program declares a data range: only then its bytes are compared.
+    pub declares: bool,
+    /// It runs up to the second of them; nothing is taken after the first.
+    pub limits: Option<(Budget, Budget)>,
+}
+
 /// A run at which a selector has looked.
-pub(crate) struct CrashedRun<M> {
+pub(crate) struct EndedRun<M> {
     pub instructions: u64,
     pub selector: M,
     /// The limit that it reached; `None` if it has come to its end or nothing more was to be taken.
@@ -346,26 +358,21 @@ pub(crate) struct CrashedRun<M> {
 
 /// Runs the program and takes images where the selector asks for them. What the program
 /// says of its operations goes to the recorder, if there is one, and what happens to its lines to the timeline recorder.
-/// The bytes are compared if the program `declares` a range. It runs up to the second of two limits; nothing is taken after the first.
 ///
 /// # Errors
 /// A machine that cannot be built.
-#[expect(clippy::too_many_arguments, reason = "each of them is another part of the run")]
 pub(crate) fn run_with_crashes<M: CrashPointSelector>(
-    prepared: &Prepared,
-    declares: bool,
-    program: &Program,
+    run: CrashedRun<'_>,
     selector: M,
     history: Option<&HistoryRecorder>,
     timeline_recorder: Option<&TimelineRecorder>,
-    limits: Option<(Budget, Budget)>,
     stop: &AtomicBool,
-) -> Result<CrashedRun<M>, Error> {
+) -> Result<EndedRun<M>, Error> {
+    let CrashedRun { prepared, program, expected, declares, limits } = run;
     let mut machine = Machine::new(&prepared.config, &prepared.plan, program)?;
-    let initial = initial_pmem(prepared, program);
     let oracle = match prepared.plan.row.promise {
-        Promise::Immediate => ByteOracle::new(initial),
-        Promise::Epoch(further) => ByteOracle::of_epochs(initial, further),
+        Promise::Immediate => ByteOracle::new(expected),
+        Promise::Epoch(further) => ByteOracle::of_epochs(expected, further),
     };
     // A timeline shows what is expected, whether it is compared or not.
     let oracle = if declares || timeline_recorder.is_some() { oracle } else { oracle.of_nothing_declared() };
@@ -398,7 +405,7 @@ pub(crate) fn run_with_crashes<M: CrashPointSelector>(
     if let Some(timeline_recorder) = timeline_recorder {
         timeline_recorder.run_ends();
     }
-    Ok(CrashedRun { instructions, selector: observer.selector, ended })
+    Ok(EndedRun { instructions, selector: observer.selector, ended })
 }
 
 fn run_to_limit<M: CrashPointSelector>(
@@ -424,97 +431,6 @@ pub(crate) fn initial_pmem(prepared: &Prepared, program: &Program) -> Pages {
     match &program.pool {
         Some(pool) => pool.pages.clone(),
         None => Pages::new(durasim_machine::PMEM_BASE, prepared.config.pmem.capacity_mib << 20),
-    }
-}
-
-/// Takes one image of a run: at a given event, or at one drawn alike from all.
-pub(crate) struct SingleCrashPoint {
-    target: Target,
-    fault: PowerFault,
-    crash: Option<Crash>,
-    /// Rare situations that the machine was in when the image was taken.
-    marks: BTreeMap<String, u64>,
-}
-
-enum Target {
-    Event(u64),
-    /// After `seen` events each of them was taken with the same chance (Vitter's algorithm R for a sample of one).
-    Any {
-        rng: Rng,
-        seen: u64,
-    },
-    /// None any more, after so many events.
-    None {
-        seen: u64,
-    },
-}
-
-impl SingleCrashPoint {
-    /// A clean power failure after this event.
-    pub fn at(event: u64) -> Self {
-        SingleCrashPoint::with(event, PowerFault::Clean)
-    }
-
-    /// A failure of this kind after this event.
-    pub fn with(event: u64, fault: PowerFault) -> Self {
-        SingleCrashPoint { target: Target::Event(event), fault, crash: None, marks: BTreeMap::new() }
-    }
-
-    /// A clean power failure after any event.
-    pub fn any(seed: u64) -> Self {
-        SingleCrashPoint {
-            target: Target::Any { rng: Rng::new(seed), seen: 0 },
-            fault: PowerFault::Clean,
-            crash: None,
-            marks: BTreeMap::new(),
-        }
-    }
-
-    /// What was taken; nothing if there was no such event.
-    pub fn taken(self) -> Option<Crash> {
-        self.crash
-    }
-
-    /// Of a run that was stopped, the events before that as far as they count: a later one was not reached.
-    pub fn events_before_stop(&self) -> u64 {
-        match self.target {
-            Target::Event(wanted) => wanted.saturating_sub(1),
-            Target::Any { seen, .. } | Target::None { seen } => seen,
-        }
-    }
-
-    /// The same, with the rare situations of its crash point.
-    pub fn crash_and_marks(self) -> (Option<Crash>, BTreeMap<String, u64>) {
-        (self.crash, self.marks)
-    }
-}
-
-impl CrashPointSelector for SingleCrashPoint {
-    fn select(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(PowerFault, CrashImage)>> {
-        let wanted = match &mut self.target {
-            Target::Event(wanted) if event.number > *wanted => return None,
-            Target::Event(wanted) => event.number == *wanted,
-            Target::Any { rng, seen } => {
-                *seen += 1;
-                rng.below(*seen) == 0
-            }
-            Target::None { .. } => false,
-        };
-        if !wanted {
-            return Some(Vec::new());
-        }
-        self.marks.clear();
-        system.marks(&mut |mark| *self.marks.entry(mark.to_owned()).or_default() += 1);
-        Some(vec![(self.fault, system.power_failure(&self.fault.power_failure()).image)])
-    }
-
-    fn take_no_more(&mut self) {
-        self.target = Target::None { seen: self.events_before_stop() };
-    }
-
-    fn record(&mut self, crashes: Vec<Crash>) -> bool {
-        self.crash = crashes.into_iter().last();
-        true
     }
 }
 

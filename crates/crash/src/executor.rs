@@ -2,54 +2,28 @@
 //! judged. On the way recovery may fail too, and after it the program may work on and fail again. Whether a case is drawn
 //! or replayed makes one difference: where the next failure comes from.
 
-use crate::case::{Case, Then};
-use crate::crashed_run::{Crash, CrashedRun, SingleCrashPoint, program_on, run_with_crashes};
-use crate::history::{Dump, HistoryOracle, HistoryRecorder};
-use crate::judge::{Allowed, Judge, Stopped};
+use crate::case::{Case, PowerFault, Then};
+use crate::crash_points::{DrawnCrashPoints, SingleCrashPoint};
+use crate::crashed_run::{Crash, CrashPointSelector, CrashedRun, EndedRun, program_on, run_with_crashes};
+use crate::history::{HistoryOracle, HistoryRecorder};
+use crate::judge::{Allowed, Judge, ProgramRecovery, Stopped, same};
 use crate::limits::Stage;
 use crate::outcome::{Oracle, Outcome};
+use crate::power_faults::PowerFaultDraw;
 use crate::timeline_document::RunKind;
 use crate::timeline_recorder::TimelineRecorder;
 use crate::unfinished::Retry;
 use durasim_design::{CrashImage, RecoveryCut, RecoveryReport};
-use durasim_types::{LineAddr, PAGE_BYTES, Pages, PhysAddr};
+use durasim_types::{Error, LineAddr, PAGE_BYTES, Pages, PhysAddr};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// When the power fails while the program's recovery or its further work runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FailurePoint {
-    /// After this persist event.
-    Event(u64),
-    /// After any one, drawn with this seed.
-    Any(u64),
-}
-
-impl FailurePoint {
-    fn selector(self) -> SingleCrashPoint {
-        match self {
-            FailurePoint::Event(event) => SingleCrashPoint::at(event),
-            FailurePoint::Any(seed) => SingleCrashPoint::any(seed),
-        }
-    }
-}
-
-/// What fails next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// The hardware's recovery, at this write.
-    Recovery(u64),
-    /// The program's recovery.
-    GuestRecovery(FailurePoint),
-    /// The work after a complete recovery.
-    Work(FailurePoint),
-}
+use std::sync::atomic::Ordering;
 
 /// Says, step by step, what fails in a case in progress.
 pub(crate) trait Failures {
     /// What fails after a recovery of the hardware that made so many writes; `None`: nothing more.
-    fn next(&mut self, recovery_writes: u64) -> Option<Next>;
+    fn next(&mut self, recovery_writes: u64) -> Option<Then>;
 
     /// Whether the oracles look at what is recovered in the end. Else a case of its own has the same contents judged.
     fn are_judged(&self) -> bool {
@@ -59,23 +33,19 @@ pub(crate) trait Failures {
 
 /// The failures that the text of a case names.
 impl Failures for std::slice::Iter<'_, Then> {
-    fn next(&mut self, _recovery_writes: u64) -> Option<Next> {
-        Iterator::next(self).map(|then| match *then {
-            Then::Recovery(write) => Next::Recovery(write),
-            Then::GuestRecovery(event) => Next::GuestRecovery(FailurePoint::Event(event)),
-            Then::Work(event) => Next::Work(FailurePoint::Event(event)),
-        })
+    fn next(&mut self, _recovery_writes: u64) -> Option<Then> {
+        Iterator::next(self).copied()
     }
 }
 
 /// Failures that are noted as they come, so that the trial can run once more.
 struct Noted<'a> {
     failures: &'a mut dyn Failures,
-    given: Vec<Next>,
+    given: Vec<Then>,
 }
 
 impl Failures for Noted<'_> {
-    fn next(&mut self, recovery_writes: u64) -> Option<Next> {
+    fn next(&mut self, recovery_writes: u64) -> Option<Then> {
         let next = self.failures.next(recovery_writes);
         self.given.extend(next);
         next
@@ -86,6 +56,40 @@ impl Failures for Noted<'_> {
     }
 }
 
+/// A run of the program on the machine after a power failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LaterRun {
+    /// Its recovery.
+    Recovery,
+    /// Its work after a complete recovery.
+    Work,
+}
+
+impl LaterRun {
+    /// The failure after an event of this run.
+    fn then(self, event: u64, fault: PowerFault) -> Then {
+        match self {
+            LaterRun::Recovery => Then::GuestRecovery(event, fault),
+            LaterRun::Work => Then::Work(event, fault),
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            LaterRun::Recovery => "recovery",
+            LaterRun::Work => "further work",
+        }
+    }
+}
+
+/// What is drawn from one such run: so many of its persist events, and the power failures after each of them.
+#[derive(Clone, Debug)]
+pub(crate) struct LaterDraw {
+    pub power_faults: PowerFaultDraw,
+    pub events_max: u64,
+    pub seed: u64,
+}
+
 /// What a power failure left, and what the hardware's recovery makes of it when nothing disturbs it.
 #[derive(Clone)]
 struct Recovered {
@@ -94,7 +98,7 @@ struct Recovered {
     report: RecoveryReport,
 }
 
-/// The begin of all cases with the same first failure.
+/// The begin of all cases with the same failures up to one of them.
 pub(crate) struct CrashPoint {
     case: Case,
     recovered: Recovered,
@@ -151,15 +155,55 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Carries a case out, and says which it was. Of failures that are drawn there may be none: then there is no case.
-    pub fn execute(&mut self, point: &Arc<CrashPoint>, failures: &mut dyn Failures) -> Option<(Case, Outcome)> {
+    /// Carries a case out, and says which it was.
+    pub fn execute(&mut self, point: &Arc<CrashPoint>, failures: &mut dyn Failures) -> (Case, Outcome) {
         let mut case = point.case.clone();
         let mut noted = Noted { failures, given: Vec::new() };
-        let mut outcome = self.carry_out(point, &mut noted, &mut case).unwrap_or_else(Some)?;
+        let (Ok(mut outcome) | Err(mut outcome)) = self.carry_out(point, &mut noted, &mut case);
         if let Some(unfinished) = &mut outcome.unfinished {
-            unfinished.retry_with(Retry { point: point.clone(), failures: noted.given });
+            unfinished.retry_with(Retry::Case { point: point.clone(), failures: noted.given });
         }
-        Some((case, outcome))
+        (case, outcome)
+    }
+
+    /// Lets the program run once more after a complete recovery of the hardware, and the power fail during it. Gives what
+    /// each of these failures leaves, or what has come of the case already; nothing if the run has no persist event.
+    pub fn fail_again(
+        &mut self,
+        point: &Arc<CrashPoint>,
+        run: LaterRun,
+        draw: LaterDraw,
+    ) -> Vec<Result<Arc<CrashPoint>, (Case, Outcome)>> {
+        let pmem = point.recovered.image.pmem.clone();
+        let selector = DrawnCrashPoints::new(draw.power_faults.clone(), draw.events_max, draw.seed);
+        let events = selector.events_seen();
+        let ran = match run {
+            LaterRun::Recovery => self.guest_recovery(pmem, selector).map(|selector| (selector, None)),
+            LaterRun::Work => self.further_work(pmem, selector),
+        };
+        let (selector, history) = match ran {
+            Ok(ran) => ran,
+            // The run ends without a power failure then, and comes to the same objection.
+            Err(mut outcome) => {
+                if let Some(unfinished) = &mut outcome.unfinished {
+                    unfinished.retry_with(Retry::Run { point: point.clone(), run, draw });
+                }
+                let then = run.then(events.load(Ordering::Relaxed) + 1, PowerFault::Clean);
+                return vec![Err((point.case.and(then), outcome))];
+            }
+        };
+        let begin = |crash: Crash| {
+            let case = point.case.and(run.then(crash.event, crash.fault));
+            let allowed = match run {
+                LaterRun::Recovery => point.allowed.clone(),
+                LaterRun::Work => Allowed::after(&crash, history.as_ref()),
+            };
+            match self.recovered(crash.image) {
+                Ok(recovered) => Ok(Arc::new(CrashPoint { case, recovered, allowed })),
+                Err(outcome) => Err((case, outcome)),
+            }
+        };
+        selector.taken().map(begin).collect()
     }
 
     /// As `execute`; adds each failure that has come about to the case. An objection on the way is the error.
@@ -168,35 +212,36 @@ impl<'a> Executor<'a> {
         point: &CrashPoint,
         failures: &mut dyn Failures,
         case: &mut Case,
-    ) -> Result<Option<Outcome>, Outcome> {
+    ) -> Result<Outcome, Outcome> {
         let mut recovered = Cow::Borrowed(&point.recovered);
         let mut allowed = Cow::Borrowed(&point.allowed);
         let (image, report) = loop {
             let (image, report, next) = self.fail_recovery(&recovered, failures, case)?;
             let Some(next) = next else { break (image, report) };
-            let (crash, failure_point) = match next {
-                Next::Recovery(_) => unreachable!("the hardware's recovery has failed as often as it is to fail"),
-                Next::GuestRecovery(failure_point) => {
-                    (self.guest_recovery(image.pmem.clone(), failure_point, case)?, failure_point)
+            case.then.push(next);
+            let pmem = image.pmem.clone();
+            let (crash, run, event) = match next {
+                Then::Recovery(_) => unreachable!("the hardware's recovery has failed as often as it is to fail"),
+                Then::GuestRecovery(event, fault) => {
+                    let single = self.guest_recovery(pmem, SingleCrashPoint::with(event, fault))?;
+                    (single.taken(), LaterRun::Recovery, event)
                 }
-                Next::Work(failure_point) => {
-                    let worked = self.further_work(image.pmem.clone(), failure_point, case)?;
-                    let (crash, further) = worked.unzip();
-                    further.into_iter().for_each(|further| allowed = Cow::Owned(further));
-                    (crash, failure_point)
+                Then::Work(event, fault) => {
+                    let (single, history) = self.further_work(pmem, SingleCrashPoint::with(event, fault))?;
+                    let crash = single.taken();
+                    if let Some(crash) = &crash {
+                        allowed = Cow::Owned(Allowed::after(crash, history.as_ref()));
+                    }
+                    (crash, LaterRun::Work, event)
                 }
             };
-            match (crash, failure_point) {
-                (Some(crash), _) => recovered = Cow::Owned(self.recovered(crash.image)?),
-                (None, FailurePoint::Event(event)) => return Err(no_such_event(next, event)),
-                (None, FailurePoint::Any(_)) if case.then.is_empty() => return Ok(None),
-                (None, FailurePoint::Any(_)) => break (image, report),
-            }
+            let crash = crash.ok_or_else(|| no_such_event(run, event))?;
+            recovered = Cow::Owned(self.recovered(crash.image)?);
         };
         if !failures.are_judged() {
-            return Ok(Some(Outcome::default()));
+            return Ok(Outcome::default());
         }
-        Ok(Some(self.judge.conclude(image, &report, &allowed)))
+        Ok(self.judge.conclude(image, &report, &allowed))
     }
 
     /// Lets the hardware's recovery fail as often as it is to fail. It has to come to the image of the undisturbed one each
@@ -206,14 +251,14 @@ impl<'a> Executor<'a> {
         undisturbed: &Recovered,
         failures: &mut dyn Failures,
         case: &mut Case,
-    ) -> Result<(CrashImage, RecoveryReport, Option<Next>), Outcome> {
+    ) -> Result<(CrashImage, RecoveryReport, Option<Then>), Outcome> {
         let mut cuts = Vec::new();
         let mut cut_image: Option<CrashImage> = None;
         let mut again: Option<(CrashImage, RecoveryReport)> = None;
         loop {
             let writes = again.as_ref().map_or(&undisturbed.image, |(image, _)| image).writes();
             let cut = match failures.next(writes) {
-                Some(Next::Recovery(cut)) => cut,
+                Some(Then::Recovery(cut)) => cut,
                 next => {
                     let whole = || (undisturbed.image.clone(), undisturbed.report.clone());
                     let (image, report) = again.unwrap_or_else(whole);
@@ -284,123 +329,92 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// The program's recovery runs on the machine, and power fails again.
-    fn guest_recovery(
-        &self,
-        pmem: Pages,
-        failure_point: FailurePoint,
-        case: &mut Case,
-    ) -> Result<Option<Crash>, Outcome> {
-        let args = self.judge.context.recover_args.unwrap_or_default();
-        let (event, crash) = self.run_program(RunKind::Recovery, args, pmem, failure_point, None);
-        case.then.extend(event.map(Then::GuestRecovery));
-        crash.map_err(|stopped| self.judge.outcome(Stage::Recovery, stopped, "its recovery fails"))
+    /// The program's recovery runs on the machine, and power fails again where the selector wants it.
+    fn guest_recovery<M: CrashPointSelector>(&self, pmem: Pages, selector: M) -> Result<M, Outcome> {
+        let args = self.judge.context.recovery_args().unwrap_or_default();
+        self.run_program(RunKind::Recovery, args, Contents::of(pmem), selector, None)
+            .map_err(|stopped| self.judge.outcome(Stage::Recovery, stopped, "its recovery fails"))
     }
 
-    /// The program recovers and works on, and power fails again; what is allowed to be left then.
-    fn further_work(
+    /// The program recovers and works on, and power fails again; with what it says of its operations.
+    fn further_work<M: CrashPointSelector>(
         &mut self,
         pmem: Pages,
-        failure_point: FailurePoint,
-        case: &mut Case,
-    ) -> Result<Option<(Crash, Allowed)>, Outcome> {
-        let (event, worked) = match self.recovered_for_work(pmem) {
-            Ok((pmem, initial)) => self.continue_work(pmem, initial.as_ref(), failure_point),
-            // What fails before the work fails before any of its events, too.
-            Err(outcome) => (Some(1), Err(outcome)),
-        };
-        case.then.extend(event.map(Then::Work));
-        worked
-    }
-
-    /// What the program's recovery makes of an image, and what its check finds there.
-    fn recovered_for_work(&mut self, pmem: Pages) -> Result<(Pages, Option<Dump>), Outcome> {
+        selector: M,
+    ) -> Result<(M, Option<HistoryOracle>), Outcome> {
         let judge = &mut self.judge;
-        let pmem = judge.recover_guest(pmem)?;
+        let recovered = judge.recover_guest(pmem.clone())?;
         let initial = match judge.history {
             None => None,
             Some(_) => Some(
                 judge
-                    .dump(pmem.clone())
+                    .dump(recovered.clone())
                     .map_err(|stopped| judge.outcome(Stage::Check, stopped, "check before more work"))?,
             ),
         };
-        Ok((pmem, initial))
-    }
-
-    /// The event at which the work failed, and what was left then.
-    fn continue_work(
-        &self,
-        pmem: Pages,
-        initial: Option<&Dump>,
-        failure_point: FailurePoint,
-    ) -> (Option<u64>, Result<Option<(Crash, Allowed)>, Outcome>) {
-        let recorder = initial.map(|_| HistoryRecorder::default());
-        let (event, crash) =
-            self.run_program(RunKind::Work, self.judge.context.again_args, pmem, failure_point, recorder.as_ref());
+        let recorder = initial.as_ref().map(|_| HistoryRecorder::default());
+        let contents = match judge.context.recovery {
+            // Started again, it recovers by itself.
+            ProgramRecovery::Check => Contents { found: pmem, expected: recovered },
+            ProgramRecovery::Nothing | ProgramRecovery::Command(_) => Contents::of(recovered),
+        };
+        let again_args = judge.context.again_args;
         let fails = "the program fails when it runs on after recovery";
-        let crash = crash.map_err(|stopped| self.judge.outcome(Stage::Work, stopped, fails));
-        let worked = crash.map(|crash| {
-            crash.map(|crash| {
-                let dumped = recorder.as_ref().zip(initial);
-                let history =
-                    dumped.map(|(recorder, initial)| HistoryOracle::new(recorder, initial, self.judge.epochs()));
-                let allowed = Allowed::after(&crash, history.as_ref());
-                (crash, allowed)
-            })
-        });
-        (event, worked)
+        let selector = self
+            .run_program(RunKind::Work, again_args, contents, selector, recorder.as_ref())
+            .map_err(|stopped| self.judge.outcome(Stage::Work, stopped, fails))?;
+        let dumped = recorder.as_ref().zip(initial.as_ref());
+        let history = dumped.map(|(recorder, initial)| HistoryOracle::new(recorder, initial, self.judge.epochs()));
+        Ok((selector, history))
     }
 
-    /// Runs the program until the power fails; the number of the event at which it did. Of a program that ends before, there
-    /// is none; of one that fails or is stopped at its limit, the one after its last.
-    fn run_program(
+    /// Runs the program until the selector wants nothing more, or to its end.
+    fn run_program<M: CrashPointSelector>(
         &self,
         kind: RunKind,
         args: &[String],
-        pmem: Pages,
-        failure_point: FailurePoint,
+        contents: Contents,
+        selector: M,
         history: Option<&HistoryRecorder>,
-    ) -> (Option<u64>, Result<Option<Crash>, Stopped>) {
+    ) -> Result<M, Stopped> {
         let context = &self.judge.context;
         let prepared = context.prepared;
+        let Contents { found, expected } = contents;
         self.record(|timeline_recorder| {
-            timeline_recorder.run_begins(kind, pmem.clone(), &prepared.plan.geometry, history)
+            timeline_recorder.run_begins(kind, found.clone(), &prepared.plan.geometry, history)
         });
-        let program = program_on(prepared, args, context.files, pmem);
+        let program = program_on(prepared, args, context.files, found);
         let timeline_recorder = self.judge.timeline_recorder.as_ref();
         let stage = if kind == RunKind::Recovery { Stage::Recovery } else { Stage::Work };
-        let limits = (self.judge.limits.first(stage), self.judge.limits.of(stage));
-        let selector = failure_point.selector();
-        let run = run_with_crashes(
-            prepared,
-            context.crash_free.declares,
-            &program,
-            selector,
-            history,
-            timeline_recorder,
-            Some(limits),
-            context.stop,
-        );
-        let CrashedRun { selector, ended, .. } = match run {
-            Ok(run) => run,
-            Err(error) => return (Some(1), Err(Stopped::Failed(error.to_string()))),
-        };
-        let stopped = match ended {
-            Ok(None) => {
-                let crash = selector.taken();
-                return (crash.as_ref().map(|crash| crash.event), Ok(crash));
-            }
-            Ok(Some(unfinished)) => Stopped::Unfinished(unfinished),
-            Err(error) => Stopped::Failed(error.to_string()),
-        };
-        (Some(selector.events_before_stop() + 1), Err(stopped))
+        let limits = Some((self.judge.limits.first(stage), self.judge.limits.of(stage)));
+        let declares = context.crash_free.declares;
+        let run = CrashedRun { prepared, program: &program, expected, declares, limits };
+        let failed = |error: Error| Stopped::Failed(error.to_string());
+        let EndedRun { selector, ended, .. } =
+            run_with_crashes(run, selector, history, timeline_recorder, context.stop).map_err(failed)?;
+        match ended.map_err(failed)? {
+            None => Ok(selector),
+            Some(unfinished) => Err(Stopped::Unfinished(unfinished)),
+        }
     }
 }
 
-fn no_such_event(next: Next, event: u64) -> Outcome {
-    let what = if matches!(next, Next::Work(_)) { "further work" } else { "recovery" };
-    Outcome::object(Oracle::Guest, format!("its {what} has no persist event {event}"))
+/// Persistent memory when a program starts.
+struct Contents {
+    found: Pages,
+    /// What recovery makes of it: the bytes are compared with this and what the program stores.
+    expected: Pages,
+}
+
+impl Contents {
+    /// Nothing has to be recovered.
+    fn of(pmem: Pages) -> Self {
+        Contents { found: pmem.clone(), expected: pmem }
+    }
+}
+
+fn no_such_event(run: LaterRun, event: u64) -> Outcome {
+    Outcome::object(Oracle::Guest, format!("its {} has no persist event {event}", run.name()))
 }
 
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
@@ -425,17 +439,4 @@ fn differing_lines(a: &Pages, b: &Pages) -> Vec<LineAddr> {
     let pages: BTreeSet<PhysAddr> = a.touched().chain(b.touched()).map(|(addr, _)| addr).collect();
     let lines = |page: &PhysAddr| (page.line().0..page.plus(PAGE_BYTES).line().0).map(LineAddr).collect::<Vec<_>>();
     pages.iter().flat_map(lines).filter(|line| a.line(*line) != b.line(*line)).collect()
-}
-
-fn same(a: &Pages, b: &Pages) -> bool {
-    let covered = |x: &Pages, y: &Pages| {
-        x.touched().all(|(addr, page)| {
-            x.shares_page(y, addr) || {
-                let mut other = vec![0; page.len()];
-                y.read(addr, &mut other);
-                other == page
-            }
-        })
-    };
-    covered(a, b) && covered(b, a)
 }

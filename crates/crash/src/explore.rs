@@ -1,47 +1,55 @@
 //! What is drawn at a crash point: cases that begin with the same power failure.
 
-use crate::case::{Case, PowerFault};
+use crate::case::{Case, PowerFault, Then};
 use crate::crashed_run::Crash;
-use crate::executor::{CrashPoint, Executor, FailurePoint, Failures, Next};
+use crate::executor::{CrashPoint, Executor, Failures, LaterDraw, LaterRun};
 use crate::outcome::Outcome;
-use crate::schedule::{FailureKind, affords_another_run};
+use crate::power_faults::PowerFaultDraw;
+use crate::schedule::{DrawnFailures, FailureKind};
 use durasim_types::Rng;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Recoveries that fail in a row.
 const DEPTH_MAX: u64 = 3;
-/// At how many of its writes the recovery of one crash is cut where crash points are drawn; at each, if it makes no more.
+/// At how many of its writes the hardware's recovery of one crash is cut where crash points are drawn; at each, if it makes
+/// no more. After so many persist events of one run of the program's recovery, or of its further work, power fails.
 const CUTS_DRAWN: u64 = 4;
+/// The same for a run of the program, where all crash points are taken.
+const LATER_EVENTS_MAX: u64 = 16;
 
-/// Carries out what is drawn with this seed of these kinds of failures.
+/// Carries out what is drawn for a crash point.
 pub(crate) fn explore(
     executor: &mut Executor<'_>,
     crash: Crash,
-    faults: &BTreeSet<FailureKind>,
-    seed: u64,
+    draw: &DrawnFailures,
+    variants: u64,
 ) -> Vec<(Case, Outcome)> {
-    let mut rng = Rng::new(seed);
+    let mut rng = Rng::new(draw.seed);
     let is_clean = crash.fault == PowerFault::Clean;
     let point = match executor.crash_point(crash) {
         Ok(point) => point,
         Err(tried) => return vec![tried],
     };
     let context = executor.judge().context;
-    let mut tried = Vec::new();
-    if is_clean && faults.contains(&FailureKind::Nested) {
-        for first in first_cuts(&point, context.all_cuts, &mut rng) {
-            tried.extend(executor.execute(&point, &mut RecoveryCuts { first: Some(first), made: 0, rng: &mut rng }));
+    let is_nested = is_clean && draw.faults.contains(&FailureKind::Nested);
+    let power_faults = PowerFaultDraw { faults: draw.faults.clone(), variants };
+    let mut later = Later { executor, power_faults, rng: &mut rng, tried: Vec::new(), is_nested };
+    let events_max = if context.all_cuts { LATER_EVENTS_MAX } else { CUTS_DRAWN };
+    if is_nested {
+        for first in first_cuts(&point, context.all_cuts, later.rng) {
+            later.cut_recoveries(&point, Some(first));
         }
-        if context.recover_args.is_some() && affords_another_run(seed) {
-            let left = 1 + rng.below(DEPTH_MAX);
-            tried.extend(executor.execute(&point, &mut GuestRecoveries { left, rng: &mut rng }));
+        if context.recovery_args().is_some() && draw.recovers_again {
+            let depth = 1 + later.rng.below(DEPTH_MAX);
+            later.fail_again(&point, LaterRun::Recovery, events_max, depth);
         }
     }
-    if is_clean && faults.contains(&FailureKind::Recrash) {
-        tried.extend(executor.execute(&point, &mut SingleFailure(Some(Next::Work(FailurePoint::Any(rng.next_u64()))))));
+    if is_clean && draw.faults.contains(&FailureKind::Recrash) {
+        later.fail_again(&point, LaterRun::Work, events_max, 1);
     }
-    tried.extend(executor.execute(&point, &mut SingleFailure(None)));
-    tried
+    later.conclude(&point);
+    later.tried
 }
 
 /// The writes at which the first recovery fails, each in a case of its own.
@@ -53,12 +61,60 @@ fn first_cuts(point: &CrashPoint, all: bool, rng: &mut Rng) -> BTreeSet<u64> {
     }
 }
 
-/// One failure, or none.
-struct SingleFailure(Option<Next>);
+/// Cases with further failures.
+struct Later<'e, 'a, 'r> {
+    executor: &'e mut Executor<'a>,
+    power_faults: PowerFaultDraw,
+    rng: &'r mut Rng,
+    tried: Vec<(Case, Outcome)>,
+    is_nested: bool,
+}
 
-impl Failures for SingleFailure {
-    fn next(&mut self, _recovery_writes: u64) -> Option<Next> {
-        self.0.take()
+impl Later<'_, '_, '_> {
+    /// The case that ends with this failure.
+    fn conclude(&mut self, point: &Arc<CrashPoint>) {
+        self.tried.push(self.executor.execute(point, &mut NoFurtherFailure));
+    }
+
+    /// The hardware's recovery fails, up to three times in a row.
+    fn cut_recoveries(&mut self, point: &Arc<CrashPoint>, first: Option<u64>) {
+        let mut cuts = RecoveryCuts { first, made: 0, rng: self.rng };
+        self.tried.push(self.executor.execute(point, &mut cuts));
+    }
+
+    /// The program's recovery or its further work runs once, and power fails after some of its events, in each of the ways
+    /// drawn there. After one of these failures the program's recovery fails again, until `depth` have failed in a row.
+    fn fail_again(&mut self, point: &Arc<CrashPoint>, run: LaterRun, events_max: u64, depth: u64) {
+        let draw = LaterDraw { power_faults: self.power_faults.clone(), events_max, seed: self.rng.next_u64() };
+        let mut points = Vec::new();
+        for later in self.executor.fail_again(point, run, draw) {
+            match later {
+                Ok(later) => points.push(later),
+                Err(tried) => self.tried.push(tried),
+            }
+        }
+        for later in &points {
+            self.conclude(later);
+        }
+        if points.is_empty() || !self.is_nested {
+            return;
+        }
+        let one = &points[self.rng.below(points.len() as u64) as usize];
+        if one.recovery_writes() > 0 {
+            self.cut_recoveries(one, None);
+        }
+        if depth > 1 {
+            self.fail_again(one, LaterRun::Recovery, 1, depth - 1);
+        }
+    }
+}
+
+/// Nothing fails any more.
+struct NoFurtherFailure;
+
+impl Failures for NoFurtherFailure {
+    fn next(&mut self, _recovery_writes: u64) -> Option<Then> {
+        None
     }
 }
 
@@ -71,28 +127,15 @@ struct RecoveryCuts<'a> {
 }
 
 impl Failures for RecoveryCuts<'_> {
-    fn next(&mut self, recovery_writes: u64) -> Option<Next> {
+    fn next(&mut self, recovery_writes: u64) -> Option<Then> {
         if self.made == DEPTH_MAX || recovery_writes == 0 {
             return None;
         }
         self.made += 1;
-        Some(Next::Recovery(self.first.take().unwrap_or_else(|| 1 + self.rng.below(recovery_writes))))
+        Some(Then::Recovery(self.first.take().unwrap_or_else(|| 1 + self.rng.below(recovery_writes))))
     }
 
     fn are_judged(&self) -> bool {
         false
-    }
-}
-
-/// The program's recovery fails so many times in a row.
-struct GuestRecoveries<'a> {
-    left: u64,
-    rng: &'a mut Rng,
-}
-
-impl Failures for GuestRecoveries<'_> {
-    fn next(&mut self, _recovery_writes: u64) -> Option<Next> {
-        self.left = self.left.checked_sub(1)?;
-        Some(Next::GuestRecovery(FailurePoint::Any(self.rng.next_u64())))
     }
 }

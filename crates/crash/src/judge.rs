@@ -10,16 +10,26 @@ use crate::unfinished::UnfinishedStage;
 use durasim_design::{CrashImage, Promise, RecoveryReport};
 use durasim_guest::Symbols;
 use durasim_machine::{Budget, LoadedProgram, Output, PmemPool, PoolContents, Prepared, Program, Stream, Unfinished};
-use durasim_types::{Error, GuestFault, Pages};
+use durasim_types::{Error, Pages};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
+
+/// How the program recovers what the hardware's recovery leaves.
+#[derive(Clone, Copy)]
+pub(crate) enum ProgramRecovery<'a> {
+    /// Not at all: its check only looks.
+    Nothing,
+    /// Started with these arguments.
+    Command(&'a [String]),
+    /// Its check recovers before it looks, and so does its further work.
+    Check,
+}
 
 /// What all workers of a campaign share.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub prepared: &'a Prepared,
-    /// Arguments of the program's recovery, where a row has one.
-    pub recover_args: Option<&'a [String]>,
+    pub recovery: ProgramRecovery<'a>,
     /// Arguments of the program's check.
     pub check_args: &'a [String],
     /// Arguments with which the program works on after a crash.
@@ -35,6 +45,17 @@ pub(crate) struct Context<'a> {
     /// Whether a recovery is cut at each of its writes, not at some.
     pub all_cuts: bool,
     pub stop: &'a AtomicBool,
+}
+
+impl<'a> Context<'a> {
+    /// Arguments with which the program recovers, if it does.
+    pub fn recovery_args(&self) -> Option<&'a [String]> {
+        match self.recovery {
+            ProgramRecovery::Nothing => None,
+            ProgramRecovery::Command(args) => Some(args),
+            ProgramRecovery::Check => Some(self.check_args),
+        }
+    }
 }
 
 /// What recovery and check start from where nothing has failed, and what the run took.
@@ -91,7 +112,10 @@ impl<'a> Judge<'a> {
             let program = Program { args: args.to_vec(), pool, ..prepared.program.clone() };
             LoadedProgram::new(&prepared.config, &prepared.plan, &program)
         };
-        let recoverer = context.recover_args.map(load).transpose()?;
+        let recoverer = match context.recovery {
+            ProgramRecovery::Command(args) => Some(load(args)?),
+            ProgramRecovery::Nothing | ProgramRecovery::Check => None,
+        };
         let checker = load(context.check_args)?;
         let limits = Limits::crash_free();
         let symbols = Arc::default();
@@ -102,7 +126,10 @@ impl<'a> Judge<'a> {
                 Some(pool) => judge.dump(pool.pages.clone()),
                 None => Ok(Dump::default()),
             };
-            let initial = initial.map_err(|stopped| GuestFault { pc: 0, what: stopped.text(), last_syscall: None })?;
+            let fails = |stopped: Stopped| {
+                Error::Failed(format!("the check fails without a power failure: {}", stopped.text()))
+            };
+            let initial = initial.map_err(fails)?;
             judge.history = Some(HistoryOracle::new(recorder, &initial, judge.epochs()));
         }
         Ok(judge)
@@ -121,10 +148,10 @@ impl<'a> Judge<'a> {
         let Context { crash_free: CrashFree { pmem, work, .. }, recovery_limit, .. } = self.context;
         let allowed = Limits::crash_free();
         let taken = |program: &mut LoadedProgram, stage: Stage| {
-            let GuestRun { end, taken, .. } = run_guest(program, pmem.clone(), allowed.of(stage));
-            match end {
-                Ok(_) | Err(Stopped::Failed(_)) => Ok(taken),
-                Err(Stopped::Unfinished(unfinished)) => {
+            let GuestRun { stopped, taken, .. } = run_guest(program, pmem.clone(), allowed.of(stage));
+            match stopped {
+                None | Some(Stopped::Failed(_)) => Ok(taken),
+                Some(Stopped::Unfinished(unfinished)) => {
                     let symbols = self.symbols.get_or_init(|| Symbols::of(&self.context.prepared.program.elf));
                     let stage = UnfinishedStage::new(stage, &allowed, unfinished, symbols);
                     Err(Error::Failed(format!("without a power failure, {}", stage.text())))
@@ -139,8 +166,11 @@ impl<'a> Judge<'a> {
 
     /// What a pool holds, as the program says.
     pub fn dump(&mut self, pmem: Pages) -> Result<Dump, Stopped> {
-        let GuestRun { end, output, .. } = run_guest(&mut self.checker, pmem, self.limits.of(Stage::Check));
-        end.and_then(|_| Dump::find(&output).map_err(Stopped::Failed))
+        let GuestRun { stopped, output, .. } = run_guest(&mut self.checker, pmem, self.limits.of(Stage::Check));
+        match stopped {
+            None => Dump::find(&output).map_err(Stopped::Failed),
+            Some(stopped) => Err(stopped),
+        }
     }
 
     /// What is objected to a program that was stopped in this stage.
@@ -156,17 +186,26 @@ impl<'a> Judge<'a> {
         UnfinishedStage::new(stage, &self.limits, unfinished, symbols)
     }
 
-    /// The program's own recovery, if it has one.
+    /// Persistent memory after the program's own recovery, if it has one.
     pub fn recover_guest(&mut self, pmem: Pages) -> Result<Pages, Outcome> {
-        match &mut self.recoverer {
-            None => Ok(pmem),
-            Some(program) => {
-                let recovered = run_guest(program, pmem, self.limits.of(Stage::Recovery)).end;
-                if let (Some(timeline_recorder), Ok(pmem)) = (&self.timeline_recorder, &recovered) {
-                    timeline_recorder.program_recovered(pmem);
-                }
-                recovered.map_err(|stopped| self.outcome(Stage::Recovery, stopped, "recovery"))
+        let (program, stage, name) = match (self.context.recovery, &mut self.recoverer) {
+            (ProgramRecovery::Check, _) => (&mut self.checker, Stage::Check, "check"),
+            (_, Some(program)) => (program, Stage::Recovery, "recovery"),
+            (_, None) => return Ok(pmem),
+        };
+        let run = run_guest(program, pmem, self.limits.of(stage));
+        match (run.pmem, run.stopped) {
+            (Some(pmem), None) => {
+                self.program_recovered(&pmem);
+                Ok(pmem)
             }
+            (_, stopped) => Err(self.outcome(stage, stopped.expect("it has not come to its end"), name)),
+        }
+    }
+
+    fn program_recovered(&self, pmem: &Pages) {
+        if let Some(timeline_recorder) = &self.timeline_recorder {
+            timeline_recorder.program_recovered(pmem);
         }
     }
 
@@ -179,35 +218,77 @@ impl<'a> Judge<'a> {
                 Outcome::object(Oracle::Recovery, loss.clone())
             };
         }
+        if matches!(self.context.recovery, ProgramRecovery::Check) {
+            return self.conclude_with_check(&image.pmem, allowed);
+        }
         let pmem = match self.recover_guest(image.pmem) {
             Ok(pmem) => pmem,
             Err(outcome) => return outcome,
         };
-        let mut outcome = Outcome { judged: vec![Oracle::Bytes, Oracle::Guest], ..Outcome::default() };
-        if let Some(timeline_recorder) = &self.timeline_recorder {
-            timeline_recorder.judged(&allowed.bytes, &pmem);
-        }
-        if let Verdict::Wrong(what) = allowed.bytes.judge(&pmem) {
-            outcome.objections.insert(Oracle::Bytes, what);
-        }
-        let GuestRun { end: checked, output, .. } = run_guest(&mut self.checker, pmem, self.limits.of(Stage::Check));
-        if let Err(Stopped::Unfinished(unfinished)) = checked {
-            let unfinished = self.outcome(Stage::Check, Stopped::Unfinished(unfinished), "check");
-            outcome.judged = vec![Oracle::Bytes, Oracle::Termination];
-            outcome.objections.extend(unfinished.objections);
-            return Outcome { unfinished: unfinished.unfinished, ..outcome };
+        let mut outcome = Outcome { judged: vec![Oracle::Guest], ..Outcome::default() };
+        self.compare_bytes(&pmem, allowed, &mut outcome);
+        let run = run_guest(&mut self.checker, pmem, self.limits.of(Stage::Check));
+        if let Some(stopped @ Stopped::Unfinished(_)) = run.stopped {
+            self.object_to_check(stopped, "check", &mut outcome);
+            return outcome;
         }
         if let Some((history, position)) = &allowed.history {
             outcome.judged.push(Oracle::History);
-            let verdict = Dump::find(&output).map(|dump| history.judge(*position, &dump));
+            let verdict = Dump::find(&run.output).map(|dump| history.judge(*position, &dump));
             if let Ok(Verdict::Wrong(what)) | Err(what) = verdict {
                 outcome.objections.insert(Oracle::History, what);
             }
         }
-        if let Err(stopped) = checked {
-            outcome.objections.insert(Oracle::Guest, format!("check: {}", stopped.text()));
+        if let Some(stopped) = run.stopped {
+            self.object_to_check(stopped, "check", &mut outcome);
         }
         outcome
+    }
+
+    /// The same for a program whose check recovers. The bytes are those that the check has left; if it has changed some, it
+    /// has to be content with them once more.
+    fn conclude_with_check(&mut self, found: &Pages, allowed: &Allowed) -> Outcome {
+        let mut outcome = Outcome { judged: vec![Oracle::Guest], ..Outcome::default() };
+        let run = run_guest(&mut self.checker, found.clone(), self.limits.of(Stage::Check));
+        if let Some(pmem) = &run.pmem {
+            self.program_recovered(pmem);
+            self.compare_bytes(pmem, allowed, &mut outcome);
+        }
+        match (run.stopped, run.pmem) {
+            (Some(stopped), _) => self.object_to_check(stopped, "check", &mut outcome),
+            (None, Some(pmem)) if !same(&pmem, found) => {
+                if let Some(stopped) = run_guest(&mut self.checker, pmem, self.limits.of(Stage::Check)).stopped {
+                    let what = "check, started again on what it has recovered";
+                    self.object_to_check(stopped, what, &mut outcome);
+                }
+            }
+            (None, _) => {}
+        }
+        outcome
+    }
+
+    /// The check was stopped. A check that does not end has judged nothing.
+    fn object_to_check(&self, stopped: Stopped, what: &str, outcome: &mut Outcome) {
+        let Outcome { objections, unfinished, .. } = self.outcome(Stage::Check, stopped, what);
+        if unfinished.is_some() {
+            outcome.judged.retain(|oracle| *oracle != Oracle::Guest);
+            outcome.judged.push(Oracle::Termination);
+            outcome.unfinished = unfinished;
+        }
+        outcome.objections.extend(objections);
+    }
+
+    fn compare_bytes(&self, pmem: &Pages, allowed: &Allowed, outcome: &mut Outcome) {
+        if let Some(timeline_recorder) = &self.timeline_recorder {
+            timeline_recorder.judged(&allowed.bytes, pmem);
+        }
+        if !allowed.bytes.compares() {
+            return;
+        }
+        outcome.judged.push(Oracle::Bytes);
+        if let Verdict::Wrong(what) = allowed.bytes.judge(pmem) {
+            outcome.objections.insert(Oracle::Bytes, what);
+        }
     }
 }
 
@@ -230,8 +311,10 @@ impl Stopped {
 
 /// What a program did on an image.
 struct GuestRun {
-    /// Persistent memory afterwards, or what went wrong.
-    end: Result<Pages, Stopped>,
+    /// Persistent memory, if it came to its end.
+    pmem: Option<Pages>,
+    /// What went wrong; nothing if its exit code is 0.
+    stopped: Option<Stopped>,
     /// What it said.
     output: Vec<u8>,
     /// Instructions and memory.
@@ -263,18 +346,32 @@ fn run_guest(program: &mut LoadedProgram, pmem: Pages, budget: Budget) -> GuestR
         Ok(ending) => Budget { instructions: ending.instructions, memory_bytes: ending.written_bytes },
         Err(_) => Budget { instructions: 0, memory_bytes: 0 },
     };
-    let end = match ran {
-        Ok(ending) if ending.exit_code == Some(0) => Ok(ending.pool.pages),
-        Ok(ending) => Err(match (ending.exit_code, ending.unfinished) {
+    let (pmem, stopped) = match ran {
+        Ok(ending) => match (ending.exit_code, ending.unfinished) {
+            (Some(0), _) => (Some(ending.pool.pages), None),
             (Some(code), _) => {
                 let text = String::from_utf8_lossy(&output.kept);
                 let said = text.lines().last().unwrap_or("it printed nothing");
-                Stopped::Failed(format!("exit code {code}: {said}"))
+                (Some(ending.pool.pages), Some(Stopped::Failed(format!("exit code {code}: {said}"))))
             }
-            (None, Some(unfinished)) => Stopped::Unfinished(unfinished),
-            (None, None) => Stopped::Failed("it was stopped".to_owned()),
-        }),
-        Err(error) => Err(Stopped::Failed(error.to_string())),
+            (None, Some(unfinished)) => (None, Some(Stopped::Unfinished(unfinished))),
+            (None, None) => (None, Some(Stopped::Failed("it was stopped".to_owned()))),
+        },
+        Err(error) => (None, Some(Stopped::Failed(error.to_string()))),
     };
-    GuestRun { end, output: output.kept, taken }
+    GuestRun { pmem, stopped, output: output.kept, taken }
+}
+
+/// Whether two images of persistent memory are equal.
+pub(crate) fn same(a: &Pages, b: &Pages) -> bool {
+    let covered = |x: &Pages, y: &Pages| {
+        x.touched().all(|(addr, page)| {
+            x.shares_page(y, addr) || {
+                let mut other = vec![0; page.len()];
+                y.read(addr, &mut other);
+                other == page
+            }
+        })
+    };
+    covered(a, b) && covered(b, a)
 }

@@ -4,6 +4,8 @@
 mod byte_oracle;
 mod campaign;
 mod case;
+mod coverage;
+mod crash_points;
 mod crashed_run;
 mod executor;
 mod explore;
@@ -12,6 +14,7 @@ mod judge;
 mod limits;
 mod order;
 mod outcome;
+mod power_faults;
 mod result;
 mod schedule;
 mod timeline;

@@ -19,6 +19,8 @@ pub struct Failure {
     pub disagreement: bool,
     /// What was wrong.
     pub message: String,
+    /// Failing trials with this oracle and this message, this one included; listed or not.
+    pub alike: u64,
     /// The command that replays it; the front end fills it in.
     pub command: String,
 }
@@ -48,8 +50,16 @@ pub struct CrashResult {
     pub points: u64,
     /// Trials: each an image, its recovery, and what all oracles say.
     pub trials: u64,
-    /// Trials by what failed: `clean`, `torn`, `reorder`, `energy`, `nested`, `recrash`.
+    /// Trials by what failed: `clean`, `torn`, `reorder`, `energy`; `nested` and `recrash` where power fails more than once,
+    /// with the kinds of all power failures that are not clean, as in `nested+reorder`.
     pub trials_by_fault: BTreeMap<String, u64>,
+    /// Of the faults asked for, those for which there was nothing to try, each with the reason.
+    pub not_tried: BTreeMap<String, String>,
+    /// Whether it is a negative control: a control row, or `--control`.
+    pub control: bool,
+    /// Crash points at which a clean power failure loses a dirty line of persistent memory. If there is none, a negative
+    /// control shows little.
+    pub points_at_risk: u64,
     /// Trials after which the promise was broken.
     pub violations: u64,
     /// Those of them in which recovery, check or further work did not end within its limit.
@@ -62,8 +72,8 @@ pub struct CrashResult {
     pub nested_depth_max: u64,
     /// Trials by the wall time of the crashed run and its judging, and by threads of the host that judged.
     pub trials_per_s_per_core: f64,
-    /// How many trials each oracle has judged. Of a recovery that was cut, nobody judges what it comes to if that is the
-    /// same as without the cut.
+    /// How many trials each oracle has judged. The result of a recovery that was cut is not judged once more if it is the
+    /// same as without the cut. `bytes` judges where data are declared and stored.
     pub judged_by: BTreeMap<String, u64>,
     /// The first failing trials, by event.
     pub failures: Vec<Failure>,

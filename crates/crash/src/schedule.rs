@@ -75,6 +75,8 @@ impl FailureKind {
 pub(crate) struct DrawnFailures {
     pub faults: BTreeSet<FailureKind>,
     pub seed: u64,
+    /// Whether the program's recovery runs on the machine, where power fails.
+    pub recovers_again: bool,
 }
 
 /// One in so many drawn points runs the program once more, which costs as much as hundreds of other trials.
@@ -90,12 +92,14 @@ pub(crate) fn check_event(case: &Case, crash_free_run: &CrashFreeRun) -> Result<
     Err(ConfigError::new("replay", problem))
 }
 
-/// What is drawn, by persist event.
+/// What is drawn, by persist event. At `other_runs_min` of the points or more, and at each if there are no more, the program
+/// runs once more for its recovery, and for its further work.
 pub(crate) fn schedule(
     points: Points,
     faults: &BTreeSet<FailureKind>,
     seed: u64,
     crash_free_run: &CrashFreeRun,
+    other_runs_min: usize,
 ) -> BTreeMap<u64, DrawnFailures> {
     let events = crash_free_run.events();
     let mut rng = Rng::new(seed ^ 0x6372_6173_6800);
@@ -115,14 +119,31 @@ pub(crate) fn schedule(
         if rng.below(ANOTHER_RUN_PERIOD) != 0 {
             faults.remove(&FailureKind::Recrash);
         }
-        (event, DrawnFailures { faults, seed: rng.next_u64() })
+        let seed = rng.next_u64();
+        (event, DrawnFailures { faults, seed, recovers_again: seed.is_multiple_of(ANOTHER_RUN_PERIOD) })
     };
-    chosen.into_iter().map(draw_at).collect()
+    let mut draws: BTreeMap<u64, DrawnFailures> = chosen.into_iter().map(draw_at).collect();
+    if faults.contains(&FailureKind::Recrash) {
+        complete(&mut draws, other_runs_min, &|draw| draw.faults.contains(&FailureKind::Recrash), &|draw| {
+            draw.faults.insert(FailureKind::Recrash);
+        });
+    }
+    complete(&mut draws, other_runs_min, &|draw| draw.recovers_again, &|draw| draw.recovers_again = true);
+    draws
 }
 
-/// Whether a trial with this seed may start the program again for its recovery.
-pub(crate) fn affords_another_run(seed: u64) -> bool {
-    seed.is_multiple_of(ANOTHER_RUN_PERIOD)
+/// Lets `has` be true for `min` draws or more, and for all if there are no more: of those for which it is false, the ones
+/// with the smallest seeds follow.
+fn complete(
+    draws: &mut BTreeMap<u64, DrawnFailures>,
+    min: usize,
+    has: &dyn Fn(&DrawnFailures) -> bool,
+    add: &dyn Fn(&mut DrawnFailures),
+) {
+    let missing = min.saturating_sub(draws.values().filter(|draw| has(draw)).count());
+    let mut without: Vec<&mut DrawnFailures> = draws.values_mut().filter(|draw| !has(draw)).collect();
+    without.sort_by_key(|draw| draw.seed);
+    without.into_iter().take(missing).for_each(add);
 }
 
 /// `n` different events: half of them alike for every kind that occurs, so that rare kinds are not missed, the rest by
@@ -165,7 +186,7 @@ mod tests {
 
     fn events(points: Points, faults: &[FailureKind], crash_free_run: &CrashFreeRun) -> Vec<u64> {
         let faults = faults.iter().copied().collect();
-        schedule(points, &faults, 1, crash_free_run).into_keys().collect()
+        schedule(points, &faults, 1, crash_free_run, 1).into_keys().collect()
     }
 
     #[test]
@@ -184,6 +205,22 @@ mod tests {
     fn all_means_every_event() {
         let all = events(Points::All(All::All), &[FailureKind::Clean], &crash_free_run(&[EventKind::Commit; 9]));
         assert_eq!(all, (1..=9).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_program_runs_again_at_few_points_but_not_at_none() {
+        let faults = [FailureKind::Clean, FailureKind::Nested, FailureKind::Recrash].into_iter().collect();
+        let again = |points: u64, min: usize| {
+            let crash_free_run = crash_free_run(&vec![EventKind::CacheStore; points as usize]);
+            let draws = schedule(Points::All(All::All), &faults, 1, &crash_free_run, min);
+            let recovers = draws.values().filter(|draw| draw.recovers_again).count();
+            (recovers, draws.values().filter(|draw| draw.faults.contains(&FailureKind::Recrash)).count())
+        };
+        assert_eq!(again(1, 1), (1, 1));
+        assert_eq!(again(5, 32), (5, 5));
+        assert_eq!(again(60, 32), (32, 32));
+        let (recovers, works) = again(4000, 32);
+        assert!((400..600).contains(&recovers) && (400..600).contains(&works), "{recovers} {works}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! How the timeline of one trial comes about: a first replay finds the lines involved, a second one follows them.
 
 use crate::case::Case;
-use crate::crashed_run::{CrashedRun, SingleCrashPoint, initial_pmem, run_with_crashes};
+use crate::crash_points::SingleCrashPoint;
+use crate::crashed_run::{CrashedRun, EndedRun, initial_pmem, run_with_crashes};
 use crate::executor::Executor;
 use crate::judge::{Context, Judge};
 use crate::limits::RecoveryLimits;
@@ -84,17 +85,11 @@ fn execute<'a>(
     let prepared = context.prepared;
     let single = SingleCrashPoint::with(case.event, case.fault);
     let pmem = initial_pmem(prepared, &prepared.program);
-    timeline_recorder.run_begins(RunKind::Run, pmem, &prepared.plan.geometry, context.history);
-    let CrashedRun { instructions, selector: single, ended } = run_with_crashes(
-        prepared,
-        context.crash_free.declares,
-        &prepared.program,
-        single,
-        None,
-        Some(timeline_recorder),
-        None,
-        context.stop,
-    )?;
+    timeline_recorder.run_begins(RunKind::Run, pmem.clone(), &prepared.plan.geometry, context.history);
+    let declares = context.crash_free.declares;
+    let run = CrashedRun { prepared, program: &prepared.program, expected: pmem, declares, limits: None };
+    let EndedRun { instructions, selector: single, ended } =
+        run_with_crashes(run, single, None, Some(timeline_recorder), context.stop)?;
     ended?;
     let (crash, marks) = single.crash_and_marks();
     // The run has this event; it ends before it only if somebody ends the replay.
@@ -106,7 +101,7 @@ fn execute<'a>(
         executor = executor.once_more();
     }
     let outcome = match executor.crash_point(crash) {
-        Ok(point) => executor.execute(&point, &mut case.then.iter()).expect("a case that is given is carried out"),
+        Ok(point) => executor.execute(&point, &mut case.then.iter()),
         Err(tried) => tried,
     };
     Ok((instructions, marks, executor, vec![outcome]))

@@ -1,8 +1,8 @@
 //! Trials in which the program did not end within its limits. The first of them at each place runs once more with larger
 //! limits: if it ends, the limit was too small, else none of them ends.
 
-use crate::case::Case;
-use crate::executor::{CrashPoint, Executor, Failures, Next};
+use crate::case::{Case, Then};
+use crate::executor::{CrashPoint, Executor, Failures, LaterDraw, LaterRun};
 use crate::limits::{Limits, Stage, used_up};
 use crate::outcome::{Oracle, Outcome};
 use durasim_guest::Symbols;
@@ -56,33 +56,50 @@ impl UnfinishedStage {
     }
 }
 
-/// A trial that runs once more: its first failure, and the further ones as they came.
+/// What runs once more.
 #[derive(Clone)]
-pub(crate) struct Retry {
-    pub point: Arc<CrashPoint>,
-    pub failures: Vec<Next>,
+pub(crate) enum Retry {
+    /// A trial: its failures up to a point, and the further ones as they came.
+    Case { point: Arc<CrashPoint>, failures: Vec<Then> },
+    /// A run of the program in which power was to fail: that many trials begin with it.
+    Run { point: Arc<CrashPoint>, run: LaterRun, draw: LaterDraw },
 }
 
 impl std::fmt::Debug for Retry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.failures.fmt(f)
+        match self {
+            Retry::Case { failures, .. } => failures.fmt(f),
+            Retry::Run { run, draw, .. } => write!(f, "{run:?}, {draw:?}"),
+        }
     }
 }
 
 /// The further failures of a trial that runs once more.
-struct Again(std::vec::IntoIter<Next>);
+struct Again(std::vec::IntoIter<Then>);
 
 impl Failures for Again {
-    fn next(&mut self, _recovery_writes: u64) -> Option<Next> {
+    fn next(&mut self, _recovery_writes: u64) -> Option<Then> {
         self.0.next()
     }
 }
 
 impl Retry {
-    /// The trial with larger limits.
-    fn run(&self, executor: &Executor<'_>) -> Option<(Case, Outcome)> {
+    /// The same with larger limits; a run of the program without persist events comes to no trial.
+    fn run(&self, executor: &Executor<'_>) -> Vec<(Case, Outcome)> {
         let mut executor = executor.once_more().without_timeline();
-        executor.execute(&self.point, &mut Again(self.failures.clone().into_iter()))
+        match self {
+            Retry::Case { point, failures } => {
+                vec![executor.execute(point, &mut Again(failures.clone().into_iter()))]
+            }
+            Retry::Run { point, run, draw } => {
+                let points = executor.fail_again(point, *run, draw.clone());
+                let conclude = |later| match later {
+                    Ok(later) => executor.execute(&later, &mut Again(Vec::new().into_iter())),
+                    Err(tried) => tried,
+                };
+                points.into_iter().map(conclude).collect()
+            }
+        }
     }
 }
 
@@ -106,12 +123,13 @@ impl Postponed {
     ///
     /// # Errors
     /// Trials of one place end with larger limits, and more are there than run once more.
-    pub fn settle(self, executor: &Executor<'_>, trials: &mut [(Case, Outcome)]) -> Result<(), Error> {
+    pub fn settle(self, executor: &Executor<'_>, trials: &mut Vec<(Case, Outcome)>) -> Result<(), Error> {
         for (place, retries) in self.0 {
             let tried = retries.len();
             let verdict = retries.into_iter().find_map(|(case, retry)| {
-                let (again, outcome) = retry.run(executor)?;
-                if let Some(unfinished) = outcome.unfinished {
+                let again = retry.run(executor);
+                let unfinished = again.iter().find_map(|(case, outcome)| Some((case, outcome.unfinished.as_ref()?)));
+                if let Some((case, unfinished)) = unfinished {
                     let text = |after: &str| {
                         format!(
                             "{} does not end: it is {} {after}; {case} is at {} {}",
@@ -123,8 +141,9 @@ impl Postponed {
                         outcome.objections.insert(Oracle::Termination, text(after));
                     }));
                 }
-                let first = trials.iter_mut().find(|(other, outcome)| *other == case && outcome.is_at(&place));
-                *first.expect("the trial is one of those") = (again, outcome);
+                let first = trials.iter().position(|(other, outcome)| *other == case && outcome.is_at(&place));
+                trials.remove(first.expect("the trial is one of those"));
+                trials.extend(again);
                 None
             });
             if verdict.is_none() && at_place(trials, &place).next().is_some() {

@@ -2,7 +2,7 @@
 
 use super::System;
 use super::memories::Chooser;
-use durasim_design::{BudgetSpent, CrashImage, CrashSink, CrashView, LevelId};
+use durasim_design::{BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, LevelId};
 
 /// How the power fails. By default nothing special happens: what the machine's domain keeps is there, all of it and no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct PowerFailureResult {
     pub image: CrashImage,
     /// Bytes that the crash flush saved.
     pub flushed_bytes: u64,
+    /// Dirty lines of persistent memory in caches that do not survive.
+    pub lost_dirty_lines: u64,
 }
 
 /// How many images a torn or reordered power failure can leave now; saturating, 1 = only the clean one.
@@ -74,11 +76,15 @@ impl System {
         }
         let staged = self.memories.staged_writes();
         let mut lines = self.caches.dirty_pmem_lines(&self.design);
+        let count = |lines: &[CachedLine]| lines.iter().filter(|line| line.dirty).count() as u64;
+        let dirty_lines = count(&lines);
         if self.llc_alone_is_durable() {
             lines.retain(|line| line.level == LevelId::Llc);
         } else if !self.domain.caches_are_durable() {
             lines.clear();
         }
+        // Persist buffers owe what caches beside them hold.
+        let lost_dirty_lines = if self.persist_buffers.exist() { 0 } else { dirty_lines - count(&lines) };
         let mut image = CrashImage::new(pmem);
         let view = CrashView { domain: self.domain, geometry: &self.geometry, lines: &lines, staged: &staged };
         let mut sink = CrashSink::new(&mut image, options.energy_bytes.unwrap_or(u64::MAX));
@@ -89,7 +95,7 @@ impl System {
         let complete = buffered.and_then(|()| self.design.crash(&view, &mut sink));
         let flushed_bytes = sink.bytes_written();
         image.dirty_shutdown = complete.is_err();
-        PowerFailureResult { image, flushed_bytes }
+        PowerFailureResult { image, flushed_bytes, lost_dirty_lines }
     }
 
     /// Writes untagged dirty lines home into an image, as an orderly shutdown does on machines whose caches a power

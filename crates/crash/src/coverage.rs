@@ -1,0 +1,48 @@
+//! Which of the faults that a campaign was asked for had nothing to try, and why.
+
+use crate::case::Case;
+use crate::crashed_run::CrashFreeRun;
+use crate::judge::{Context, ProgramRecovery};
+use crate::outcome::Outcome;
+use crate::schedule::FailureKind;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The faults without a trial, each with the reason.
+pub(crate) fn not_tried(
+    tried: &[(Case, Outcome)],
+    faults: &BTreeSet<FailureKind>,
+    context: &Context<'_>,
+    crash_free_run: &CrashFreeRun,
+) -> BTreeMap<String, String> {
+    let names: BTreeSet<String> = tried.iter().map(|(case, _)| case.fault_name()).collect();
+    let names: BTreeSet<&str> = names.iter().flat_map(|name| name.split('+')).collect();
+    let is_tried = |fault: FailureKind| match fault {
+        FailureKind::Background => crash_free_run.background.contains(&true),
+        fault => names.contains(fault.name()),
+    };
+    let missing = faults.iter().filter(|fault| !is_tried(**fault));
+    missing.map(|fault| (fault.name().to_owned(), reason(*fault, context, crash_free_run))).collect()
+}
+
+fn reason(fault: FailureKind, context: &Context<'_>, crash_free_run: &CrashFreeRun) -> String {
+    if crash_free_run.events() == 0 {
+        return "the run has no persist event".into();
+    }
+    let domain = context.prepared.plan.domain;
+    match fault {
+        FailureKind::Clean => "no crash point was reached".into(),
+        FailureKind::Torn => {
+            format!("on {domain} no line was on its way to the medium at a crash point without a queue that survives")
+        }
+        FailureKind::Reorder => "no cache-block operation was unfenced at a crash point".into(),
+        FailureKind::Energy => format!("on {domain} the crash flush had nothing to save at a crash point"),
+        FailureKind::Nested => match context.recovery {
+            ProgramRecovery::Nothing => "recovery by the hardware wrote nothing, and the program has none".into(),
+            ProgramRecovery::Command(_) | ProgramRecovery::Check => {
+                "recovery wrote nothing, neither that of the hardware nor that of the program".into()
+            }
+        },
+        FailureKind::Background => "the run has no background work".into(),
+        FailureKind::Recrash => "the program had no persist event when it ran on after recovery".into(),
+    }
+}

@@ -1,0 +1,60 @@
+//! In which ways power fails at an event where a campaign takes images.
+
+use crate::case::PowerFault;
+use crate::schedule::FailureKind;
+use durasim_design::CrashImage;
+use durasim_machine::System;
+use durasim_types::Rng;
+use std::collections::BTreeSet;
+
+/// What is drawn at each event: a clean power failure, and so many of each of these kinds that can end in many ways.
+#[derive(Clone, Debug)]
+pub(crate) struct PowerFaultDraw {
+    pub faults: BTreeSet<FailureKind>,
+    pub variants: u64,
+}
+
+/// The images of one event.
+pub(crate) struct DrawnPowerFaults {
+    pub images: Vec<(PowerFault, CrashImage)>,
+    /// Whether a clean power failure loses a dirty line of persistent memory.
+    pub loses_dirty_lines: bool,
+}
+
+impl PowerFaultDraw {
+    /// The power failures to try at this moment, with what each leaves.
+    pub fn draw(&self, system: &System, rng: &mut Rng) -> DrawnPowerFaults {
+        let cut = |fault: PowerFault| system.power_failure(&fault.power_failure());
+        let clean = cut(PowerFault::Clean);
+        let (flushed_bytes, loses_dirty_lines) = (clean.flushed_bytes, clean.lost_dirty_lines > 0);
+        let mut images = vec![(PowerFault::Clean, clean.image)];
+        let mut others = |ways: u64, fault: fn(u64) -> PowerFault| {
+            images.extend(some_of(ways, self.variants, rng).into_iter().map(fault).map(|b| (b, cut(b).image)));
+        };
+        if self.faults.contains(&FailureKind::Torn) || self.faults.contains(&FailureKind::Reorder) {
+            let power_failure_choices = system.power_failure_choices();
+            if self.faults.contains(&FailureKind::Torn) && power_failure_choices.torn > 1 {
+                others(power_failure_choices.torn, PowerFault::Torn);
+            }
+            if self.faults.contains(&FailureKind::Reorder) && power_failure_choices.reorder > 1 {
+                others(power_failure_choices.reorder, PowerFault::Reorder);
+            }
+        }
+        if self.faults.contains(&FailureKind::Energy) {
+            others(flushed_bytes / 8, |words| PowerFault::Energy(8 * words));
+        }
+        DrawnPowerFaults { images, loses_dirty_lines }
+    }
+}
+
+/// `n` different numbers below `ways`, or all of them.
+fn some_of(ways: u64, n: u64, rng: &mut Rng) -> BTreeSet<u64> {
+    if ways <= n {
+        return (0..ways).collect();
+    }
+    let mut drawn = BTreeSet::new();
+    while (drawn.len() as u64) < n {
+        drawn.insert(rng.below(ways));
+    }
+    drawn
+}
