@@ -202,6 +202,12 @@ impl AddressSpace {
         Ok(frame.plus(vaddr % PAGE_BYTES))
     }
 
+    /// The program runs on this processor now: first touches take frames from its list.
+    #[inline]
+    pub fn run_on(&mut self, processor: usize) {
+        self.frames.run_on(processor);
+    }
+
     /// Backs a page that has no frame with a zeroed one, or notes that the DRAM is used up.
     fn back_page(&mut self, page: u64) -> Option<PhysAddr> {
         let frame = self.frames.take();

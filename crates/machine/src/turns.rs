@@ -180,6 +180,7 @@ impl Machine {
     /// Lets a core run with the units that it may share.
     fn run_core(&mut self, id: CoreId, until: Cycle, budget: u64) -> Exit {
         self.swap_units(id);
+        self.process.space().run_on(id.0.into());
         let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
         let exit = self.cores[usize::from(id.0)].run(&mut port, until, budget);
         self.swap_units(id);

@@ -24,6 +24,7 @@ impl<W: ExecutionObserver> FlatBus<W> {
         if let Some(state) = &mut self.fast_forward_state {
             state.assign_core(thread, self.process.affinity(thread));
             self.observer.assign_core(state.core);
+            self.process.space().run_on(state.core);
         }
     }
 
