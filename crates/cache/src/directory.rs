@@ -3,7 +3,7 @@
 //! The presence vector per line is that of Censier and Feautrier, "A New Solution to Coherence Problems in Multicache
 //! Systems", IEEE TC 1978. It lies beside the last level and has an entry for each line that a core holds.
 
-use durasim_types::{CoreId, LINE_BYTES, LineAddr};
+use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
@@ -69,11 +69,13 @@ impl ExactSizeIterator for Cores {}
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     line: u64,
+    /// When the last writer had the line and had made the access that asked for it.
+    busy_until: Cycle,
     sharers: u32,
     owned: bool,
 }
 
-const FREE: Cell = Cell { line: 0, sharers: 0, owned: false };
+const FREE: Cell = Cell { line: 0, busy_until: 0, sharers: 0, owned: false };
 const CELLS_MIN: usize = 64;
 
 impl Cell {
@@ -148,11 +150,31 @@ impl Directory {
         self.cells[at].owned = false;
     }
 
+    /// The cycle from which the directory may take a line from the core that asked last to write it; 0 if no core holds the
+    /// line.
+    #[inline]
+    pub fn busy_until(&self, line: LineAddr) -> Cycle {
+        self.cells[self.place(line.0)].busy_until
+    }
+
+    /// The core that has asked to write a line keeps it until this cycle at least. Nothing happens if no core holds it.
+    pub fn keep_busy(&mut self, line: LineAddr, until: Cycle) {
+        let at = self.place(line.0);
+        let cell = &mut self.cells[at];
+        if cell.sharers != 0 {
+            cell.busy_until = cell.busy_until.max(until);
+        }
+    }
+
     /// The lines that somebody holds, in ascending order. It sorts: meant for checks, not for each step of a run.
     pub fn iter(&self) -> impl Iterator<Item = (LineAddr, Entry)> + use<> {
+        self.sorted().into_iter().map(|c| (LineAddr(c.line), c.entry()))
+    }
+
+    fn sorted(&self) -> Vec<Cell> {
         let mut taken: Vec<Cell> = self.cells.iter().copied().filter(|c| c.sharers != 0).collect();
         taken.sort_unstable_by_key(|c| c.line);
-        taken.into_iter().map(|c| (LineAddr(c.line), c.entry()))
+        taken
     }
 
     /// The number of lines that somebody holds.
@@ -248,12 +270,14 @@ impl Directory {
 #[serde(deny_unknown_fields)]
 struct State {
     cores: u16,
-    entries: Vec<(LineAddr, Entry)>,
+    /// With the cycle until which each is busy.
+    entries: Vec<(LineAddr, Entry, Cycle)>,
 }
 
 impl Serialize for Directory {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        State { cores: self.cores, entries: self.iter().collect() }.serialize(serializer)
+        let entries = self.sorted().into_iter().map(|c| (LineAddr(c.line), c.entry(), c.busy_until)).collect();
+        State { cores: self.cores, entries }.serialize(serializer)
     }
 }
 
@@ -266,7 +290,7 @@ impl TryFrom<State> for Directory {
             return Err(format!("a directory for {cores} cores: it has bits for 1 to {CORES_MAX}"));
         }
         let mut directory = Directory::new(cores);
-        for (line, entry) in entries {
+        for (line, entry, busy_until) in entries {
             if line.0 > u64::MAX / LINE_BYTES {
                 return Err(format!("no address lies in line {:#x} of the directory", line.0));
             }
@@ -275,7 +299,8 @@ impl TryFrom<State> for Directory {
             if !known || !sole || directory.entry(line) != Entry::NONE {
                 return Err(format!("the directory entry of {line} is not one of {cores} cores, or there twice"));
             }
-            *directory.cell_for(line.0) = Cell { line: line.0, sharers: entry.sharers, owned: entry.owner.is_some() };
+            let owned = entry.owner.is_some();
+            *directory.cell_for(line.0) = Cell { line: line.0, busy_until, sharers: entry.sharers, owned };
         }
         Ok(directory)
     }
@@ -315,6 +340,22 @@ mod tests {
         assert!(d.entry(A) == Entry::NONE && d.is_empty());
         d.downgrade(A);
         assert!(d.is_empty(), "nothing becomes of nothing");
+    }
+
+    #[test]
+    fn a_line_is_busy_as_long_as_a_core_holds_it() {
+        let mut d = Directory::new(4);
+        d.keep_busy(A, 50);
+        assert_eq!(d.busy_until(A), 0, "no core holds it");
+        d.grant(A, CoreId(2));
+        d.keep_busy(A, 100);
+        d.keep_busy(A, 90);
+        d.grant(A, CoreId(1));
+        assert_eq!(d.busy_until(A), 100, "the latest cycle, whichever core holds the line");
+        let saved = postcard::to_stdvec(&d).unwrap();
+        assert_eq!(postcard::from_bytes::<Directory>(&saved).unwrap().busy_until(A), 100);
+        d.remove_sharer(A, CoreId(1));
+        assert_eq!(d.busy_until(A), 0);
     }
 
     #[test]

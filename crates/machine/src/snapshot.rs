@@ -20,7 +20,7 @@ use std::path::Path;
 
 const MAGIC: &[u8; 8] = b"DSIMSNAP";
 /// Changes with the form of the header or of anything in the state.
-const FORMAT: u32 = 12;
+const FORMAT: u32 = 13;
 const PREFIX_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
 const COMPRESSION_LEVEL: i32 = 3;

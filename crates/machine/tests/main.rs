@@ -3,6 +3,7 @@
 
 mod checked_accesses;
 mod coherence_latencies;
+mod contended_lines;
 mod crossbar;
 mod domains;
 mod filters;

@@ -282,7 +282,7 @@ impl System {
             return Err(done);
         }
         let slot = self.caches.move_up(from, core, slot, done, &self.design);
-        self.note_arrival(core, line, want);
+        self.note_arrival(core, line, want, done);
         Ok((slot, done))
     }
 
@@ -336,7 +336,7 @@ impl System {
             }
         }
         let slot = self.caches.l1d_mut(core).insert(version, end);
-        self.note_arrival(core, line, want);
+        self.note_arrival(core, line, want, end);
         self.carry_out(core, start, filled.out);
         if !tag.is_some() || self.design.tag_limit(LevelId::L1d).is_none() {
             return Ok((slot, end));
@@ -455,7 +455,7 @@ impl System {
             let version = Version { line, data, dirty: false, tag: LineTag::NONE };
             self.caches.array_mut(level, core).insert(version, done);
         }
-        self.note_arrival(core, line, AccessMode::Read);
+        self.note_arrival(core, line, AccessMode::Read, done);
         done
     }
 

@@ -80,7 +80,7 @@ impl System {
         }
         let version = Version { line, data, dirty: false, tag: LineTag::NONE };
         self.caches.array_mut(LevelId::FilterBuffer, core).insert(version, done);
-        self.note_arrival(core, line, want);
+        self.note_arrival(core, line, want, done);
         done
     }
 }

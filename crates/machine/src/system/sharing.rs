@@ -4,7 +4,8 @@
 //! newest version of another core comes down to the last level, copies are taken away or left clean, and only then does
 //! the requester look into the last level. A version leaves its array only after it has arrived below, so that it can be
 //! found at every persist event. What is a transient state in hardware is time here: a line has the cycle from which it
-//! may be used, and a later request of another core waits for that cycle. A design that holds a request up (a probe, a
+//! may be used, and the directory lets the requests that move a line pass one after the other: the next one is looked up
+//! when the core that asked last to write the line has it and has made its access. A design that holds a request up (a probe, a
 //! line that may not leave yet) does so while the line is pinned and nothing has been moved.
 
 use super::System;
@@ -84,6 +85,8 @@ impl System {
         }
         let entry = self.caches.directory().entry(line);
         let core = self.caches.core_of(core);
+        let is_moved = entry.owner.map_or(want == AccessMode::Write, |owner| owner != core);
+        let at = if is_moved { self.await_move(core, line, want, at) } else { at };
         let mut done = at;
         if let Some(owner) = entry.owner {
             if owner != core {
@@ -102,6 +105,29 @@ impl System {
             }
         }
         Ok(done)
+    }
+
+    /// A request of `core` that moves a line has been looked up at `at`. If the line is still on its way to another core, or
+    /// that one has not made the access for which it asked, the request waits at the directory and is looked up again: the
+    /// cycle in which that is done. Readers of a line that comes from below get it together.
+    fn await_move(&self, core: CoreId, line: LineAddr, want: AccessMode, at: Cycle) -> Cycle {
+        let mut free = self.caches.directory().busy_until(line);
+        if want == AccessMode::Write {
+            for other in self.caches.directory().entry(line).others(core) {
+                let newest = self.caches.newest_private(other, line);
+                free = free.max(newest.map_or(0, |(level, slot)| self.caches.array(level, other).ready(slot)));
+            }
+        }
+        let look_up_cycles = self.caches.llc().geometry().tag_latency_cycles;
+        at.max(free + look_up_cycles)
+    }
+
+    /// The core that asked to write a line has made its access at `at`: no other core gets the line before.
+    #[inline]
+    pub(super) fn note_access(&mut self, line: LineAddr, at: Cycle) {
+        if !self.caches.alone() {
+            self.caches.keep_busy(line, at);
+        }
     }
 
     /// The owner of a line gives it up to a writer, or becomes a reader among others: its newest version goes to the last
@@ -131,6 +157,10 @@ impl System {
         }
         if !sent {
             done = self.interconnect.send_to_llc(owner, line, Load::Nothing, done);
+        } else if let Some(slot) = self.caches.llc().find(line) {
+            // Readers that come meanwhile get it from there.
+            let llc = self.caches.llc_mut();
+            llc.set_ready(slot, llc.ready(slot).max(done));
         }
         if want == AccessMode::Write || tagged && self.design.tags_are_exclusive() {
             self.caches.drop_private(owner, line);
@@ -140,11 +170,16 @@ impl System {
         done
     }
 
-    /// `core` has got a line into its private caches. It owns it if it wanted to, or if nobody else has it.
-    pub(super) fn note_arrival(&mut self, core: CoreId, line: LineAddr, want: AccessMode) {
+    /// `core` has got a line into its private caches, where it can be used from `ready` on. It owns it if it wanted to, or if
+    /// nobody else has it.
+    pub(super) fn note_arrival(&mut self, core: CoreId, line: LineAddr, want: AccessMode, ready: Cycle) {
         // A machine that stops in the middle of a request may have left it undone.
-        if !self.halted() {
-            self.caches.note_arrival(core, line, want);
+        if self.halted() {
+            return;
+        }
+        self.caches.note_arrival(core, line, want);
+        if want == AccessMode::Write {
+            self.note_access(line, ready);
         }
     }
 
@@ -179,7 +214,7 @@ impl System {
         if self.caches.l1d(core).find(line).is_none() {
             return Ok(None);
         }
-        self.note_arrival(core, line, AccessMode::Write);
+        self.note_arrival(core, line, AccessMode::Write, done);
         Ok(Some(done))
     }
 

@@ -132,7 +132,10 @@ impl System {
             Some(new) => {
                 let store = PendingStore { data: new, ..*place };
                 match self.store_with(core, &store, done, WaitMode::MemoryOnly) {
-                    Outcome::Done(stored) => Outcome::Done(stored.max(done)),
+                    Outcome::Done(stored) => {
+                        self.note_access(place.addr.line(), stored.max(done));
+                        Outcome::Done(stored.max(done))
+                    }
                     other => other,
                 }
             }

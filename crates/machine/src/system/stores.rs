@@ -54,7 +54,9 @@ impl System {
         let shared = !alone && self.caches.l1d(core).find(line).is_some_and(|slot| !self.caches.may_write(core, slot));
         let (slot, done) = self.line_in_l1d(core, line, tx, AccessMode::Write, at)?;
         let from = at.max(self.caches.l1d(core).ready(slot));
-        Ok((slot, if shared { from.max(done) } else { from }))
+        let made = if shared { from.max(done) } else { from };
+        self.note_access(line, made);
+        Ok((slot, made))
     }
 
     /// A store ends the reservation that another thread of the core has on its line: they need not take it from each other.

@@ -7,7 +7,7 @@ use super::Caches;
 use crate::system::design_port::DesignPort;
 use durasim_cache::{Directory, Slot};
 use durasim_design::{LevelId, LineTag};
-use durasim_types::{CoreId, LineAddr, Stats};
+use durasim_types::{CoreId, Cycle, LineAddr, Stats};
 use serde::{Deserialize, Serialize};
 
 /// What a core wants to do with a line.
@@ -166,6 +166,12 @@ impl Caches {
         } else {
             self.directory.add_sharer(line, core);
         }
+    }
+
+    /// The core that asked to write a line keeps it until this cycle at least.
+    #[inline]
+    pub(in crate::system) fn keep_busy(&mut self, line: LineAddr, until: Cycle) {
+        self.directory.keep_busy(line, until);
     }
 
     /// The directory learns who holds a line. A single core owns it, as if it had been the first to read it.
