@@ -2,7 +2,7 @@
 
 mod interconnect;
 
-pub use interconnect::{Inclusion, InterconnectConfig, Topology};
+pub use interconnect::{CleanLineAnswer, Inclusion, InterconnectConfig, Topology};
 
 use crate::pauses::PauseConfig;
 use durasim_cache::{CORES_MAX, Replacement};

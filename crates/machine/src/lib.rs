@@ -30,7 +30,9 @@ mod system;
 mod turns;
 
 pub use budget::{Budget, Exceeded, Unfinished};
-pub use config::{CacheConfig, Inclusion, InterconnectConfig, MachineConfig, PersistBufferConfig, Topology};
+pub use config::{
+    CacheConfig, CleanLineAnswer, Inclusion, InterconnectConfig, MachineConfig, PersistBufferConfig, Topology,
+};
 pub use durasim_guest::{Output, PmemPool, Stream};
 pub use functional::{FunctionalEnding, FunctionalRegion, LoadedProgram, TxLines, TxProfile, run_functionally};
 pub use machine::{Captured, Ending, Machine, PoolContents, Program, memory_map, read_elf};

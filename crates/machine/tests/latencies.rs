@@ -180,9 +180,9 @@ fn a_clean_of_a_clean_line_waits_for_the_write_before_it() {
     system.cache_block(CORE, CacheBlockOp::Clean, PMEM_BASE.line(), now);
     let first = fence(&mut system, true, now);
     assert_eq!(first, now + DOWN + PMEM_WRITE + 3 * UP);
-    // Nothing is in flight any more.
+    // Nothing is in flight any more: the controller says so.
     system.cache_block(CORE, CacheBlockOp::Clean, PMEM_BASE.line(), first);
-    assert_eq!(fence(&mut system, true, first), first);
+    assert_eq!(fence(&mut system, true, first), first + DOWN + 3 * UP);
 }
 
 #[test]
@@ -256,6 +256,11 @@ impl Links {
 
     fn down(self) -> Cycle {
         DOWN + 2 * self.request
+    }
+
+    /// To the last level and back.
+    fn llc_trip(self) -> Cycle {
+        self.down() + 3 * self.response
     }
 
     /// From the last level to memory and all the way up.
@@ -471,4 +476,34 @@ fn a_full_write_queue_accepts_writes_at_the_rate_of_the_media() {
             assert!(rate.abs_diff(expected) <= ROUNDING, "{entries} entries, {banks} banks, {domain}: {rate}");
         }
     }
+}
+
+#[test]
+fn a_clean_of_a_clean_line_makes_the_trip_to_what_knows_that() {
+    for links in LINKS {
+        let controller_trip = links.llc_trip() + links.to_memory + links.from_memory;
+        for (answer, trip) in [("controller", controller_trip), ("llc", links.llc_trip())] {
+            let answer = format!("interconnect.clean_line_answer={answer}");
+            for op in [CacheBlockOp::Clean, CacheBlockOp::Flush] {
+                let mut system = links.machine("opt", Domain::Adr, &[&answer]);
+                // A line that has been written back, one that was only read, and one that no cache has.
+                let mut now = store(&mut system, PMEM_BASE, T) + 10_000;
+                system.cache_block(CORE, CacheBlockOp::Clean, PMEM_BASE.line(), now);
+                now = fence(&mut system, true, now) + 10_000;
+                now = load(&mut system, PMEM_BASE.plus(64), now) + 10_000;
+                for n in 0..3 {
+                    let line = PMEM_BASE.plus(64 * n).line();
+                    assert_eq!(system.cache_block(CORE, op, line, now), now, "the next entry follows at once");
+                    assert_eq!(fence(&mut system, true, now), now + trip, "{answer}, {op:?}, line {n}");
+                    now += 10_000;
+                }
+                let stats = system.stats();
+                assert_eq!(stats.get("path.writes"), Some(1.0), "{op:?}: nothing is written for them");
+            }
+        }
+    }
+    let mut system = LINKS[1].machine("opt", Domain::Eadr, &[]);
+    let now = load(&mut system, PMEM_BASE, T) + 10_000;
+    system.cache_block(CORE, CacheBlockOp::Clean, PMEM_BASE.line(), now);
+    assert_eq!(fence(&mut system, true, now), now, "what is stored is durable");
 }

@@ -44,6 +44,18 @@ pub enum Topology {
     Mesh,
 }
 
+/// What knows that no newer data of a line is below the caches of a core, and answers a clean of a line that is clean there
+/// [D:clean-lines].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CleanLineAnswer {
+    /// The memory controller of the line.
+    #[default]
+    Controller,
+    /// The last level.
+    Llc,
+}
+
 /// As in gem5's classic caches.
 const fn write_back_buffers() -> u32 {
     8
@@ -122,6 +134,10 @@ pub struct InterconnectConfig {
     /// Cycles from the directory to the private caches of another core, beside the latency of the slowest
     /// level there that has a copy.
     pub snoop_cycles: Cycle,
+    /// What answers a cache-block operation on a line of persistent memory that no cache has dirty: `controller` or `llc`. A
+    /// fence waits for the answer, which nothing is written for.
+    #[serde(default)]
+    pub clean_line_answer: CleanLineAnswer,
     /// Dirty lines that each L1D may have in flight to the level below it; a miss whose victim finds none free waits.
     #[serde(default = "write_back_buffers")]
     pub l1d_write_back_buffers: u32,

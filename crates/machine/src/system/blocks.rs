@@ -7,6 +7,7 @@ use super::gates::WaitMode;
 use super::interconnect::{End, Load};
 use super::memories::is_pmem;
 use super::work::{Condition, Task};
+use crate::CleanLineAnswer;
 use durasim_core::Outcome;
 use durasim_design::{FlushVerdict, Hooks, LineTag, Origin};
 use durasim_isa::CacheBlockOp;
@@ -27,11 +28,12 @@ impl System {
         let own = self.caches.core_of(core);
         let is_elsewhere = self.caches.holders(line).any(|holder| holder != own);
         let snoop = if is_elsewhere { self.caches.snoop_cycles() } else { 0 };
+        let is_there = if is_elsewhere { self.caches.directory().busy_until(line) } else { 0 };
         let at = match self.ask_flush(core, line, snoop, at) {
             Ok(at) => at,
             Err(at) => return at,
         };
-        let (from, sent) = self.ask_holders(core, op, line, at + snoop);
+        let (from, sent) = self.ask_holders(core, op, line, (at + snoop).max(is_there));
         if !is_pmem(line) {
             self.clean_to_memory(core, from, line, sent);
         } else if self.persist_buffers.exist() {
@@ -44,6 +46,7 @@ impl System {
             self.clean_to_llc(core, line, op, sent + self.caches.way_down(core));
         } else if !self.clean_to_memory(core, from, line, sent) && !self.await_pending(core, line, sent) {
             self.memories.note_unfenced_again(core, line);
+            self.await_answer(core, line, sent);
         }
         if op != CacheBlockOp::Clean {
             self.caches.invalidate(line);
@@ -128,13 +131,13 @@ impl System {
     fn clean_to_llc(&mut self, core: CoreId, line: LineAddr, op: CacheBlockOp, at: Cycle) {
         let at = if self.caches.dirty_holder(line).is_some() { at + self.caches.data_cycles(line) } else { at };
         self.advance(at);
-        if let Some(done) = self.bring_down_to_llc(line, at) {
-            let answered = match self.interconnect.mesh() {
-                Some(mesh) => mesh.send(End::Bank(line), End::Core(core), 0, done),
-                None => done,
-            };
-            self.agenda.await_clean_until(core, answered + self.caches.way_up());
-        }
+        // A line of which nothing newer is above is answered too: a core cannot know that.
+        let done = self.bring_down_to_llc(line, at).unwrap_or(at);
+        let answered = match self.interconnect.mesh() {
+            Some(mesh) => mesh.send(End::Bank(line), End::Core(core), 0, done),
+            None => done,
+        };
+        self.agenda.await_clean_until(core, answered + self.caches.way_up());
         if op != CacheBlockOp::Clean
             && let Some(data) = self.caches.newest_if_dirty(line)
         {
@@ -142,6 +145,30 @@ impl System {
             self.submit(core, Origin::Llc, write, at);
             self.caches.clean_copies(line, data, self.design.tags_are_notes());
         }
+    }
+
+    /// A cache-block operation has found nothing in the caches that is newer than what persistent memory has. A core cannot
+    /// know that, so the next fence waits for the answer of what does. Nothing is written.
+    fn await_answer(&mut self, core: CoreId, line: LineAddr, at: Cycle) {
+        if self.domain.stores_are_durable() || self.llc_alone_is_durable() {
+            return;
+        }
+        let answered = match self.interconnect.clean_line_answer() {
+            CleanLineAnswer::Controller => {
+                let at = self.interconnect.enter_llc(line, Load::Nothing, at);
+                let (asked, answered) = self.memories.ask_controller(&mut self.interconnect, core, line, at);
+                let answered = self.interconnect.enter_core(core, Load::Nothing, answered);
+                self.waits.clean_is_acked(core, asked, asked, answered);
+                answered
+            }
+            CleanLineAnswer::Llc => {
+                let llc_cycles = self.caches.llc().geometry().tag_latency_cycles;
+                let leaves = at + self.caches.way_down(core) - llc_cycles;
+                let looked = self.interconnect.send_to_llc(core, line, Load::Nothing, leaves) + llc_cycles;
+                self.interconnect.send_to_core(core, line, Load::Nothing, looked) + self.caches.way_up()
+            }
+        };
+        self.agenda.await_clean_until(core, answered);
     }
 
     /// An earlier write of the line may be in flight: an empty write after it brings the acknowledgement. False if there

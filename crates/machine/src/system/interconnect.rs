@@ -10,7 +10,7 @@ mod mesh;
 
 pub(super) use mesh::{End, Mesh};
 
-use crate::{MachineConfig, Topology};
+use crate::{CleanLineAnswer, MachineConfig, Topology};
 use crossbar::Crossbar;
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, Stats};
 
@@ -42,6 +42,7 @@ super::part::part! {
             /// Cycles of a request from the L1D to the last level, and of an answer back, where there are no tiles.
             down_cycles: Cycle,
             up_cycles: Cycle,
+            clean_line_answer: CleanLineAnswer,
         }
     }
 }
@@ -53,6 +54,7 @@ impl Interconnect {
         Interconnect {
             down_cycles: private_levels * config.interconnect.request_cycles,
             up_cycles: private_levels * config.interconnect.response_cycles,
+            clean_line_answer: config.interconnect.clean_line_answer,
             crossbar: (topology == Topology::Crossbar)
                 .then(|| Crossbar::new(&config.interconnect, config.cores as usize)),
             mesh: (topology == Topology::Mesh).then(|| Mesh::new(config)),
@@ -67,6 +69,11 @@ impl Interconnect {
     /// The mesh, if there is one.
     pub(super) fn mesh(&mut self) -> Option<&mut Mesh> {
         self.mesh.as_mut()
+    }
+
+    /// What answers a cache-block operation on a clean line.
+    pub(super) fn clean_line_answer(&self) -> CleanLineAnswer {
+        self.clean_line_answer
     }
 
     /// A message of the private caches of a core travels to the bank of a line; when all of it is there.

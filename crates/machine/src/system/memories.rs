@@ -199,6 +199,21 @@ impl Memories {
         self.path.up(on, trip, at) + self.path.drawn_cycles(to)
     }
 
+    /// A core asks the controller of a line whether it has all of it, at `at`: the cycle in which the controller is asked, and
+    /// that in which its answer is at the core.
+    pub(super) fn ask_controller(
+        &mut self,
+        on: &mut Interconnect,
+        core: CoreId,
+        line: LineAddr,
+        at: Cycle,
+    ) -> (Cycle, Cycle) {
+        let by = Origin::Core(core);
+        let trip = Trip { end: by, line, controller: self.controller(line), bytes: 0 };
+        let asked = self.path.down(on, trip, at);
+        (asked, self.acknowledge(on, by, line, asked))
+    }
+
     /// The controller of a line is asked for a copy; the cycle in which it begins.
     pub(super) fn ask_for_copy(&mut self, on: &mut Interconnect, by: Origin, line: LineAddr, at: Cycle) -> Cycle {
         let trip = Trip { end: by, line, controller: self.controller(line), bytes: 0 };
