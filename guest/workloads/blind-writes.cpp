@@ -1,12 +1,12 @@
-// durasim-workload: blind-writes — threads write shared words that they have not read, then a transaction of its own reads them
+// durasim-workload: blind-writes — threads write shared words that they have not read, and copy them in their next transaction
 //
-// An operation has two transactions. The first writes some words of its thread's own, between none and `own-writes` of them, then `writes`
-// shared words, one after the other in the array, and reads nothing. The second copies what these shared words hold by then to a second
-// array, and counts the operation. Own words and shared words have a line each: a store may leave the store buffer late.
+// The operations of a thread write and copy in turn. One writes some words of the thread's own, between none and `own-writes` of them, then
+// `writes` shared words, one after the other in the array, and reads none of them. The next one copies what these shared words hold by then to a
+// second array. Own words and shared words have a line each: a store may leave the store buffer late.
 //
-// What is right in each state that a power failure may leave: a shared word is what was last copied from it, or a write of an operation that
-// its thread has not finished. Any other write was followed by its thread's copy, so another one was copied, or written, later. A design that
-// recovers the writes of two transactions in another order than they were committed in leaves the older one.
+// What is right in each state that a power failure may leave: a shared word is what was last copied from it, or the last write of a thread
+// that has not copied since. Any other write was followed by its thread's copy, so another one was copied, or written, later. A design
+// that recovers the writes of two transactions in another order than they were committed in leaves the older one.
 //
 // The history (durasim/history.h) has the copies: of a shared word a transaction does not know what it overwrites.
 #include <cstdint>
@@ -49,7 +49,10 @@ struct alignas(64) Board {
 constexpr std::uint64_t initial_value(std::uint64_t index) { return std::uint64_t{1} << 63 | index; }
 constexpr std::uint64_t value_of(std::uint64_t thread, std::uint64_t number) { return durasim::operation_of(thread + 1, number); }
 
-// The words of the n-th operation of a thread: how many of its own, from the first, and which shared one comes first.
+// Whether the n-th operation of a thread writes; else it copies what the one before has written.
+constexpr bool is_write(std::uint64_t number) { return number % 2 == 0; }
+
+// The words of the n-th operation of a thread, which writes: how many of its own, from the first, and which shared one comes first.
 struct Choice {
     std::uint64_t own_count, first;
 };
@@ -109,9 +112,11 @@ public:
     }
 
     void operation(Thread& thread) {
-        const Choice choice = choose(constant_, thread.number, thread.finished);
-        write_blindly(thread, choice);
-        copy(thread, choice);
+        if (is_write(thread.finished)) {
+            write_blindly(thread, choose(constant_, thread.number, thread.finished));
+        } else {
+            copy(thread, choose(constant_, thread.number, thread.finished - 1));
+        }
         ++thread.finished;
     }
 
@@ -191,6 +196,7 @@ private:
         durasim::tx([&](Tx& t) {
             for (std::uint64_t i = 0; i < choice.own_count; ++i) t.write(own[i].value, thread.finished + 1);
             for (std::uint64_t i = 0; i < constant_.writes; ++i) t.write(constant_.shared[place(choice, i)].value, value);
+            finish(t, thread);
         });
     }
 
@@ -202,9 +208,13 @@ private:
                 if constexpr (durasim::has_history) durasim::report_change(index, t.read(constant_.copied[index].value), value);
                 t.write(constant_.copied[index].value, value);
             }
-            t.write(constant_.progress[thread.number].finished, thread.finished + 1);
-            durasim::report_change(durasim::progress_object(thread.number), thread.finished, thread.finished + 1);
+            finish(t, thread);
         });
+    }
+
+    void finish(Tx& t, const Thread& thread) const {
+        t.write(constant_.progress[thread.number].finished, thread.finished + 1);
+        durasim::report_change(durasim::progress_object(thread.number), thread.finished, thread.finished + 1);
     }
 
     Board* board_ = nullptr;
@@ -213,32 +223,26 @@ private:
     std::vector<std::uint64_t> finished_;
 };
 
-// Whether the unfinished operation of a thread has made its blind writes, by what the thread's own words hold; true if it has none.
-bool check_own_words(const Board& board, std::uint64_t thread) {
+// The thread's own words are those of the operations that it has finished.
+void check_own_words(const Board& board, std::uint64_t thread) {
     const std::uint64_t finished = board.progress[thread].finished;
     std::vector<std::uint64_t> model(board.own_writes);
-    for (std::uint64_t n = 0; n < finished; ++n) {
+    for (std::uint64_t n = 0; n < finished; n += 2) {
         for (std::uint64_t i = 0; i < choose(board, thread, n).own_count; ++i) model[i] = n + 1;
     }
     const Word* const own = board.own + thread * board.own_writes;
-    const std::uint64_t own_count = choose(board, thread, finished).own_count;
-    const bool is_written = own_count == 0 || own[0].value == finished + 1;
     for (std::uint64_t i = 0; i < board.own_writes; ++i) {
-        const std::uint64_t right = is_written && i < own_count ? finished + 1 : model[i];
-        if (own[i].value != right) {
-            DURASIM_VIOLATION("own word %llu of thread %llu is that of operation %llu, but with %llu finished it should be that of %llu",
-                              static_cast<Long>(i), static_cast<Long>(thread), static_cast<Long>(own[i].value), static_cast<Long>(finished),
-                              static_cast<Long>(right));
-        }
+        if (own[i].value == model[i]) continue;
+        DURASIM_VIOLATION("own word %llu of thread %llu is %llu, but with %llu operations finished it should be %llu", static_cast<Long>(i),
+                          static_cast<Long>(thread), static_cast<Long>(own[i].value), static_cast<Long>(finished), static_cast<Long>(model[i]));
     }
-    return is_written;
 }
 
 // Whether the operation that wrote `value` writes the shared word `index`.
 bool is_value_of_word(const Board& board, std::uint64_t value, std::uint64_t index) {
     if (value == initial_value(index)) return true;
     const std::uint64_t thread = (value >> durasim::operation_bits) - 1, number = value & ((std::uint64_t{1} << durasim::operation_bits) - 1);
-    if (thread >= board.threads || number > board.progress[thread].finished) return false;
+    if (thread >= board.threads || number >= board.progress[thread].finished || !is_write(number)) return false;
     const std::uint64_t first = choose(board, thread, number).first;
     return (index + board.length - first) % board.length < board.writes;
 }
@@ -262,10 +266,9 @@ std::uint64_t BlindWrites::check(const Pool& pool) {
     if (audit.lines_leaked() != 0) DURASIM_VIOLATION("%llu lines are leaked", static_cast<Long>(audit.lines_leaked()));
 
     std::uint64_t operations = 0;
-    std::vector<bool> is_written(board->threads);
     for (std::uint64_t i = 0; i < board->threads; ++i) {
         if (board->progress[i].finished >> durasim::operation_bits != 0) DURASIM_VIOLATION("thread %llu has an impossible count", static_cast<Long>(i));
-        is_written[i] = check_own_words(*board, i);
+        check_own_words(*board, i);
         operations += board->progress[i].finished;
     }
     if (operations != 0 && board->ready != board->length) DURASIM_VIOLATION("there were operations before all words were there");
@@ -275,8 +278,9 @@ std::uint64_t BlindWrites::check(const Pool& pool) {
             DURASIM_VIOLATION("word %llu or its copy holds what no operation has written there", static_cast<Long>(i));
         }
         if (value == copied) continue;
+        // Its thread has not copied since if this is the operation that it has finished last.
         const std::uint64_t thread = (value >> durasim::operation_bits) - 1;
-        if (thread >= board->threads || value != value_of(thread, board->progress[thread].finished) || !is_written[thread]) {
+        if (thread >= board->threads || value != value_of(thread, board->progress[thread].finished - 1)) {
             DURASIM_VIOLATION("word %llu holds a write that is older than the one which was copied from there", static_cast<Long>(i));
         }
     }

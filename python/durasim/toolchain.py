@@ -30,8 +30,8 @@ from typing import TypeVar
 
 Progress = Callable[[str], None]
 
-# Each loop begins on a line of code of its own: a front end asks its L1I once more in every iteration of a small loop that crosses a line, and
-# which loops do so would depend on code that has nothing to do with them.
+# Each loop begins on a line of code of its own. A front end asks its L1I once more in every iteration of a small loop
+# that crosses a line, and which loops do so would depend on code that has nothing to do with them.
 ALIGN_LOOPS = "-falign-loops=64"
 
 # One set of flags for everything: the C++ library is compiled once per set, which takes about a minute.

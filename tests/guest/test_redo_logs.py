@@ -77,8 +77,8 @@ def test_damaged_timed_logs_are_refused(native: NativeBuild, tmp_path: Path, bac
 
 
 # The timestamp up to which all has been replayed, those of the transactions in a ring, and whether they can be so:
-# from the head to the tail they rise. The tail lies in front of the first end of the round before, which is marked so here;
-# nothing behind that end is looked at.
+# from the head to the tail they rise. The tail lies in front of the first end of the round before, marked so here; what
+# follows is not looked at.
 ROUND = 1 << 62
 ORDERS = {
     "in order": (0, [5, 9, 11], True),

@@ -135,6 +135,15 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("array-swap", THREE_WIDE).with(&[ROOMY, SMALL_READ_SETS]).threads(4).ops(400).points(20).seeds(2),
 ];
 
+/// Threads write shared words that they have not read, after words of their own.
+const BLIND: &[(&str, &str)] = &[("populate", "2"), ("own-writes", "24")];
+/// Stores of a whole transaction wait in the store buffer.
+const DEEP: Settings = &["core.store_queue_entries=64", "core.rob_entries=128"];
+const BLIND_CAMPAIGNS: &[ShortCampaign] = &[
+    ShortCampaign::of("blind-writes", BLIND).with(&[ROOMY, DEEP]).threads(4).ops(400).points(200).seeds(2),
+    ShortCampaign::of("blind-writes", BLIND).with(&[ROOMY]).threads(4).ops(100),
+];
+
 /// Hardware transactions by themselves; where several rows have the same domains, the first stands for all.
 const RANDOM: RandomTester = RandomTester {
     draws: &[Draw::half("design.rtm.read_set_lines", &["1", "2", "4", "12"])],
@@ -144,7 +153,7 @@ const RANDOM: RandomTester = RandomTester {
 };
 
 const SGL: Laboratory = Laboratory {
-    campaigns: &[CAMPAIGNS],
+    campaigns: &[CAMPAIGNS, BLIND_CAMPAIGNS],
     random: RANDOM,
     quick_faults: &["open-sets-survive", "abort-keeps-lines", "lock-path-not-logged"],
     canary: Some("recovery-skips-newest"),
@@ -194,7 +203,7 @@ const SPHT_READ_SETS: &[ShortCampaign] = &[read_sets(400, 2)];
 const TIMED_READ_SETS: &[ShortCampaign] = &[read_sets(250, 3)];
 
 const SPHT: Laboratory = Laboratory {
-    campaigns: &[SPHT_CAMPAIGNS, SPHT_READ_SETS, TEAM_CAMPAIGNS, PAGE_CAMPAIGNS, READ_ONLY_CAMPAIGNS],
+    campaigns: &[SPHT_CAMPAIGNS, SPHT_READ_SETS, TEAM_CAMPAIGNS, PAGE_CAMPAIGNS, READ_ONLY_CAMPAIGNS, BLIND_CAMPAIGNS],
     quick_faults: &["store-not-logged", "replay-newest-first", "recovery-without-replay"],
     canary: Some("replay-forgets-last"),
     equivalent_faults: &[(
@@ -276,7 +285,15 @@ const TIMED_CAMPAIGNS: &[ShortCampaign] = &[
 ];
 
 const TIMED: Laboratory = Laboratory {
-    campaigns: &[SPHT_CAMPAIGNS, TIMED_READ_SETS, TIMED_CAMPAIGNS, TEAM_CAMPAIGNS, READ_ONLY_CAMPAIGNS, LINK_CAMPAIGNS],
+    campaigns: &[
+        SPHT_CAMPAIGNS,
+        TIMED_READ_SETS,
+        TIMED_CAMPAIGNS,
+        TEAM_CAMPAIGNS,
+        READ_ONLY_CAMPAIGNS,
+        LINK_CAMPAIGNS,
+        BLIND_CAMPAIGNS,
+    ],
     quick_faults: &["store-not-logged", "marker-not-cleaned", "recovery-without-replay"],
     canary: Some("replay-skips-last-store"),
     equivalent_faults: &[("open-sets-survive", FLUSHED_BY_PROGRAM), ("l1d-not-flushed", FLUSHED_BY_PROGRAM)],
@@ -288,7 +305,14 @@ const FLUSHED_BY_PROGRAM: &str =
     "What counts of a transaction has been flushed by the program, and recovery looks at nothing else";
 
 const NV_HTM: Laboratory = Laboratory {
-    campaigns: &[SPHT_CAMPAIGNS, TIMED_READ_SETS, TIMED_CAMPAIGNS, TEAM_CAMPAIGNS, READ_ONLY_CAMPAIGNS],
+    campaigns: &[
+        SPHT_CAMPAIGNS,
+        TIMED_READ_SETS,
+        TIMED_CAMPAIGNS,
+        TEAM_CAMPAIGNS,
+        READ_ONLY_CAMPAIGNS,
+        BLIND_CAMPAIGNS,
+    ],
     quick_faults: &["store-not-logged", "end-not-cleaned", "recovery-without-replay"],
     ..TIMED
 };
