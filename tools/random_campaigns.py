@@ -22,6 +22,8 @@ WORKLOADS = {
 }
 # A log of lines brings back the words of others: it is for data of different locks on different lines.
 GRANULARITY = {"swl-flush": "word", "swl-eadr": "word"}
+# Under these designs programs lock more than a word: words of different locks stay on different lines.
+COARSE = frozenset(row["name"] for row in durasim.designs() if row["locking"] in ("blocks", "lines"))
 MACHINE = {
     "cores": [1, 2, 4, 8],
     "core.time_slice_cycles": [2000, 20_000, 3_000_000],
@@ -53,6 +55,8 @@ def draw(rng: random.Random) -> dict[str, Any]:
     arguments = {"populate": rng.choice([5, 30, 200, 600]), argument: rng.choice(sizes)}
     if workload == "false-sharing" and design in GRANULARITY:
         arguments["log-granularity"] = GRANULARITY[design]
+    if workload == "false-sharing" and design in COARSE:
+        arguments["shared-lines"] = "false"
     settings = {
         key: rng.choice(values) for key, values in {**MACHINE, **laboratory_of(design).drawn_parameters}.items()
     }

@@ -101,7 +101,8 @@ def _load_latency(document: Mapping[str, Any]) -> float:
 def _full_share(document: Mapping[str, Any]) -> float:
     """The share of the time of all cores in which nothing commits because a structure of the design is full."""
     stalls = document["stats"]["core"]["stalls"]
-    waited = sum(of["structure"]["value"] for of in stalls.values() if isinstance(of.get("structure"), Mapping))
+    structures = [of["structure"] for of in stalls.values() if isinstance(of.get("structure"), Mapping)]
+    waited = sum(cycles["value"] for names in structures for cycles in names.values())
     return float(waited) / (THREADS * float(document["roi"]["cycles"]))
 
 

@@ -358,6 +358,21 @@ def machines() -> list[dict[str, Any]]:
     return list(machine_rows().values())
 
 
+def describe_machine(name: str) -> dict[str, Any]:
+    """Gives a machine preset as `machines` does, and its parameters: name, value and description of each.
+
+    Raises:
+        ConfigError: There is none of that name.
+    """
+    import tomllib  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    from durasim import parameters  # noqa: PLC0415
+
+    preset = tomllib.loads(machine_toml(name))
+    found = [parameter.to_dict() for parameter in parameters.parameters_of_machine(preset)]
+    return machine_rows()[name] | {"parameters": found}
+
+
 def machine_toml(name: str) -> str:
     """Gives the TOML text of a machine preset.
 

@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from durasim import settings as parameter_settings
 from durasim import suites
 from durasim.crash_request import DEFAULT_FAULTS, DEFAULT_VARIANTS, CrashOptions, crash_request, faults_of
 from durasim.errors import host_io, refusal
@@ -193,6 +194,8 @@ def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
     is_small, overflows = table.get("small", False), table.get("overflow", False)
     if overflows:
         rows = [row for row in rows if laboratory_of(row).overflow_settings]
+    common = settings_of({**table.get("set", {}), **dict.fromkeys(table.get("draw", {}), "")})
+    parameter_settings.check_any(common, map(_hardware, rows))
     seeds = [1 + ROUND_SEEDS * round_number + n for n in range(table.get("seeds", 1))]
     for row, workload, threads, seed in itertools.product(rows, workloads, table.get("threads", [1]), seeds):
         if not _fits(table, row, workload):
@@ -202,6 +205,7 @@ def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
         overflow = dict(pair.split("=", 1) for pair in laboratory_of(row).overflow_settings) if overflows else {}
         own = table.get("workload_args", {}).get(workload, {})
         drawn, of_row = _drawn(table, row, workload, threads, seed), table.get("design_set", {}).get(row, {})
+        all_settings = {**table.get("set", {}), **drawn, **overflow}
         scenario = Scenario(
             design=row,
             workload=workload,
@@ -209,12 +213,17 @@ def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
             ops=int(ops),
             threads=threads,
             seed=seed,
-            settings=settings_of({**table.get("set", {}), **drawn, **overflow, **of_row}),
+            settings=parameter_settings.of_design(settings_of(all_settings), _hardware(row)) + settings_of(of_row),
             workload_args=_args(sizes, table.get("args", {}), own, table.get("design_args", {}).get(row, {})),
         )
         tolerated = design_rows().get(row, {"domains": [None]})["domains"]
         for domain in tolerated if table.get("domains") == "all" else [None]:
             yield Unit(dataclasses.replace(scenario, domain=domain), _options(table))
+
+
+def _hardware(row: str) -> str:
+    """Gives the hardware of a design; of a name that is refused later, nothing."""
+    return str(design_rows().get(row, {}).get("hardware", ""))
 
 
 def _fits(table: Mapping[str, Any], row: str, workload: str) -> bool:

@@ -22,7 +22,6 @@ app = typer.Typer(
     cls=Program,
     help="Simulate RISC-V machines with persistent memory, crash them anywhere, recover and check.",
     pretty_exceptions_enable=False,
-    add_completion=False,
     rich_markup_mode=None,
 )
 
@@ -85,7 +84,8 @@ def run(
 
 @app.command()
 def compare(
-    workloads: options.Workloads,
+    args: options.ProgramArgs = None,
+    workloads: options.Workloads = None,
     designs: options.Designs = None,
     machine: options.Machine = DEFAULT_MACHINE,
     ops: options.Ops = None,
@@ -95,6 +95,9 @@ def compare(
     set_: options.Set = None,
     control: options.Control = False,
     arg: options.WorkloadArgs = None,
+    elf: options.Elf = None,
+    env: options.Env = None,
+    baseline: options.Baseline = None,
     pmem_baseline: options.PmemBaseline = None,
     fast_forward: options.FastForward = None,
     lost: Annotated[
@@ -103,24 +106,35 @@ def compare(
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Runs at a time; all cores if not given.")] = None,
     json: options.JsonFile = None,
 ) -> None:
-    """Run every workload under every design and print one table.
+    """Run every workload, or a program, under every design and print one table.
+
+    Ctrl-C ends it with the table and the document of the runs that are done.
 
     At scale quick a run that was too short for three rounds of a background engine is not scored: it has no part in the
     means.
     """
     check_json(json)
     scenarios = comparison.scenarios(
-        None if designs is None else options.names_of(designs), options.names_of(workloads),
-        machine=machine, ops=ops, threads=threads, seed=seed,
+        None if designs is None else options.names_of(designs),
+        None if workloads is None else options.names_of(workloads),
+        machine=machine, ops=ops, threads=threads, seed=seed, elf=elf, args=args or (), env=env or (),
         scale=scale, set=set_, control=control, workload_args=dict(options.pairs_of(arg)), fast_forward=fast_forward,
     )  # fmt: skip
     comparison.check_lost_cycles(lost, scenarios)
-    baseline = comparison.pmem_baseline_of(pmem_baseline, scenarios)
+    throughput_of = comparison.baseline_of("baseline", baseline, scenarios)
+    bytes_of = comparison.baseline_of("pmem_baseline", pmem_baseline, scenarios)
+
+    def show(results: list[RunResult]) -> None:
+        judged = comparison.judge(results, scale, bytes_of, throughput_of)
+        document = documents.comparison(judged, scale, len(scenarios)).to_dict()
+        finish(json, document, comparison_tables(judged, with_lost_cycles=lost))
+
     with render.progress_bar() as bar:
         task = bar.add_task("running", total=len(scenarios))
-        results = comparison.run_all(scenarios, jobs=jobs, running=lambda done: bar.update(task, completed=done))
-    judged = comparison.judge(results, scale, baseline)
-    finish(json, documents.comparison(judged, scale).to_dict(), comparison_tables(judged, with_lost_cycles=lost))
+        results = comparison.run_all(
+            scenarios, jobs=jobs, running=lambda done: bar.update(task, completed=done), interrupted=show
+        )
+    show(results)
     hints.tell_what_stayed_in_caches(results)
     _exit_with(results)
 

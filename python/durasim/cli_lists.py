@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from durasim import api, documents, hints, list_tables, options, output, render
+from durasim import api, completion, documents, hints, list_tables, options, output, render
 from durasim.errors import refusal
 from durasim.options import check_json, finish
 from durasim.results import TxProfile
@@ -15,7 +15,10 @@ from durasim.shell import EXIT_NEGATIVE
 
 def designs(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Designs to describe with their parameters.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...", help="Designs to describe with their parameters.", autocompletion=completion.designs
+        ),
     ] = None,
     check: Annotated[
         bool,
@@ -52,7 +55,12 @@ def _check_designs(names: list[str] | None, json: str | None) -> None:
 
 def workloads(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Workloads to list; all-SUITE stands for a suite.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Workloads to describe with their arguments; all-SUITE stands for a suite.",
+            autocompletion=completion.workloads_and_suites,
+        ),
     ] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Run each one, and say what its transactions write.")
@@ -62,7 +70,7 @@ def workloads(
     ] = None,
     json: options.JsonFile = None,
 ) -> None:
-    """List the guest workloads and their arguments, and those of the papers' suites."""
+    """List the guest workloads and those of the papers' suites, or describe some with their arguments."""
     check_json(json)
     if ops is not None and not measure:
         raise refusal("ops", "says how long --measure runs")
@@ -74,22 +82,35 @@ def workloads(
         with render.progress_bar() as bar:
             for entry in bar.track(entries, description="measuring"):
                 profiles[entry.info.name] = api.measure_workload(entry.info.name, ops=ops, threads=entry.threads)
-    finish(json, documents.workload_rows(entries, profiles), list_tables.workloads_table(entries, profiles))
+    shown = list_tables.workloads_table(entries, profiles) if names or measure else list_tables.workloads_list(entries)
+    finish(json, documents.workload_rows(entries, profiles), shown)
 
 
 def machines(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...", help="Presets to describe with their parameters.", autocompletion=completion.machines
+        ),
+    ] = None,
     show: Annotated[
         str | None, typer.Option("--show", metavar="NAME", help="Print the TOML text of a preset instead.")
     ] = None,
     json: options.JsonFile = None,
 ) -> None:
-    """List the machine presets."""
+    """List the machine presets, or describe some with all their parameters."""
+    if names and show is not None:
+        raise refusal("show", "prints one preset as TOML: leave the other names out")
     if show is not None:
         text = api.machine_toml(show)
         if json is None:
             output.write_stdout(text)
         else:
             output.write_json(json, {"name": show, "toml": text})
+        return
+    if names:
+        described = [api.describe_machine(name) for name in names]
+        finish(json, described, list_tables.machine_tables(described))
         return
     found = api.machines()
     finish(json, found, list_tables.machines_table(found))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from durasim import _core
+from durasim import settings as parameter_settings
 from durasim.errors import refusal, unknown_name
 from durasim.output import discard
 from durasim.results import RelativeMean, RunResult
@@ -24,6 +25,7 @@ from durasim.scenario import (
     design_rows,
     row_name,
     scenario_of,
+    settings_of,
     workload_info,
 )
 from durasim.simulation import GuestOutput, RunProgress, run_request
@@ -39,6 +41,8 @@ class Judged:
     Attributes:
         result: The run.
         relative_to_opt: Throughput divided by that of `opt`; None without it.
+        baseline: The design that throughput is compared with; None if there is none.
+        relative_to_baseline: Throughput divided by that of this design; None without it.
         pmem_baseline: The design that writes are compared with; None if there is none.
         pmem_relative_to_baseline: Bytes written to persistent memory in the measured region, divided by those of that
             design; None without it.
@@ -49,6 +53,8 @@ class Judged:
 
     result: RunResult
     relative_to_opt: float | None
+    baseline: str | None
+    relative_to_baseline: float | None
     pmem_baseline: str | None
     pmem_relative_to_baseline: float | None
     pmem_drained_relative_to_baseline: float | None
@@ -58,7 +64,7 @@ class Judged:
 
 def scenarios(
     designs: Iterable[str] | None,
-    workloads: Iterable[str],
+    workloads: Iterable[str] | None,
     *,
     threads: int | None = None,
     **fields: Unpack[ScenarioArguments],
@@ -66,15 +72,21 @@ def scenarios(
     """Gives every workload under every design, workload by workload, with the members of suites in their places.
 
     Without designs they are those that the paper of the suite compares; without threads each workload has those of its
-    suite.
+    suite. A program with `elf` stands in place of the workloads. A parameter of a design is set under it alone.
 
     Raises:
-        ConfigError: A name is unknown or stands twice, or there are no designs and the workloads are not of one suite
-            that has some.
+        ConfigError: A name is unknown or stands twice, there are no designs and the workloads are not of one suite
+            that has some, or none of the designs has a parameter that is set.
     """
     from durasim import suites  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    workload_names = _distinct("workloads", suites.expand(_distinct("workloads", workloads)))
+    if (workloads is None) == (fields.get("elf") is None):
+        raise refusal("workloads", "give workloads or a program with elf, and not both")
+    workload_names = (
+        [] if workloads is None else _distinct("workloads", suites.expand(_distinct("workloads", workloads)))
+    )
+    if designs is None and workloads is None:
+        raise refusal("designs", "a program belongs to no suite: name the designs to compare")
     expanded = (
         suites.designs_for(workload_names) if designs is None else suites.designs_of(_distinct("designs", designs))
     )
@@ -85,11 +97,24 @@ def scenarios(
             raise unknown_name("designs", name, design_rows())
     for name in workload_names:
         workload_info(name)
+    hardware = {name: str(design_rows()[name]["hardware"]) for name in design_names}
+    settings = settings_of(fields.pop("set", None))
+    parameter_settings.check_any(settings, hardware.values())
+    set_of = {name: parameter_settings.of_design(settings, hardware[name]) for name in design_names}
+    if workloads is None:
+        # A program says by its arguments how many threads it has; others are refused.
+        given = {} if threads is None else {"threads": threads}
+        return [scenario_of(**(fields | given | {"design": name, "set": set_of[name]})) for name in design_names]
     if fields.get("fast_forward") is not None and fields.get("scale", DEFAULT_SCALE) != DEFAULT_SCALE:
         raise refusal("fast_forward", "a smaller scale starts all designs with one snapshot: leave fast_forward out")
     threads_of = {name: suites.threads_of(name) if threads is None else threads for name in workload_names}
     return [
-        scenario_of(**(fields | {"design": design, "workload": workload, "threads": threads_of[workload]}))
+        scenario_of(
+            **(
+                fields
+                | {"design": design, "workload": workload, "threads": threads_of[workload], "set": set_of[design]}
+            )
+        )
         for workload in workload_names
         for design in design_names
     ]
@@ -113,6 +138,7 @@ def run_all(
     progress: Callable[[RunResult], None] | None = None,
     jobs: int | None = None,
     running: Callable[[float], None] | None = None,
+    interrupted: Callable[[list[RunResult]], None] | None = None,
 ) -> list[RunResult]:
     """Runs all scenarios, some at a time, and gives their results in the same order.
 
@@ -125,6 +151,7 @@ def run_all(
         progress: Takes each result as soon as it is there.
         jobs: Runs at a time; all cores if None.
         running: Takes now and then how many runs are done, with parts of those in progress.
+        interrupted: Takes the results that are there, in the order of their scenarios, if the user wants no more.
 
     Raises:
         ConfigError: Refused before cycle 0.
@@ -155,7 +182,14 @@ def run_all(
                         progress(results[number])
                     waiting |= {start(following): following for following in plan.after.get(number, ())}
         except KeyboardInterrupt as interrupt:
-            interrupt.add_note(f"{len(results)} of {len(requests)} runs were done, and nothing is kept of them")
+            cancellation.cancel()
+            kept = [results[number] for number in sorted(results)]
+            if interrupted is None or not kept:
+                what = "nothing is kept of them"
+            else:
+                interrupted(kept)
+                what = "their results are kept"
+            interrupt.add_note(f"{len(results)} of {len(requests)} runs were done, and {what}")
             raise
         finally:
             cancellation.cancel()
@@ -212,30 +246,39 @@ class _Plan:
                 requests[number] |= {"from": file}
 
 
-def judge(results: Iterable[RunResult], scale: str = DEFAULT_SCALE, pmem_baseline: str | None = None) -> list[Judged]:
+def judge(
+    results: Iterable[RunResult],
+    scale: str = DEFAULT_SCALE,
+    pmem_baseline: str | None = None,
+    baseline: str | None = None,
+) -> list[Judged]:
     """Gives each result with what it is next to the others.
 
     Args:
         results: The runs.
         scale: Their scale.
         pmem_baseline: The design that pmem writes are compared with; hercules if it is among the designs, else opt.
+        baseline: The design that throughput is compared with; opt if it is among the designs.
     """
     results = list(results)
     of = {(result.workload, result.design): result for result in results}
     if pmem_baseline is None:
         pmem_baseline = next((name for name in _PMEM_BASELINES if any(r.design == name for r in results)), None)
-    return [_judged(result, of, pmem_baseline, scale_named(scale).rounds_min) for result in results]
+    if baseline is None and any(r.design == DEFAULT_DESIGN for r in results):
+        baseline = DEFAULT_DESIGN
+    rounds_min = scale_named(scale).rounds_min
+    return [_judged(result, of, baseline, pmem_baseline, rounds_min) for result in results]
 
 
-def pmem_baseline_of(name: str | None, scenarios: Iterable[Scenario]) -> str | None:
-    """Gives the design that `--pmem-baseline` names.
+def baseline_of(field: str, name: str | None, scenarios: Iterable[Scenario]) -> str | None:
+    """Gives the design that `--baseline` or `--pmem-baseline` names.
 
     Raises:
         ConfigError: It is not among those that are compared.
     """
     compared = dict.fromkeys(scenario.design for scenario in scenarios)
     if name is not None and row_name(name) not in compared:
-        raise unknown_name("pmem_baseline", name, compared)
+        raise unknown_name(field, name, compared)
     return name if name is None else row_name(name)
 
 
@@ -250,14 +293,21 @@ def check_lost_cycles(wanted: bool, scenarios: Iterable[Scenario]) -> None:
 
 
 def _judged(
-    result: RunResult, of: dict[tuple[str, str], RunResult], pmem_baseline: str | None, rounds_min: int
+    result: RunResult,
+    of: dict[tuple[str, str], RunResult],
+    baseline: str | None,
+    pmem_baseline: str | None,
+    rounds_min: int,
 ) -> Judged:
     opt, writes = of.get((result.workload, DEFAULT_DESIGN)), of.get((result.workload, pmem_baseline or ""))
+    reference = of.get((result.workload, baseline or ""))
     written = result.pmem_write_bytes.total
     rounds = _rounds(result)
     return Judged(
         result=result,
         relative_to_opt=_ratio(result.throughput_ops_per_us, opt and opt.throughput_ops_per_us),
+        baseline=baseline,
+        relative_to_baseline=_ratio(result.throughput_ops_per_us, reference and reference.throughput_ops_per_us),
         pmem_baseline=pmem_baseline,
         pmem_relative_to_baseline=_ratio(written, writes and writes.pmem_write_bytes.total),
         pmem_drained_relative_to_baseline=_ratio(
@@ -294,12 +344,13 @@ def _mean(design: str, runs: list[Judged], unscored: set[tuple[str, str]]) -> Re
         return statistics.geometric_mean(counted) if counted else None
 
     scored = [run for run in runs if run.scored]
-    pmem_baseline = runs[0].pmem_baseline or ""
+    baseline, pmem_baseline = runs[0].baseline or "", runs[0].pmem_baseline or ""
     names = [run.result.workload for run in scored]
     return RelativeMean(
         design=design,
         workloads=len(scored),
         relative_to_opt=mean(DEFAULT_DESIGN, (run.relative_to_opt for run in scored), names),
+        relative_to_baseline=mean(baseline, (run.relative_to_baseline for run in scored), names),
         pmem_relative_to_baseline=mean(pmem_baseline, (run.pmem_relative_to_baseline for run in scored), names),
         pmem_drained_relative_to_baseline=mean(
             pmem_baseline, (run.pmem_drained_relative_to_baseline for run in scored), names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
@@ -9,7 +10,8 @@ from rich.console import Group, RenderableType
 from durasim.comparison import Judged, means
 from durasim.lost_cycles import lost_cycles
 from durasim.render import number
-from durasim.results import LostCycles
+from durasim.results import LostCycles, PmemWriteBytes
+from durasim.scenario import DEFAULT_DESIGN
 from durasim.sensitivity import DAGGER, range_of, range_text, with_dagger
 from durasim.tables import Column, FoldedTable
 
@@ -63,9 +65,10 @@ def _ranges(judged: Sequence[Judged]) -> FoldedTable:
 
 def _runs(judged: Sequence[Judged]) -> FoldedTable:
     machines = ", ".join(dict.fromkeys(run.result.machine for run in judged))
+    causes = _causes_shown(judged)
     headers = (
-        "throughput\nops/us", "relative\nto opt", "IPC", "pmem bytes\nwritten", f"relative\nto {_baseline(judged)}",
-        "data", "log", "metadata", "p99\nns", "p99.9\nns", "simulated\nMIPS",
+        "throughput\nops/us", f"relative\nto {_baseline(judged)}", "IPC", "pmem bytes\nwritten",
+        f"relative\nto {_pmem_baseline(judged)}", *causes, "p99\nns", "p99.9\nns", "simulated\nMIPS",
     )  # fmt: skip
     columns = [
         Column("workload"),
@@ -85,26 +88,42 @@ def _runs(judged: Sequence[Judged]) -> FoldedTable:
             result.workload,
             with_dagger(result.design) + ("" if run.scored else " (not scored)"),
             result.domain,
-            *(number(value) for value in (result.throughput_ops_per_us, run.relative_to_opt, result.roi.ipc)),
+            *(number(value) for value in (result.throughput_ops_per_us, run.relative_to_baseline, result.roi.ipc)),
             *(number(value) for value in (written.total, run.pmem_relative_to_baseline)),
-            *(number(value) for value in (written.data, written.log, written.metadata)),
+            *(number(getattr(written, cause)) for cause in causes),
             *(number(getattr(result.latency_ns, name, None)) for name in ("p99", "p999")),
             number(result.host.mips),
         )
     return table
 
 
+def _causes_shown(judged: Sequence[Judged]) -> list[str]:
+    """Gives the causes of bytes written, which add up to the total; the rarer ones only where a run has some."""
+    causes = [field.name for field in dataclasses.fields(PmemWriteBytes) if field.name != "total"]
+    always = {"data", "log", "metadata"}
+    return [
+        cause
+        for cause in causes
+        if cause in always or any(getattr(run.result.pmem_write_bytes, cause) for run in judged)
+    ]
+
+
 def _baseline(judged: Sequence[Judged]) -> str:
+    return next((run.baseline for run in judged if run.baseline), DEFAULT_DESIGN)
+
+
+def _pmem_baseline(judged: Sequence[Judged]) -> str:
     return next((run.pmem_baseline for run in judged if run.pmem_baseline), "a baseline")
 
 
 def _means(judged: Sequence[Judged]) -> FoldedTable:
     headers = (
-        "workloads\nscored", "throughput\nrelative to opt", f"pmem bytes relative\nto {_baseline(judged)}",
+        "workloads\nscored", f"throughput\nrelative to {_baseline(judged)}",
+        f"pmem bytes relative\nto {_pmem_baseline(judged)}",
         "the same with what\nis dirty at the end",
     )  # fmt: skip
     table = FoldedTable("geometric means", [Column("design"), *(Column(header, right=True) for header in headers)])
     for mean in means(judged):
-        ratios = (mean.relative_to_opt, mean.pmem_relative_to_baseline, mean.pmem_drained_relative_to_baseline)
+        ratios = (mean.relative_to_baseline, mean.pmem_relative_to_baseline, mean.pmem_drained_relative_to_baseline)
         table.add_row(with_dagger(mean.design), str(mean.workloads), *(number(ratio) for ratio in ratios))
     return table

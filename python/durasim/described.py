@@ -195,6 +195,7 @@ class Provenance(Document):
         durasim_build: Hash of the sources that durasim was built from.
         scale: How much of the paper's sizes machine, design and data have.
         workload_args: Arguments of the workload by name, with defaults filled in; empty for a program.
+        set: Parameters of machine and design that were set for this run, as path.to.key=value.
         guest_compiler: The compiler of the guest program; None for a program of the user.
         elf_hash: BLAKE3 of the guest program.
         elf_args: Its arguments.
@@ -211,6 +212,7 @@ class Provenance(Document):
     durasim_build: str
     scale: str
     workload_args: Mapping[str, Any]
+    set: tuple[str, ...]
     guest_compiler: str | None
     elf_hash: str
     elf_args: tuple[str, ...]

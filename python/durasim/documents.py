@@ -16,17 +16,31 @@ if TYPE_CHECKING:
     from durasim.suites import Member
 
 
-def comparison(judged: Sequence[Judged], scale: str) -> Comparison:
-    """Gives the document of `durasim compare --json`: the runs, what they are next to each other, and means."""
-    names = [field.name for field in dataclasses.fields(Relative) if field.name not in {"design", "workload"}]
+def comparison(judged: Sequence[Judged], scale: str, runs_wanted: int | None = None) -> Comparison:
+    """Gives the document of `durasim compare --json`: the runs, what they are next to each other, and means.
+
+    Args:
+        judged: The runs that are done.
+        scale: Their scale.
+        runs_wanted: How many runs there were to be, if the comparison was interrupted.
+    """
+    own = {"design", "workload", "set"}
+    names = [field.name for field in dataclasses.fields(Relative) if field.name not in own]
     relative = [
-        Relative(run.result.design, run.result.workload, **{name: getattr(run, name) for name in names})
+        Relative(
+            run.result.design,
+            run.result.workload,
+            run.result.provenance.set,
+            **{name: getattr(run, name) for name in names},
+        )
         for run in judged
     ]
     return Comparison(
-        schema="durasim-compare/3",
+        schema="durasim-compare/4",
         durasim_version=__version__,
         scale=scale,
+        runs_wanted=len(judged) if runs_wanted is None else runs_wanted,
+        baseline=next((run.baseline for run in judged), None),
         pmem_baseline=next((run.pmem_baseline for run in judged), None),
         relative=tuple(relative),
         means=tuple(means(judged)),

@@ -20,8 +20,10 @@ _SCHEMA = {
     "seed": polars.UInt64,
     "threads": polars.UInt32,
     "ops": polars.UInt64,
+    "set": polars.List(polars.String),
     "throughput_ops_per_us": polars.Float64,
     "relative_to_opt": polars.Float64,
+    "relative_to_baseline": polars.Float64,
     "ipc": polars.Float64,
     "instructions": polars.UInt64,
     "cycles": polars.UInt64,
@@ -50,16 +52,23 @@ _SCHEMA = {
 }
 
 
-def comparison_frame(results: Sequence[RunResult]) -> polars.DataFrame:
-    """Gives one row for each result, in their order."""
-    baseline = {result.workload: result.throughput_ops_per_us for result in results if result.design == DEFAULT_DESIGN}
-    return polars.DataFrame([_row(result, baseline.get(result.workload)) for result in results], schema=_SCHEMA)
+def comparison_frame(results: Sequence[RunResult], baseline: str | None = None) -> polars.DataFrame:
+    """Gives one row for each result, in their order; `relative_to_baseline` is next to this design, or else to opt."""
+    throughputs = {(result.workload, result.design): result.throughput_ops_per_us for result in results}
+    return polars.DataFrame(
+        [_row(result, throughputs, baseline or DEFAULT_DESIGN) for result in results], schema=_SCHEMA
+    )
 
 
-def _row(result: RunResult, baseline: float | None) -> dict[str, object]:
-    throughput = result.throughput_ops_per_us
+def _row(result: RunResult, throughputs: dict[tuple[str, str], float | None], baseline: str) -> dict[str, object]:
+    def relative_to(design: str) -> float | None:
+        throughput, reference = result.throughput_ops_per_us, throughputs.get((result.workload, design))
+        return throughput / reference if throughput is not None and reference else None
+
     row: dict[str, object] = {
-        "relative_to_opt": throughput / baseline if throughput is not None and baseline else None,
+        "set": list(result.provenance.set),
+        "relative_to_opt": relative_to(DEFAULT_DESIGN),
+        "relative_to_baseline": relative_to(baseline),
         "ipc": result.roi.ipc,
         "instructions": result.roi.instructions,
         "cycles": result.roi.cycles,

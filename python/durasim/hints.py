@@ -11,6 +11,8 @@ from durasim.results import RunResult
 _MB = 1_000_000
 # As many times the size of the last level are data to be that most of them are evicted.
 _LLC_MULTIPLE = 2
+# With so many items for each operation most operations find some that none before them has changed.
+_ITEMS_PER_OPERATION = 4
 
 
 def tell_what_stayed_in_caches(results: Iterable[RunResult]) -> None:
@@ -37,8 +39,8 @@ def stayed_in_caches(result: RunResult) -> bool:
 def _sentence(runs: list[RunResult]) -> str:
     first = max(runs, key=lambda run: run.pmem_residual_dirty_bytes)
     changed, llc = first.pmem_residual_dirty_bytes, int(first.configuration["llc"]["size_bytes"])
-    who = f" by {', '.join(run.design for run in runs)} under {first.workload}" if len(runs) > 1 else ""
-    fact = f"nothing was written to pmem{who}: the {_size(changed)} of changed data fit the LLC of {_size(llc)}"
+    who = f"{', '.join(run.design for run in runs)} under {first.workload}"
+    fact = f"nothing was written to pmem by {who}: the {_size(changed)} of changed data fit the LLC of {_size(llc)}"
     return f"{fact}{_advice(first, changed, llc)}"
 
 
@@ -46,13 +48,22 @@ def _advice(run: RunResult, changed: int, llc: int) -> str:
     populate = run.provenance.workload_args.get("populate")
     if not isinstance(populate, int):
         return ""
-    if run.configuration.get("start") is not None:
-        # What was brought in before the run started is not in the caches: how much it is, these bytes do not tell.
-        return "; try a larger --arg populate or more --ops"
-    wanted = populate * _LLC_MULTIPLE * llc / changed
-    # Two digits are enough of an estimate.
+    growth = _LLC_MULTIPLE * llc / changed
+    if run.configuration.get("start") is None:
+        return f"; try --arg populate={_larger(populate, growth)}"
+    # What was brought in before the run started is not in the caches. The operations alone change data there, and need
+    # items enough that they do not change the same ones again.
+    if run.ops is None:
+        return ""
+    ops = _larger(run.ops, growth)
+    return f"; try --ops {ops} --arg populate={max(populate, _ITEMS_PER_OPERATION * ops)}"
+
+
+def _larger(number: int, growth: float) -> int:
+    """Gives a number so many times as large; two digits are enough of an estimate."""
+    wanted = number * growth
     scale = 10 ** max(len(str(int(wanted))) - 2, 0)
-    return f"; try --arg populate={max(populate + 1, round(wanted / scale) * scale)}"
+    return max(number + 1, round(wanted / scale) * scale)
 
 
 def _size(size_bytes: int) -> str:

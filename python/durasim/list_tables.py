@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from durasim.render import cell
 from durasim.sensitivity import DAGGER, range_of, range_text, with_dagger
@@ -14,6 +17,18 @@ from durasim.tables import Column, FoldedTable
 if TYPE_CHECKING:
     from durasim.results import TxProfile
     from durasim.suites import Member
+
+
+def workloads_list(entries: Sequence[Member]) -> RenderableType:
+    """Gives the workloads with one line for each, however narrow the terminal is."""
+    table = Table(box=None, show_header=False, pad_edge=False, title="workloads", title_justify="left")
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    table.caption, table.caption_justify = "`durasim workloads NAME` describes one with its arguments", "left"
+    width = max((cell_len(entry.info.name) for entry in entries), default=0)
+    for entry in entries:
+        table.add_row(Text(entry.info.name.ljust(width)), Text(entry.info.description))
+    return table
 
 
 def workloads_table(entries: Sequence[Member], profiles: Mapping[str, TxProfile]) -> FoldedTable:
@@ -61,6 +76,19 @@ def machines_table(machines: Iterable[Mapping[str, Any]]) -> FoldedTable:
     for machine in machines:
         table.add_row(*(cell(machine[column.header]) for column in table.columns))
     return table
+
+
+def machine_tables(machines: Iterable[Mapping[str, Any]]) -> RenderableType:
+    """Gives each machine preset with the parameters that `--set` takes."""
+    parts: list[RenderableType] = []
+    for machine in machines:
+        columns = (Column("parameter"), Column("value", right=True), Column("description", wraps=True))
+        table = FoldedTable(f"{machine['name']}: {machine['description']}", columns)
+        for parameter in machine["parameters"]:
+            table.add_row(parameter["name"], cell(parameter["value"]), parameter["description"])
+        table.caption = "--set PARAMETER=VALUE changes one; `durasim designs NAME` lists those of a design"
+        parts.append(table)
+    return Group(*parts)
 
 
 def designs_table(designs: Iterable[Mapping[str, Any]]) -> FoldedTable:

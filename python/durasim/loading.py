@@ -14,9 +14,9 @@ from durasim.results import Comparison, CrashResult, RunResult
 Loaded = RunResult | CrashResult | Comparison | Difference | dict[str, Any]
 
 _TYPED: Mapping[str, type[RunResult | CrashResult | Comparison | Difference]] = {
-    "durasim-run/2": RunResult,
+    "durasim-run/3": RunResult,
     "durasim-crash/5": CrashResult,
-    "durasim-compare/3": Comparison,
+    "durasim-compare/4": Comparison,
     "durasim-diff/2": Difference,
 }
 _PLAIN = ("durasim-campaign/2", "durasim-mutation/1", "durasim-designs-check/2")

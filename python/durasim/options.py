@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import RenderableType
 
-from durasim import output, render
+from durasim import completion, output, render
 from durasim.crash_request import FAULTS
 from durasim.described import RunOptions
 from durasim.errors import refusal
@@ -24,21 +24,47 @@ JsonFile = Annotated[
     str | None,
     typer.Option("--json", metavar="FILE", help="Write the result as JSON: the whole file or none; '-' is stdout."),
 ]
-Design = Annotated[str, typer.Option("--design", metavar="NAME", help="Durability design, see `durasim designs`.")]
+Design = Annotated[
+    str,
+    typer.Option(
+        "--design", metavar="NAME", help="Durability design, see `durasim designs`.", autocompletion=completion.designs
+    ),
+]
 NeededDesign = Annotated[
-    str | None, typer.Option("--design", metavar="NAME", help="Durability design, see `durasim designs`; needed.")
+    str | None,
+    typer.Option(
+        "--design",
+        metavar="NAME",
+        help="Durability design, see `durasim designs`; needed.",
+        autocompletion=completion.designs,
+    ),
 ]
 MutatedDesign = Annotated[
     str | None,
     typer.Option(
-        "--design", metavar="NAME", help="The design whose mutants are tried; every durable one if not given."
+        "--design",
+        metavar="NAME",
+        help="The design whose mutants are tried; every durable one if not given.",
+        autocompletion=completion.designs,
     ),
 ]
 Workload = Annotated[
-    str | None, typer.Option("--workload", metavar="NAME", help="Guest workload, see `durasim workloads`.")
+    str | None,
+    typer.Option(
+        "--workload",
+        metavar="NAME",
+        help="Guest workload, see `durasim workloads`.",
+        autocompletion=completion.workloads,
+    ),
 ]
 Machine = Annotated[
-    str, typer.Option("--machine", metavar="NAME|FILE", help="Preset, see `durasim machines`, or a TOML file.")
+    str,
+    typer.Option(
+        "--machine",
+        metavar="NAME|FILE",
+        help="Preset, see `durasim machines`, or a TOML file.",
+        autocompletion=completion.machines,
+    ),
 ]
 Ops = Annotated[int | None, typer.Option("--ops", help="Operations of the workload.")]
 SuiteThreads = Annotated[
@@ -61,7 +87,13 @@ ScaleName = Annotated[
 ]
 Control = Annotated[bool, typer.Option("--control", help="Run a case that is expected to fail.")]
 Domain = Annotated[
-    str | None, typer.Option("--domain", metavar="NAME", help="Persistence domain; the design's default if not given.")
+    str | None,
+    typer.Option(
+        "--domain",
+        metavar="NAME",
+        help="Persistence domain; the design's default if not given.",
+        autocompletion=completion.domains,
+    ),
 ]
 WorkloadArgs = Annotated[
     list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="Argument of the workload; repeatable.")
@@ -143,15 +175,30 @@ Designs = Annotated[
         metavar="A,B",
         help="Designs, separated by commas; all-SUITE stands for those of its paper. "
         "Those of the workloads' suite if not given.",
+        autocompletion=completion.design_lists,
     ),
 ]
 Workloads = Annotated[
-    str,
-    typer.Option("--workloads", metavar="X,Y", help="Workloads, separated by commas; all-SUITE stands for a suite."),
+    str | None,
+    typer.Option(
+        "--workloads",
+        metavar="X,Y",
+        help="Workloads, separated by commas; all-SUITE stands for a suite.",
+        autocompletion=completion.workload_lists,
+    ),
 ]
 FastForward = Annotated[
     str | None,
     typer.Option("--fast-forward", metavar="MARK|roi", help=_FIELDS["fast_forward"].metadata["help"]),
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline",
+        metavar="NAME",
+        help="The design that throughput is compared with; opt if it is among the designs.",
+        autocompletion=completion.designs,
+    ),
 ]
 PmemBaseline = Annotated[
     str | None,
@@ -159,6 +206,7 @@ PmemBaseline = Annotated[
         "--pmem-baseline",
         metavar="NAME",
         help="The design that bytes written to pmem are compared with; hercules if it is among the designs, else opt.",
+        autocompletion=completion.designs,
     ),
 ]
 

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from durasim.errors import host_io, refusal
+from durasim.errors import HostIoError, host_io, refusal
 
 STANDARD_OUTPUT = "-"
 
@@ -136,12 +136,18 @@ def discard(_stream: str, _data: bytes) -> None:
     """Drops what the guest wrote."""
 
 
+class NobodyReadsError(HostIoError):
+    """Standard output is a pipe whose reader has ended, as `head` does: there is nobody to complain to."""
+
+
 def _stream_failed(name: str, error: OSError) -> Exception:
     # What is still in the buffer would make the interpreter complain once more when it ends.
     with contextlib.suppress(OSError, ValueError):
         sink = os.open(os.devnull, os.O_WRONLY)
         os.dup2(sink, 1 if name == "standard output" else 2)
         os.close(sink)
+    if name == "standard output" and isinstance(error, BrokenPipeError):
+        return NobodyReadsError(f"{name}: {error.strerror}")
     return host_io(name, error)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
@@ -41,12 +41,64 @@ class Parameter:
 
 def parameters_of(hardware: str) -> list[Parameter]:
     """Gives the parameters of a hardware design by name."""
-    section = _schema()["properties"]["design"]["properties"][hardware]
+    section = machine_schema()["properties"]["design"]["properties"][hardware]
     return [_parameter(name, schema) for name, schema in section.get("properties", {}).items()]
 
 
+@dataclass(frozen=True, slots=True)
+class MachineParameter:
+    """A parameter of a machine preset.
+
+    Attributes:
+        name: Its name, for `--set`.
+        value: Its value.
+        description: What it is; empty where the schema of machine files says nothing.
+    """
+
+    name: str
+    value: Any
+    description: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Gives the parameter as it stands in the document of `durasim machines NAME`."""
+        return asdict(self)
+
+
+def parameters_of_machine(preset: Mapping[str, Any]) -> list[MachineParameter]:
+    """Gives what a machine file says, and the defaults that the schema names of what it leaves out.
+
+    Parameters of designs are those that the file changes.
+    """
+    found = dict(_leaves(preset, machine_schema(), ""))
+    return [MachineParameter(name, value, text) for name, (value, text) in found.items() if name not in _OF_PRESET]
+
+
+_OF_PRESET = ("name", "description")
+
+
+def _leaves(given: Mapping[str, Any], node: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, tuple[Any, str]]]:
+    for name, below in node.get("properties", {}).items():
+        resolved, path = resolve(below), prefix + name
+        value = given.get(name, below.get("default", resolved.get("default")))
+        if resolved.get("properties"):
+            if isinstance(value, Mapping) and (name in given or not path.startswith("design")):
+                yield from _leaves(value, resolved, f"{path}.")
+        elif value is not None and (name in given or not path.startswith("design.")):
+            yield path, (value, " ".join(below.get("description", "").split()))
+
+
+def resolve(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Follows a reference in the schema of machine files, also one of a section that may be left out."""
+    for choice in (node, *node.get("anyOf", ()), *node.get("oneOf", ())):
+        if "$ref" in choice:
+            found: Mapping[str, Any] = machine_schema()["$defs"][choice["$ref"].rpartition("/")[2]]
+            return found
+    return node
+
+
 @cache
-def _schema() -> Mapping[str, Any]:
+def machine_schema() -> Mapping[str, Any]:
+    """Gives the schema of machine files."""
     schema: Mapping[str, Any] = json.loads(_core.machine_schema())
     return schema
 
@@ -60,7 +112,7 @@ def _parameter(name: str, schema: Mapping[str, Any]) -> Parameter:
 
 def _range(schema: Mapping[str, Any]) -> str | None:
     if "$ref" in schema:
-        choices = _schema()["$defs"][schema["$ref"].rpartition("/")[2]]
+        choices = machine_schema()["$defs"][schema["$ref"].rpartition("/")[2]]
         return ", ".join(choice["const"] for choice in choices["oneOf"])
     if schema.get("type") == "boolean":
         return "true, false"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from durasim.described import Host, LatencyNs, PmemWriteBytes, Provenance, Region, RunResult, Transactions
 from durasim.document import Document
 from durasim.stats import StatTree
+
+if TYPE_CHECKING:
+    import polars
 
 METRICS = tuple(field for field in dataclasses.fields(RunResult) if "unit" in field.metadata)
 """The plain numbers among what a run measures; the metadata of each field has its unit, and a label for people."""
@@ -168,7 +171,9 @@ class Relative(Document):
     Attributes:
         design: The design.
         workload: The workload.
+        set: Parameters that were set for the run, as path.to.key=value: those of other designs are left out.
         relative_to_opt: Throughput divided by that of `opt`; None without it.
+        relative_to_baseline: Throughput divided by that of the comparison's `baseline`; None without it.
         pmem_relative_to_baseline: Bytes written to persistent memory in the measured region, divided by those of the
             comparison's `pmem_baseline`; None without it.
         pmem_drained_relative_to_baseline: The same with what is dirty at the end as if it were written then.
@@ -178,7 +183,9 @@ class Relative(Document):
 
     design: str
     workload: str
+    set: tuple[str, ...]
     relative_to_opt: float | None
+    relative_to_baseline: float | None
     pmem_relative_to_baseline: float | None
     pmem_drained_relative_to_baseline: float | None
     rounds: Mapping[str, int]
@@ -193,6 +200,7 @@ class RelativeMean(Document):
         design: The design.
         workloads: How many workloads those are.
         relative_to_opt: Mean of `Relative.relative_to_opt`; None if there is none.
+        relative_to_baseline: Likewise.
         pmem_relative_to_baseline: Likewise.
         pmem_drained_relative_to_baseline: Likewise.
     """
@@ -200,6 +208,7 @@ class RelativeMean(Document):
     design: str
     workloads: int
     relative_to_opt: float | None
+    relative_to_baseline: float | None
     pmem_relative_to_baseline: float | None
     pmem_drained_relative_to_baseline: float | None
 
@@ -239,6 +248,8 @@ class Comparison(Document):
         schema: Name and version of this document.
         durasim_version: Version of durasim.
         scale: How much of the paper's sizes machine, designs and data had.
+        runs_wanted: How many runs the comparison has; `runs` has fewer of them if it was interrupted.
+        baseline: The design that throughput is compared with; None if there is none.
         pmem_baseline: The design that bytes written are compared with; None if there is none.
         relative: What each run is next to the others of its workload.
         means: Geometric means of each design.
@@ -249,8 +260,16 @@ class Comparison(Document):
     schema: str
     durasim_version: str
     scale: str
+    runs_wanted: int
+    baseline: str | None
     pmem_baseline: str | None
     relative: tuple[Relative, ...]
     means: tuple[RelativeMean, ...]
     lost_cycles: tuple[LostCycles, ...]
     runs: tuple[RunResult, ...]
+
+    def frame(self) -> polars.DataFrame:
+        """Gives the data frame that `durasim.compare` gives: one row for each run, in their order."""
+        from durasim.frame import comparison_frame  # noqa: PLC0415 - polars takes a while to load
+
+        return comparison_frame(self.runs, self.baseline)

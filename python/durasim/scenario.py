@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durasim import _core
+from durasim import settings as parameter_settings
 from durasim.described import RunOptionArguments, RunOptions
 from durasim.errors import refusal, unknown_name
 from durasim.output import check_writable
@@ -116,6 +117,7 @@ class Scenario(RunOptions):
                 _in_range(option.name, value, option.metadata["minimum"], _SEED_LIMIT - 1)
         self._check_start()
         _have_equals_sign("set", self.settings, "path.to.key=value")
+        parameter_settings.check(self.settings, self.design, str(design_rows()[self.design]["hardware"]))
         _have_equals_sign("env", self.env, "NAME=value")
 
     def _check_start(self) -> None:
@@ -180,6 +182,20 @@ class Scenario(RunOptions):
         for name, argument in known.items():
             if argument.is_footprint:
                 _check_footprint(name, int(values[name]))
+            if argument.shares_lines is not None and values[name] == argument.shares_lines:
+                self._check_sharing(name)
+
+    def _check_sharing(self, name: str) -> None:
+        """Refuses words of different locks on one line where the design keeps apart nothing so small."""
+        row = design_rows()[self.design]
+        larger = {"blocks": "blocks of 32 bytes", "lines": "lines"}
+        if self.threads == 1 or self.control or row["control"] or row["locking"] not in larger:
+            return
+        raise refusal(
+            f"arg {name}",
+            f"{self.design} keeps transactions apart that lock different {larger[row['locking']]}, and here words of "
+            f"different locks lie on one line; say {name}=false, or --control to run it nevertheless",
+        )
 
     def request(self) -> dict[str, Any]:
         """Builds the guest program if needed and gives the request for the compiled half.
@@ -200,7 +216,7 @@ class Scenario(RunOptions):
             "design": self.design,
             "domain": self.domain,
             "control": self.control,
-            "set": list(self.settings),
+            "set": parameter_settings.in_bytes(self.settings),
             "shrink": None if self.scale == DEFAULT_SCALE else scale_named(self.scale).divisor,
             "env": list(self.env),
             "seed": self.seed,

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from durasim.errors import DurasimError, refusal
+from durasim.output import NobodyReadsError
 from durasim.toolchain import ToolchainError
 
 EXIT_NEGATIVE = 1
@@ -57,6 +58,8 @@ class Program(TyperGroup):
             sys.stdout.flush()
         except typer.TyperException as error:
             code = complain(error.format_message(), error.exit_code)
+        except NobodyReadsError:
+            code = _SIGNAL_EXIT + signal.SIGPIPE
         except DurasimError as error:
             code = complain(str(error), error.exit_code)
         except ToolchainError as error:

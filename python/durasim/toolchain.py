@@ -70,7 +70,8 @@ class Argument:
     """An argument of a workload, given to the program as ``--name value`` (a flag: as ``--name``).
 
     ``type`` is ``u64``, ``flag``, ``text`` or ``choice``; ``commands`` are the subcommands that take the argument. Data
-    of as many bytes as ``is_footprint`` arguments say have to fit into the host's memory.
+    of as many bytes as ``is_footprint`` arguments say have to fit into the host's memory. With the choice
+    ``shares_lines``, words of different locks lie on one line.
     """
 
     name: str
@@ -82,10 +83,11 @@ class Argument:
     maximum: int = _U64_MAX
     choices: tuple[str, ...] = ()
     is_footprint: bool = False
+    shares_lines: str | None = None
 
     def to_dict(self) -> dict[str, object]:
         """What lists say of it: what is needed to give it a value."""
-        return {key: value for key, value in asdict(self).items() if key != "is_footprint"}
+        return {key: value for key, value in asdict(self).items() if key not in ("is_footprint", "shares_lines")}
 
     def value_of(self, text: str) -> int | bool | str:
         """The value that an option of the command line stands for."""

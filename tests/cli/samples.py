@@ -6,7 +6,7 @@ from typing import Any
 from durasim.results import METRICS, RunResult
 
 _KNOWN: dict[str, Any] = {
-    "schema": "durasim-run/2",
+    "schema": "durasim-run/3",
     "durasim_version": "0.1.0",
     "design": "opt",
     "workload": "btree",
@@ -43,6 +43,7 @@ _KNOWN: dict[str, Any] = {
         "durasim_build": "00112233445566778899aabbccddeeff",
         "scale": "paper",
         "workload_args": {"populate": 10, "node-bytes": 5440},
+        "set": [],
         "guest_compiler": "ziglang 0.17.0",
         "elf_hash": "5f" * 32,
         "elf_args": ["run", "--ops", "10"],

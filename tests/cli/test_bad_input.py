@@ -1,6 +1,7 @@
 """Bad input: one clear sentence, the documented exit code, no panic, no partial file."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -233,8 +234,12 @@ def test_a_reader_that_goes_away(hello):
     command = [sys.executable, "-m", "durasim", "run", "--elf", str(hello)]
     result = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=300)
     os.close(write)
-    assert result.returncode == 4
-    assert "Traceback" not in result.stderr
+    assert result.returncode == 128 + signal.SIGPIPE
+    assert result.stderr == ""
+    for words in (["designs"], ["designs", "--json", "-"], ["machines", "tiny"], ["--help"]):
+        command = f"({sys.executable} -m durasim {' '.join(words)}; echo $? >&3) 3>&2 | true"
+        shown = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=300)
+        assert shown.stderr.strip().isdigit(), (words, shown.stderr)
 
 
 def test_data_that_the_host_cannot_hold_are_refused_before_the_run(monkeypatch):

@@ -115,7 +115,7 @@ def test_documents_of_every_kind_are_read_back(program, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"schema": "durasim-run/1"}', "a document durasim-run/1; this version reads durasim-run/2"),
+        ('{"schema": "durasim-run/2"}', "a document durasim-run/2; this version reads durasim-run/3"),
         ("[]", "without a schema"),
         ('{"schema": 3}', "without a schema"),
         ('{"schema": "durasim-run/2"}', "lacks"),

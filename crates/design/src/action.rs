@@ -301,8 +301,8 @@ impl Actions {
     }
 
     /// Names what the request waits for, if the answer of the hook lets it wait. Without a name a wait for an acknowledgement
-    /// counts as one for the path and the queue of its controller, another one as one for a structure, or for further
-    /// steps where a transaction commits.
+    /// counts as one for the path and the queue of its controller, another one as one for the design, or for further
+    /// steps where a transaction commits. A structure has its place among [`crate::Design::STRUCTURES`].
     #[inline]
     pub fn stalls_for(&mut self, cause: StallCause) {
         self.stall_cause = Some(cause);

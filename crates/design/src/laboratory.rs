@@ -211,6 +211,18 @@ pub enum Locking {
     Lines,
 }
 
+impl Locking {
+    /// The name in lists of designs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Locking::Nothing => "nothing",
+            Locking::Words => "words",
+            Locking::Blocks => "blocks",
+            Locking::Lines => "lines",
+        }
+    }
+}
+
 /// A parameter with values to choose from, as they stand in a setting.
 #[derive(Clone, Copy, Debug)]
 pub struct Values {

@@ -4,7 +4,7 @@ use crate::{
     ChecksResult, CrashImage, Durability, Geometry, HardwareCost, Hooks, Laboratory, PlantedFault, RecoveryCut,
     RecoveryReport, RegionRequest, SpecError,
 };
-use durasim_types::Domain;
+use durasim_types::{Domain, StallCause};
 use schemars::{JsonSchema, Schema};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -25,6 +25,8 @@ pub trait Design: 'static {
     /// The counters that tell how many rounds its background engines have completed: those that run by the clock or by
     /// instructions. A measurement during which one of them completed few rounds is not of a steady state.
     const ENGINES: &'static [&'static str] = &[];
+    /// The structures that requests wait for when they are full or busy, in the order of `StallCause::Structure`.
+    const STRUCTURES: &'static [&'static str] = &[];
     /// How many threads of a program may have transactions: those that its kernel numbers below this.
     const THREADS_MAX: u32 = u32::MAX;
     /// Its parameters: every field with a default and a source, unknown fields refused.
@@ -72,6 +74,7 @@ pub struct ErasedDesign {
     pub marks: &'static [&'static str],
     pub scaled: &'static [&'static str],
     pub engines: &'static [&'static str],
+    pub structures: &'static [&'static str],
     pub threads_max: u32,
     pub default_spec: fn() -> Value,
     pub schema: fn() -> Schema,
@@ -106,6 +109,10 @@ impl ErasedDesign {
             marks: D::MARKS,
             scaled: D::SCALED,
             engines: D::ENGINES,
+            structures: {
+                assert!(D::STRUCTURES.len() <= StallCause::STRUCTURES_MAX);
+                D::STRUCTURES
+            },
             threads_max: D::THREADS_MAX,
             default_spec: || serde_json::to_value(D::Spec::default()).expect("parameters are plain data"),
             schema: || schemars::schema_for!(D::Spec),

@@ -65,6 +65,7 @@ impl Design for Fwb {
     ];
     const SCALED: &'static [&'static str] = &["log_bytes", "scan_period_cycles"];
     const ENGINES: &'static [&'static str] = &["scans"];
+    const STRUCTURES: &'static [&'static str] = &["log", "log_buffer"];
     type Spec = FwbSpec;
 
     fn reserve(spec: &FwbSpec, _: &Geometry) -> Vec<RegionRequest> {
@@ -210,7 +211,7 @@ impl State {
     /// The log is full: what the request does instead [D:fwb-full-log].
     fn full(&mut self, out: &mut Actions) -> Gate {
         self.counters.log_full += 1;
-        out.stalls_for(StallCause::Structure);
+        out.stalls_for(StallCause::Structure(0));
         if let Some((first, tx)) = self.oldest_needed()
             && first <= self.protocol.log.head
         {
@@ -234,7 +235,7 @@ impl State {
             return None;
         }
         self.counters.buffer_full += 1;
-        out.stalls_for(StallCause::Structure);
+        out.stalls_for(StallCause::Structure(1));
         Some(Gate::Retry(self.wait_for_records(out)))
     }
 

@@ -112,6 +112,7 @@ impl Design for Hercules {
         "log_extension_bytes",
     ];
     const ENGINES: &'static [&'static str] = &["migration_rounds"];
+    const STRUCTURES: &'static [&'static str] = &["transaction_ids"];
     type Spec = HerculesSpec;
 
     fn adapt(spec: &HerculesSpec, geometry: &mut Geometry) {
@@ -185,7 +186,7 @@ impl Durability for State {
         if let Some(controller) = self.controller_with_entries_of(hardware_id)
             && let Some(token) = self.migrate_next_early(controller, out)
         {
-            out.stalls_for(StallCause::Structure);
+            out.stalls_for(StallCause::Structure(0));
             return Gate::Retry(Wait::Acked(token));
         }
         self.clear_tx_len(hardware_id, out);
@@ -369,7 +370,10 @@ impl Durability for State {
         // TxState. Hercules aborts that transaction".
         match self.judge(found.tx, tx, ConflictLoser::Requester) {
             ConflictOutcome::Grant => {}
-            ConflictOutcome::Wait(wait) => return Fill::Wait(wait),
+            ConflictOutcome::Wait(wait) => {
+                out.stalls_for(StallCause::Order);
+                return Fill::Wait(wait);
+            }
             ConflictOutcome::Abort(loser) => {
                 self.counters.conflicts_in_the_log += 1;
                 return Fill::Abort(loser, AbortCause::Conflict);

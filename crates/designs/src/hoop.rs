@@ -42,7 +42,7 @@ use durasim_design::{
     Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Origin, Overlay, Part,
     PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
 };
-use durasim_types::{Cause, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
+use durasim_types::{Cause, Cycle, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use eviction_buffer::EvictionBuffer;
 use line_table::LineTable;
 use region::Region;
@@ -79,6 +79,7 @@ impl Design for Hoop {
         "gc_period_ns",
     ];
     const ENGINES: &'static [&'static str] = &["background_collections"];
+    const STRUCTURES: &'static [&'static str] = &["oop_data_buffer", "line_table", "oop_region", "address_slices"];
     type Spec = HoopSpec;
 
     fn reserve(spec: &HoopSpec, geometry: &Geometry) -> Vec<RegionRequest> {
@@ -391,6 +392,7 @@ impl Durability for State {
     fn fill(&mut self, _: &Ctx, line: LineAddr, _: Option<TxId>, out: &mut Actions) -> Fill {
         let search_cycles = self.spec.search_cycles;
         if let Some(wait) = self.collect_scattered(line, out) {
+            out.stalls_for(StallCause::Order);
             return Fill::Wait(wait);
         }
         let held = if self.protocol.evicted.is_empty() { None } else { self.protocol.evicted.take(line) };

@@ -67,6 +67,7 @@ impl Design for Kiln {
     const PLANTED: &'static [PlantedFault] = planted::ALL;
     const MARKS: &'static [&'static str] =
         &["flushing", "fifo_full", "register_written", "copy_in_flight", "old_line_kept", "records_being_cleared"];
+    const STRUCTURES: &'static [&'static str] = &["fifo", "transaction_ids"];
     type Spec = KilnSpec;
 
     fn adapt(spec: &KilnSpec, geometry: &mut Geometry) {
@@ -107,7 +108,7 @@ impl State {
                 return Gate::Abort(oldest, AbortCause::Capacity);
             }
             self.counters.fifo_full_stalls += 1;
-            out.stalls_for(StallCause::Structure);
+            out.stalls_for(StallCause::Structure(0));
             // What has just begun to leave has no token before the actions of this step are done.
             return Gate::Retry(self.fifo_relief(core).map_or(Wait::Cycles(1), Wait::Acked));
         }

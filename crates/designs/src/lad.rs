@@ -77,6 +77,7 @@ impl<const FIRST_ACK: bool> Design for LadUntil<FIRST_ACK> {
     ];
     const SCALED: &'static [&'static str] = &["undo_log_entries", "undo_log_entries_max"];
     const THREADS_MAX: u32 = THREADS as u32;
+    const STRUCTURES: &'static [&'static str] = &["transaction_ids"];
     type Spec = LadSpec;
 
     fn reserve(spec: &LadSpec, geometry: &Geometry) -> Vec<RegionRequest> {
@@ -146,7 +147,7 @@ impl Durability for State {
     fn tx_begin(&mut self, cx: &Ctx, _: TxId, out: &mut Actions) -> Gate {
         let (core, tid) = (usize::from(cx.core.0), self.tid(cx));
         if self.waits_for_id(tid, out) {
-            out.stalls_for(StallCause::Structure);
+            out.stalls_for(StallCause::Structure(0));
             self.counters.id_checks_failed += 1;
             return Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES));
         }

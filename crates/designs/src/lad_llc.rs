@@ -41,6 +41,7 @@ impl Design for LadLlc {
         "old_line_of_committing",
     ];
     const THREADS_MAX: u32 = THREADS as u32;
+    const STRUCTURES: &'static [&'static str] = &["fifo", "transaction_ids"];
     type Spec = LadLlcSpec;
 
     fn reserve(spec: &LadLlcSpec, _: &Geometry) -> Vec<RegionRequest> {

@@ -70,6 +70,7 @@ impl Design for Picl {
     ];
     const SCALED: &'static [&'static str] = &["epoch_instructions", "log_bytes"];
     const ENGINES: &'static [&'static str] = &["epochs", "scans"];
+    const STRUCTURES: &'static [&'static str] = &["undo_buffer", "undo_log"];
     type Spec = PiclSpec;
 
     fn reserve(spec: &PiclSpec, _: &Geometry) -> Vec<RegionRequest> {
@@ -198,11 +199,12 @@ impl State {
 
     /// The pre-image of a store goes to the buffer, or what to wait for.
     fn log_pre_image(&mut self, store: &Store<'_>, note: LineTag, out: &mut Actions) -> Option<Gate> {
-        out.stalls_for(StallCause::Structure);
+        out.stalls_for(StallCause::Structure(0));
         if let Some(token) = self.protocol.log.bursting() {
             return Some(Gate::Retry(Wait::Acked(token)));
         }
         if !self.has_room() {
+            out.stalls_for(StallCause::Structure(1));
             return Some(self.full(store.tx, out));
         }
         let entries = self.spec.undo_buffer_entries as usize;

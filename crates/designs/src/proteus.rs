@@ -60,6 +60,7 @@ impl Design for Proteus {
     const PLANTED: &'static [PlantedFault] = planted::WITH_VOLATILE_CACHES;
     const MARKS: &'static [&'static str] =
         &["transaction_open", "flush_in_flight", "lpq_full", "log_populated", "cleaning_lines"];
+    const STRUCTURES: &'static [&'static str] = &["logq"];
     type Spec = ProteusSpec;
 
     /// Section 4: a log in persistent memory for each thread. The tx-end records lie beside, a line for each log.
@@ -118,7 +119,7 @@ impl Durability for State {
         }
         if self.logq_is_full(cx) {
             self.counters.logq_full_stalls += 1;
-            out.stalls_for(StallCause::Structure);
+            out.stalls_for(StallCause::Structure(0));
             return self.wait_for_logq(cx);
         }
         if self.open[&tx].entries == self.spec.log_entries {

@@ -43,6 +43,10 @@ use std::hash::Hasher;
 /// The design.
 pub struct Tc;
 
+// Places among the structures of the design.
+const TRANSACTION_CACHE: u8 = 0;
+const TRANSACTION_IDS: u8 = 1;
+
 impl Design for Tc {
     const NAME: &'static str = "tc";
     const HOOKS: Hooks =
@@ -57,6 +61,7 @@ impl Design for Tc {
     ];
     /// Nothing: the transaction cache and the shadow area hold what one transaction writes.
     const SCALED: &'static [&'static str] = &[];
+    const STRUCTURES: &'static [&'static str] = &["transaction_cache", "transaction_ids"];
     type Spec = TcSpec;
 
     fn reserve(spec: &TcSpec, geometry: &Geometry) -> Vec<RegionRequest> {
@@ -268,7 +273,7 @@ impl State {
             out.stalls_for(StallCause::Order);
             return Gate::Retry(wait);
         }
-        out.stalls_for(StallCause::Structure);
+        out.stalls_for(StallCause::Structure(TRANSACTION_CACHE));
         if self.spec.coalesce == Coalesce::Line {
             let line = store.line();
             let TransactionCache { entries, write_ports, .. } = &mut self.caches[core];
@@ -317,7 +322,7 @@ impl Durability for State {
         let core = usize::from(cx.core.0);
         let Some(mode) = self.next_identifier(core) else {
             self.counters.identifier_waits += 1;
-            out.stalls_for(StallCause::Structure);
+            out.stalls_for(StallCause::Structure(TRANSACTION_IDS));
             let wait = self.identifier_wait(core, cx.cycle);
             return wait.map_or(Gate::Abort(tx, AbortCause::Conflict), Gate::Retry);
         };
@@ -389,7 +394,7 @@ impl Durability for State {
             Commit::Accepted => {
                 if written > cx.cycle + self.spec.latency_write_cycles {
                     // Writes of stores have the port first.
-                    out.stalls_for(StallCause::Structure);
+                    out.stalls_for(StallCause::Structure(TRANSACTION_CACHE));
                 }
                 Gate::After(Wait::Cycles(written - cx.cycle))
             }

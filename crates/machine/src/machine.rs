@@ -257,6 +257,8 @@ impl Machine {
         stats.count("core.order_violations", violations, "Loads executed again because they passed an older store");
         stats.count("core.stores", c.stores, "Stores executed");
         stats.count("core.fences", c.fences, "Fences executed");
+        let without = "Fences with W before that found no cache-block operation to wait for";
+        stats.count("core.fences_without_cleans", c.fences_without_cleans, without);
         let cleans = self.measure.cache_block_operations;
         stats.count("core.cache_block_operations", cleans, "Cache-block operations executed");
         let waited = c.fence_stall_cycles as f64;
@@ -265,7 +267,7 @@ impl Machine {
         stats.set("core.commit_stall_cycles", waited, "cycles", "Cycles in which commits held younger instructions");
         stats.count("core.system_calls", c.system_calls, "System calls");
         tlb_stats(&mut stats, &self.cores);
-        stall_stats(&mut stats, &c.stalls);
+        stall_stats(&mut stats, &c.stalls, self.system.structures());
         load_stats(&mut stats, &self.measure.pmem_load_latency);
         stats.count("core.pmem_stores", self.measure.pmem_stores, "Stores that left for a line of persistent memory");
         if self.system.has_checks() {
@@ -425,7 +427,7 @@ fn load_stats(stats: &mut Stats, latency: &LoadLatency) {
 }
 
 /// Cycles in which cores committed nothing, by what stood at the head of the reorder buffer and why it waited.
-fn stall_stats(stats: &mut Stats, stalls: &StallCycles) {
+fn stall_stats(stats: &mut Stats, stalls: &StallCycles, structures: &[&str]) {
     let mut set = |name: String, cycles: u64, what: &str| {
         stats.set(
             format!("core.stalls.{name}"),
@@ -451,11 +453,13 @@ fn stall_stats(stats: &mut Stats, stalls: &StallCycles) {
             let cycles = stalls.of(place, cause);
             // Most pairs never occur.
             if cycles > 0 {
-                set(
-                    format!("{}.{}", place.name(), cause.name()),
-                    cycles,
-                    &format!("{what} was {}", cause.description()),
-                );
+                let name = match cause {
+                    StallCause::Structure(number) => {
+                        format!("{}.{}.{}", place.name(), cause.name(), structures[usize::from(number)])
+                    }
+                    _ => format!("{}.{}", place.name(), cause.name()),
+                };
+                set(name, cycles, &format!("{what} was {}", cause.description()));
             }
         }
     }

@@ -15,6 +15,8 @@ pub struct Provenance {
     pub scale: String,
     /// Arguments of the workload by name, with defaults filled in; empty for a program.
     pub workload_args: Map<String, Value>,
+    /// Parameters of machine and design that were set for this run, as path.to.key=value.
+    pub set: Vec<String>,
     /// The compiler of the guest program; null for a program of the user.
     pub guest_compiler: Option<String>,
     /// BLAKE3 of the guest program.
@@ -47,6 +49,7 @@ impl Provenance {
             durasim_build: origin.durasim_build,
             scale: origin.scale,
             workload_args: origin.workload_args,
+            set: request.set.clone(),
             guest_compiler: origin.guest_compiler,
             elf_hash: blake3::hash(&prepared.program.elf).to_hex().to_string(),
             elf_args: request.args.clone(),

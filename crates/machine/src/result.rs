@@ -105,7 +105,7 @@ pub struct RunResult {
     pub stats: Stats,
 }
 
-const SCHEMA: &str = "durasim-run/2";
+const SCHEMA: &str = "durasim-run/3";
 
 /// Stands for the tree that documents of several kinds have.
 fn stats_tree(_: &mut SchemaGenerator) -> Schema {

@@ -8,7 +8,7 @@
 use durasim_core::{Outcome, PendingStore};
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{DRAM_BASE, MachineConfig, PMEM_BASE, Plan, System, presets};
-use durasim_types::{CoreId, Cycle, Domain, PhysAddr};
+use durasim_types::{CoreId, Cycle, Domain, EventKind, PhysAddr};
 
 const CORE: CoreId = CoreId(0);
 // Of tiny, in cycles of 3 GHz.
@@ -183,6 +183,30 @@ fn a_clean_of_a_clean_line_waits_for_the_write_before_it() {
     // Nothing is in flight any more: the controller says so.
     system.cache_block(CORE, CacheBlockOp::Clean, PMEM_BASE.line(), first);
     assert_eq!(fence(&mut system, true, first), first + DOWN + 3 * UP);
+}
+
+/// The second clean brings the acknowledgement of the first one, and writes nothing.
+#[test]
+fn a_second_clean_of_a_line_in_flight_is_no_event_and_no_write() {
+    for (domain, written) in [(Domain::Adr, 0), (Domain::Media, PMEM_WRITE)] {
+        let mut system = opt(domain, &["pmem.media.banks=1"]);
+        let now = store(&mut system, PMEM_BASE, T) + 100_000;
+        let now = now + (3 - (now + DOWN) % 3) % 3;
+        for op in [CacheBlockOp::Clean, CacheBlockOp::Clean, CacheBlockOp::Flush] {
+            system.cache_block(CORE, op, PMEM_BASE.line(), now);
+        }
+        let fenced = fence(&mut system, true, now);
+        assert!((now + DOWN + written + 3 * UP..=now + DOWN + written + 3 * UP + 2).contains(&fenced), "{domain}");
+        system.drain_queues(fenced);
+        assert_eq!(system.event_kinds()[EventKind::QueueAccept as usize], 1, "{domain}");
+        assert_eq!(system.event_kinds()[EventKind::MediaWrite as usize], 1, "{domain}");
+        system.cache_block(CORE, CacheBlockOp::Clean, PMEM_BASE.line(), fenced + 10_000);
+        let stats = system.stats();
+        let count = |name: &str| stats.get(name).unwrap();
+        assert_eq!((count("pmem.writes"), count("pmem.media_write_bytes"), count("path.writes")), (1.0, 64.0, 1.0));
+        assert_eq!((count("cbo.cleans"), count("cbo.flushes"), count("cbo.invals")), (3.0, 1.0, 0.0));
+        assert_eq!((count("cbo.lines_in_flight"), count("cbo.clean_lines")), (2.0, 1.0), "{domain}");
+    }
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn a_store_that_a_design_lets_wait_names_its_reason() {
             };
             if waited {
                 let found = explained(&mut system, Some(store.addr), began, at);
-                assert!(found.iter().all(|part| part.0 == StallCause::Structure), "{found:?}");
+                assert!(found.iter().all(|part| part.0 == StallCause::Structure(0)), "{found:?}");
                 assert_eq!(found.iter().map(|part| part.1).sum::<Cycle>(), at - began);
                 return;
             }

@@ -4,6 +4,7 @@
 //! in; lines come with their number among the lines of this controller.
 
 mod admission;
+mod empty;
 mod held;
 mod schedule;
 
@@ -33,12 +34,14 @@ pub struct Read {
 /// A change inside the controller that its owner must know of, with its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The queue accepted a write that had been waiting outside.
+    /// The queue accepted a write that had been waiting outside, or one of no bytes has nothing in front of it outside.
     Accepted {
         /// When.
         at_ps: Picos,
         /// Where.
         line: LineAddr,
+        /// Which bytes: bit `i` stands for byte `i`.
+        mask: u64,
         /// Why.
         cause: Cause,
         /// Who asked.
@@ -349,14 +352,18 @@ impl Controller {
     }
 
     /// Hands over a write that arrives at `at_ps`: true if the queue accepts it at once, else it waits outside and a
-    /// later [`Step::Accepted`] tells. Order among writes is kept.
+    /// later [`Step::Accepted`] tells. Order among writes is kept. A write of no bytes takes no room and is not counted.
     pub fn submit(&mut self, write: Write, local: u64, at_ps: Picos) -> bool {
+        if write.mask == 0 && self.inbound.is_empty() {
+            self.pass(&write);
+            return true;
+        }
         if !self.asks && self.inbound.is_empty() && self.place(write, local, at_ps) {
             return true;
         }
         let (line, is_first) = (write.line, self.inbound.is_empty());
         self.inbound.push_back(Waiting { write, local, arrived_ps: at_ps, is_first, is_refused: false });
-        if !self.asks || !is_first || !self.can_accept() {
+        if write.mask != 0 && (!self.asks || !is_first || !self.can_accept()) {
             self.counters(line).stats.queue_full += 1;
         }
         self.yield_held(at_ps);
@@ -425,6 +432,9 @@ impl Controller {
     }
 
     fn can_accept(&self) -> bool {
+        if self.is_empty_next() {
+            return true;
+        }
         let has_room = self.queue.len() < self.write_queue_entries;
         if !self.asks {
             return has_room && !self.inbound.is_empty();
@@ -441,6 +451,9 @@ impl Controller {
     pub fn step(&mut self, contents: &mut Contents, until_ps: Picos) -> Option<Step> {
         while self.next_ps <= until_ps {
             if self.can_accept() {
+                if self.is_empty_next() {
+                    return self.pass_next();
+                }
                 if self.asks {
                     return self.has_room();
                 }
@@ -451,7 +464,8 @@ impl Controller {
                 assert!(placed, "a queue with room refused a write");
                 self.yield_held(at_ps);
                 self.refresh();
-                return Some(Step::Accepted { at_ps, line: write.line, cause: write.cause, token: write.token });
+                let Write { line, mask, cause, token, .. } = write;
+                return Some(Step::Accepted { at_ps, line, mask, cause, token });
             }
             let upcoming = self.upcoming();
             // `next_ps` is a lower bound only: what it announced may lie later, or be held.

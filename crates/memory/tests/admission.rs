@@ -57,6 +57,14 @@ fn a_write_without_bytes_waits_for_all_before_it() {
     memory.submit(Write { mask: 0, ..write(2, 0) }, 0);
     memory.refuse(0);
     assert_eq!(candidate(&memory), None);
+    memory.release(0, 7, None, 0);
+    assert_eq!(candidate(&memory), Some((1, 1)), "the queue has changed");
+    memory.admit(0, None, false);
+    let Some(Step::Accepted { line, mask: 0, .. }) = memory.step(Picos::MAX) else {
+        panic!("nobody is asked about it")
+    };
+    assert_eq!((line, queued(&memory)), (LineAddr(2), vec![(1, 1)]));
+    assert_eq!((memory.stats(0).0.writes, memory.stats(0).0.queue_full), (1, 0));
 }
 
 #[test]

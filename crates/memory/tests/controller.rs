@@ -291,3 +291,26 @@ fn a_drain_ends_although_writes_keep_arriving() {
     assert!(c.stats(0).0.drains > 20, "{} drains", c.stats(0).0.drains);
     assert!(longest_ps < 8 * 100_000 + 16 * 150_000, "{longest_ps} ps");
 }
+
+#[test]
+fn a_write_without_bytes_is_acknowledged_with_the_youngest_write_of_its_line_and_takes_no_room() {
+    let mut c = controller(2, 1);
+    let empty = |line, number| Write { mask: 0, token: Some(token(number)), ..write(line, 0) };
+    assert!(c.submit(write(1, 1), 0) && c.submit(write(2, 2), 0));
+    assert!(c.submit(empty(1, 7), 0), "the queue is full, and it needs no room");
+    assert!(!c.submit(write(3, 3), 0));
+    assert!(!c.submit(empty(2, 8), 0), "it stays behind what waits");
+    let mut written = Vec::new();
+    let mut accepted = Vec::new();
+    for step in drain(&mut c) {
+        match step {
+            Step::Written { line, tokens, .. } => written.push((line.0, tokens)),
+            Step::Accepted { line, mask, .. } => accepted.push((line.0, mask)),
+            Step::HasRoom { .. } => unreachable!("it does not ask"),
+        }
+    }
+    assert_eq!(accepted, [(3, u64::MAX), (2, 0)]);
+    assert_eq!(written.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(written[0].1, [token(7)]);
+    assert_eq!((c.stats(0).0.writes, c.stats(0).0.media_write_bytes.iter().sum::<u64>()), (3, 192));
+}

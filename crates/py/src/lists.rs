@@ -39,6 +39,8 @@ struct DesignRow {
     promise: String,
     /// When commit instructions retire: `early`, before the commit is acknowledged, or `at gate`.
     commits_retire: &'static str,
+    /// What programs have to lock of their data, as the design keeps nothing smaller apart.
+    locking: &'static str,
     control: bool,
     summary: &'static str,
     paper: &'static str,
@@ -95,6 +97,7 @@ fn describe(row: &Row, machine: &MachineConfig) -> Result<DesignRow, Error> {
             CommitRule::AtGate => "at gate",
             CommitRule::Early => "early",
         },
+        locking: row.laboratory.locking.name(),
         control: row.control,
         summary: row.summary,
         paper: row.paper,

@@ -27,8 +27,12 @@ pub enum StallCause {
     Pmem,
     /// The design looks something up before an access goes on.
     DesignLookup,
-    /// A structure of the design is full or its port is taken.
-    Structure,
+    /// A structure of the design is full or its port is taken: the one that the design lists at this place.
+    Structure(u8),
+    /// The persist buffer of the core is full.
+    PersistBuffer,
+    /// The design lets a request wait and does not say for what.
+    Design,
     /// Something older has to be durable or to end first: a log record, the transaction of another core.
     Order,
     /// Steps of a commit beside the acknowledgements that it awaits.
@@ -38,8 +42,11 @@ pub enum StallCause {
 }
 
 impl StallCause {
+    /// So many structures of a design can be told apart.
+    pub const STRUCTURES_MAX: usize = 4;
+
     /// How many there are.
-    pub const COUNT: usize = 14;
+    pub const COUNT: usize = 19;
 
     /// All of them, in the order of results.
     pub const ALL: [StallCause; StallCause::COUNT] = [
@@ -53,13 +60,41 @@ impl StallCause {
         StallCause::Dram,
         StallCause::Pmem,
         StallCause::DesignLookup,
-        StallCause::Structure,
+        StallCause::Structure(0),
+        StallCause::Structure(1),
+        StallCause::Structure(2),
+        StallCause::Structure(3),
+        StallCause::PersistBuffer,
+        StallCause::Design,
         StallCause::Order,
         StallCause::Commit,
         StallCause::StoreBuffer,
     ];
 
-    /// The name of the cause in results.
+    /// Its place in [`StallCause::ALL`].
+    #[inline]
+    pub const fn index(self) -> usize {
+        match self {
+            StallCause::Translation => 0,
+            StallCause::PrivateCaches => 1,
+            StallCause::Llc => 2,
+            StallCause::OtherCore => 3,
+            StallCause::Eviction => 4,
+            StallCause::Path => 5,
+            StallCause::Queue => 6,
+            StallCause::Dram => 7,
+            StallCause::Pmem => 8,
+            StallCause::DesignLookup => 9,
+            StallCause::Structure(number) => 10 + number as usize,
+            StallCause::PersistBuffer => 14,
+            StallCause::Design => 15,
+            StallCause::Order => 16,
+            StallCause::Commit => 17,
+            StallCause::StoreBuffer => 18,
+        }
+    }
+
+    /// The name of the cause in results. That of a structure of the design follows it there.
     pub const fn name(self) -> &'static str {
         match self {
             StallCause::Translation => "translation",
@@ -72,7 +107,9 @@ impl StallCause {
             StallCause::Dram => "dram",
             StallCause::Pmem => "pmem",
             StallCause::DesignLookup => "design_lookup",
-            StallCause::Structure => "structure",
+            StallCause::Structure(_) => "structure",
+            StallCause::PersistBuffer => "persist_buffer",
+            StallCause::Design => "design",
             StallCause::Order => "order",
             StallCause::Commit => "commit",
             StallCause::StoreBuffer => "store_buffer",
@@ -92,7 +129,9 @@ impl StallCause {
             StallCause::Dram => "waiting for the media of the DRAM",
             StallCause::Pmem => "waiting for the media of persistent memory",
             StallCause::DesignLookup => "waiting for a look-up of the design",
-            StallCause::Structure => "waiting for room in, or the port of, a structure of the design",
+            StallCause::Structure(_) => "waiting for room in, or the port of, a structure of the design",
+            StallCause::PersistBuffer => "waiting for room in the persist buffer of its core",
+            StallCause::Design => "waiting as the design wants it",
             StallCause::Order => "waiting for something older to be durable or to end, as the design wants it",
             StallCause::Commit => "waiting for further steps of a commit",
             StallCause::StoreBuffer => "waiting for its turn to leave the store buffer",
@@ -109,4 +148,17 @@ pub struct StallSegment {
     pub until: Cycle,
     /// Why.
     pub cause: StallCause,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_has_its_place() {
+        let places: Vec<usize> = StallCause::ALL.iter().map(|cause| cause.index()).collect();
+        assert_eq!(places, (0..StallCause::COUNT).collect::<Vec<_>>());
+        let structures = StallCause::ALL.iter().filter(|cause| matches!(cause, StallCause::Structure(_)));
+        assert_eq!(structures.count(), StallCause::STRUCTURES_MAX);
+    }
 }

@@ -19,6 +19,8 @@ impl Core {
         let waits = match work {
             AtCommit::Fence(set) => {
                 self.stats.fences += 1;
+                let has_cleans = self.cleans_precede(port);
+                self.stats.fences_without_cleans += u64::from(set.writes() && !has_cleans);
                 if self.config.fences == Fences::Ordering && !self.fence_waits(port, set) {
                     if set.writes() {
                         port.fence_passes(self.unit.id, committed);
@@ -44,8 +46,12 @@ impl Core {
     /// predecessor set waits until they are acknowledged).
     fn fence_waits<P: Port>(&self, port: &P, set: FenceSet) -> bool {
         let store_load = set.writes() && set.succ & 2 != 0 && !set.tso;
-        store_load
-            || set.writes() && (self.unit.buffer.holds_block_operation() || port.cleans_outstanding(self.unit.id))
+        store_load || set.writes() && self.cleans_precede(port)
+    }
+
+    /// Whether cache-block operations before a fence are in the store buffer or not acknowledged.
+    fn cleans_precede<P: Port>(&self, port: &P) -> bool {
+        self.unit.buffer.holds_block_operation() || port.cleans_outstanding(self.unit.id)
     }
 
     /// Does what an instruction does once it is the oldest, in cycle `at` or when the store buffer became empty.

@@ -70,7 +70,7 @@ pub struct StallCycles {
 impl StallCycles {
     /// The cycles of a place that have a cause.
     pub fn of(&self, place: StallPlace, cause: StallCause) -> u64 {
-        self.waits[place as usize][cause as usize]
+        self.waits[place as usize][cause.index()]
     }
 
     /// All of them.
@@ -108,15 +108,15 @@ impl<'a> Distribution<'a> {
     fn add(&mut self, segment: StallSegment) {
         let (begin, end) = (segment.from.max(self.at), segment.until.min(self.until));
         if begin < end {
-            self.into[self.otherwise as usize] += begin - self.at;
-            self.into[segment.cause as usize] += end - begin;
+            self.into[self.otherwise.index()] += begin - self.at;
+            self.into[segment.cause.index()] += end - begin;
             self.at = end;
         }
     }
 
     #[inline]
     fn end(self) {
-        self.into[self.otherwise as usize] += self.until.saturating_sub(self.at);
+        self.into[self.otherwise.index()] += self.until.saturating_sub(self.at);
     }
 }
 
@@ -165,7 +165,7 @@ impl StallCounter {
         // The commit follows so much later on the moments that count.
         let later = |cycle: Cycle| (cycle + self.commit_cycles).clamp(rest, committed);
         let waited = later(wait.until) - later(wait.from);
-        self.cycles.waits[StallPlace::Store as usize][wait.cause as usize] += waited;
+        self.cycles.waits[StallPlace::Store as usize][wait.cause.index()] += waited;
         self.cycles.execution += committed - rest - waited;
     }
 
@@ -178,7 +178,7 @@ impl StallCounter {
         }
         let rest = self.until_dispatched(before, committed, dispatched);
         self.cycles.front_end += rest - before - 1;
-        self.cycles.waits[StallPlace::Load as usize][StallCause::PrivateCaches as usize] += committed - rest;
+        self.cycles.waits[StallPlace::Load as usize][StallCause::PrivateCaches.index()] += committed - rest;
         true
     }
 }
@@ -245,7 +245,7 @@ impl Core {
         let mut wait = Distribution::new(row, before + 1, free, StallCause::StoreBuffer);
         self.unit.buffer.waits(before + 1).for_each(|segment| wait.add(segment));
         wait.end();
-        row[StallCause::StoreBuffer as usize] += rest - free;
+        row[StallCause::StoreBuffer.index()] += rest - free;
         self.stalls.cycles.execution += committed - rest;
     }
 
@@ -263,7 +263,7 @@ impl Core {
             return self.count_wait(port, StallPlace::Atomic, line, before + 1, committed);
         };
         let (from, until) = (wait.from.min(committed), wait.until.min(committed));
-        self.stalls.cycles.waits[StallPlace::Atomic as usize][wait.cause as usize] += until - from;
+        self.stalls.cycles.waits[StallPlace::Atomic as usize][wait.cause.index()] += until - from;
         self.count_wait(port, StallPlace::Atomic, line, before + 1, from);
         self.count_wait(port, StallPlace::Atomic, line, until, committed);
     }
@@ -321,7 +321,7 @@ mod tests {
         let segments =
             [segment(5, 12, StallCause::Path), segment(12, 15, StallCause::Queue), segment(18, 40, StallCause::Pmem)];
         distribute(&mut row, &segments, 10, 30);
-        let of = |cause: StallCause| row[cause as usize];
+        let of = |cause: StallCause| row[cause.index()];
         assert_eq!(
             (of(StallCause::Path), of(StallCause::Queue), of(StallCause::Llc), of(StallCause::Pmem)),
             (2, 3, 3, 12)
@@ -334,7 +334,7 @@ mod tests {
         let mut row = [0; StallCause::COUNT];
         let segments = [segment(0, 20, StallCause::Path), segment(10, 30, StallCause::Queue)];
         distribute(&mut row, &segments, 0, 25);
-        assert_eq!((row[StallCause::Path as usize], row[StallCause::Queue as usize]), (20, 5));
+        assert_eq!((row[StallCause::Path.index()], row[StallCause::Queue.index()]), (20, 5));
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct CoreStats {
     pub stores: u64,
     /// Fences executed.
     pub fences: u64,
+    /// Those of them that order writes and found no cache-block operation to wait for.
+    pub fences_without_cleans: u64,
     /// Cycles in which fences held the commit of younger instructions.
     pub fence_stall_cycles: u64,
     /// Cycles in which commits of transactions held the commit of younger instructions.
@@ -45,6 +47,7 @@ impl CoreStats {
         self.order_violations += other.order_violations;
         self.stores += other.stores;
         self.fences += other.fences;
+        self.fences_without_cleans += other.fences_without_cleans;
         self.fence_stall_cycles += other.fence_stall_cycles;
         self.commit_stall_cycles += other.commit_stall_cycles;
         self.fenced_stores += other.fenced_stores;

@@ -6,6 +6,12 @@ use super::{GC, State};
 use durasim_design::{AbortCause, Action, Actions, Gate, Origin, Store, Token, Wait};
 use durasim_types::{Cause, CoreId, EventKind, LineAddr, StallCause, TxId};
 
+// Places among the structures of the design.
+const OOP_DATA_BUFFER: u8 = 0;
+const LINE_TABLE: u8 = 1;
+const OOP_REGION: u8 = 2;
+const ADDRESS_SLICES: u8 = 3;
+
 /// Lines of a slice.
 const SLICE_LINES: u64 = 2;
 
@@ -66,7 +72,7 @@ impl State {
     /// What a store waits for that finds its OOP data buffer full: a slice in flight, else the words of another
     /// transaction of this core are made one.
     fn empty_buffer(&mut self, tx: TxId, core: u16, out: &mut Actions) -> Gate {
-        out.stalls_for(StallCause::Structure);
+        out.stalls_for(StallCause::Structure(OOP_DATA_BUFFER));
         if let Some((token, _)) = self.protocol.in_flight.iter().find(|(_, (of, _))| *of == Some(core)) {
             return Gate::Retry(Wait::Acked(Token(*token)));
         }
@@ -92,7 +98,7 @@ impl State {
             return Ok(());
         }
         self.counters.line_table_full += 1;
-        out.stalls_for(StallCause::Structure);
+        out.stalls_for(StallCause::Structure(LINE_TABLE));
         Err(match self.make_space(out) {
             Some(wait) => Gate::Retry(wait),
             // What is left is of open transactions.
@@ -106,7 +112,7 @@ impl State {
             return Ok(slice);
         }
         self.counters.region_full += 1;
-        out.stalls_for(StallCause::Structure);
+        out.stalls_for(StallCause::Structure(OOP_REGION));
         if let Some(wait) = self.make_space(out) {
             return Err(Gate::Retry(wait));
         }
@@ -178,7 +184,7 @@ impl State {
 
     fn wait_for_entry(&mut self, out: &mut Actions) -> Gate {
         self.counters.address_slices_full += 1;
-        out.stalls_for(StallCause::Structure);
+        out.stalls_for(StallCause::Structure(ADDRESS_SLICES));
         Gate::Retry(self.make_space(out).unwrap_or(Wait::Cycles(1)))
     }
 

@@ -2,6 +2,7 @@
 
 use super::System;
 use super::agenda::clean_token;
+use super::block_counts::Found;
 use super::caches::AccessMode;
 use super::gates::WaitMode;
 use super::interconnect::{End, Load};
@@ -25,6 +26,7 @@ impl System {
             // No store is made before the operation is done: the bytes that it carries are fixed.
             self.observers.cleaned(core, at, line);
         }
+        self.block_counts.count(op, self.found(op, line));
         let own = self.caches.core_of(core);
         let is_elsewhere = self.caches.holders(line).any(|holder| holder != own);
         let snoop = if is_elsewhere { self.caches.snoop_cycles() } else { 0 };
@@ -52,6 +54,20 @@ impl System {
             self.caches.invalidate(line);
         }
         at
+    }
+
+    /// What a cache-block operation finds to be written.
+    fn found(&self, op: CacheBlockOp, line: LineAddr) -> Found {
+        let ends_in_llc = op == CacheBlockOp::Clean && is_pmem(line) && self.llc_alone_is_durable();
+        let is_dirty = match ends_in_llc && !self.newest_tag(line).is_some() {
+            true => self.caches.dirty_holder(line).is_some(),
+            false => self.caches.newest_if_dirty(line).is_some() || self.persist_buffers.has(line),
+        };
+        match is_dirty {
+            true => Found::Dirty,
+            false if is_pmem(line) && self.memories.is_write_pending(line) => Found::InFlight,
+            false => Found::Clean,
+        }
     }
 
     /// On a mesh a cache-block operation asks the bank of its line, and the bank the cores that have it: the core that sends
@@ -103,6 +119,7 @@ impl System {
                     }
                 }
                 FlushVerdict::Ignore => {
+                    self.block_counts.ignored();
                     // Nothing is written for it, but what was written before is waited for.
                     if !self.await_pending(core, line, at + snoop) {
                         self.memories.note_unfenced_again(core, line);

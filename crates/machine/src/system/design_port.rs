@@ -27,6 +27,7 @@ pub(crate) struct DesignPort {
     commits_retire_early: bool,
     begins_wait: bool,
     threads_max: u32,
+    structures: &'static [&'static str],
     /// Lists of actions that are not in use.
     spare: Vec<Actions>,
 }
@@ -45,6 +46,7 @@ impl DesignPort {
             commits_retire_early: design.commit_rule() == CommitRule::Early,
             begins_wait: design.begin_rule() == BeginRule::Drained,
             threads_max: u32::MAX,
+            structures: &[],
             design,
             name,
             hooks,
@@ -67,6 +69,7 @@ impl DesignPort {
             commits_retire_early: self.commits_retire_early,
             begins_wait: self.begins_wait,
             threads_max: self.threads_max,
+            structures: self.structures,
             spare: Vec::new(),
         }
     }
@@ -126,6 +129,15 @@ impl DesignPort {
     /// The same for so many threads.
     pub(super) fn for_threads(self, threads_max: u32) -> Self {
         DesignPort { threads_max, ..self }
+    }
+
+    /// The same with the names of its structures that requests may wait for.
+    pub(super) fn with_structures(self, structures: &'static [&'static str]) -> Self {
+        DesignPort { structures, ..self }
+    }
+
+    pub(super) fn structures(&self) -> &'static [&'static str] {
+        self.structures
     }
 
     pub(super) fn threads_max(&self) -> u32 {

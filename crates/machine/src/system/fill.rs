@@ -47,11 +47,12 @@ impl System {
                     return Ok(Filled { data, tag, dirty, done, out });
                 }
                 Fill::Wait(wait) => {
+                    let why = out.stall_cause().unwrap_or(StallCause::Design);
                     self.carry_out(core, at, out);
                     at = self.resolve(wait, at);
                     // A number of cycles passes without what is due in them.
                     self.advance(at);
-                    self.waits.mark(core, StallCause::Structure, at);
+                    self.waits.mark(core, why, at);
                     if self.halted() {
                         return Err(at);
                     }

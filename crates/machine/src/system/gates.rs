@@ -156,7 +156,7 @@ impl System {
         match (wait, why) {
             (Wait::Acked(token), None | Some(StallCause::Commit)) => self.waits.await_ack(core, token, at),
             (Wait::Cycles(0), _) => {}
-            (_, why) => self.waits.gate(core, at, why.unwrap_or(StallCause::Structure)),
+            (_, why) => self.waits.gate(core, at, why.unwrap_or(StallCause::Design)),
         }
     }
 

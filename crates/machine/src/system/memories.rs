@@ -463,8 +463,12 @@ impl Memories {
 
     /// Whether a write of the line has been handed over and is not durable.
     pub(super) fn is_write_pending(&self, line: LineAddr) -> bool {
-        self.inbound().any(|w| w.line == line)
-            || !self.domain.queue_is_durable() && self.queue().any(|(_, e)| e.write.line == line)
+        self.inbound().any(|w| w.line == line && w.mask != 0) || !self.domain.queue_is_durable() && self.is_queued(line)
+    }
+
+    /// Whether a queue of persistent memory has a write of the line.
+    pub(super) fn is_queued(&self, line: LineAddr) -> bool {
+        self.queue().any(|(_, entry)| entry.write.line == line)
     }
 
     /// The program declares its data range.

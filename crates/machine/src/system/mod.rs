@@ -11,6 +11,7 @@
 //! would leave is in the caches, in the queues and in the design at once ([`crash`]).
 
 mod agenda;
+mod block_counts;
 mod blocks;
 mod bring_up;
 mod caches;
@@ -71,6 +72,7 @@ use std::hash::Hasher;
 use waits::Waits;
 use work::WorkList;
 
+use block_counts::BlockCounts;
 pub(crate) use caches::CachedLines;
 pub use caches::CoherenceStats;
 pub use copies::{CopyLocation, LineCopy};
@@ -108,6 +110,7 @@ pub struct System {
     transactions: OpenTransactions,
     observers: Observers,
     waits: Waits,
+    block_counts: BlockCounts,
     work: WorkList,
 }
 
@@ -133,11 +136,14 @@ impl System {
                 _ => PersistBuffers::default(),
             },
             line_locks: LineLocks::new(threads),
-            design: DesignPort::new(design, hardware.name, hardware.hooks, geometry).for_threads(hardware.threads_max),
+            design: DesignPort::new(design, hardware.name, hardware.hooks, geometry)
+                .for_threads(hardware.threads_max)
+                .with_structures(hardware.structures),
             agenda: Agenda::new(threads),
             transactions: OpenTransactions::new(threads, config.timer_interrupt_cycles),
             observers: Observers::new(threads),
             waits: Waits::new(threads),
+            block_counts: BlockCounts::default(),
             work: WorkList::default(),
             geometry: geometry.clone(),
             filters: Filters::new(checks.clone(), threads, geometry.planted),
@@ -259,6 +265,7 @@ impl System {
         self.memories.reset_stats();
         self.persist_buffers.reset_stats();
         self.line_locks.reset_stats();
+        self.block_counts.reset();
         self.filters.reset_stats();
         self.transactions.reset_stats(now);
         self.design.reset_stats();
@@ -275,6 +282,7 @@ impl System {
         self.interconnect.stats(&mut stats);
         self.persist_buffers.stats(&mut stats);
         self.line_locks.stats(&mut stats);
+        self.block_counts.stats(&mut stats);
         self.filters.stats(&mut stats);
         self.design.stats(&mut stats);
         stats
@@ -288,6 +296,11 @@ impl System {
     /// Lines that all media read and wrote since the last reset.
     pub(crate) fn media_accesses(&self) -> [u64; 2] {
         self.memories.media_accesses()
+    }
+
+    /// The structures of the design that requests may wait for, by their number.
+    pub(crate) fn structures(&self) -> &'static [&'static str] {
+        self.design.structures()
     }
 
     /// Counters of transactions since the last reset.

@@ -22,6 +22,7 @@ pub(crate) struct Written<'a> {
     transactions: open_transactions::Written<'a>,
     observers: observers::Written<'a>,
     waits: waits::Written<'a>,
+    block_counts: &'a super::BlockCounts,
     design: Vec<u8>,
 }
 
@@ -38,6 +39,7 @@ pub(crate) struct Read {
     transactions: open_transactions::SavedTransactions,
     observers: observers::SavedObservers,
     waits: waits::SavedWaits,
+    block_counts: super::BlockCounts,
     design: Vec<u8>,
 }
 
@@ -55,6 +57,7 @@ impl System {
             transactions,
             observers,
             waits,
+            block_counts,
             design,
             ..
         } = self;
@@ -69,6 +72,7 @@ impl System {
             transactions: transactions.state(),
             observers: observers.state(),
             waits: waits.state(),
+            block_counts,
             design: design.save(),
         }
     }
@@ -90,6 +94,7 @@ impl System {
         self.transactions.put_state(read.transactions);
         self.observers.put_state(read.observers);
         self.waits.put_state(read.waits);
+        self.block_counts = read.block_counts;
         Ok(())
     }
 
@@ -109,6 +114,7 @@ impl System {
             transactions: self.transactions.fork(),
             observers: self.observers.fork(),
             waits: self.waits.fork(),
+            block_counts: self.block_counts.clone(),
             work: WorkList::default(),
         }
     }

@@ -102,7 +102,7 @@ impl System {
             if self.persist_buffers.exist()
                 && let Some(token) = self.persist_buffer_full(core, line, at)
             {
-                self.note_gate(core, Wait::Acked(token), Some(StallCause::Structure), at);
+                self.note_gate(core, Wait::Acked(token), Some(StallCause::PersistBuffer), at);
                 if mode == WaitMode::Suspend {
                     self.suspend(core, Wait::Acked(token), at, false);
                     return Outcome::Pending;

@@ -301,9 +301,9 @@ mod tests {
         let mut waits = Waits::new(2);
         waits.start(CORE, LINE, 100);
         waits.mark(CORE, StallCause::Llc, 140);
-        waits.gate(CORE, 130, StallCause::Structure);
+        waits.gate(CORE, 130, StallCause::Structure(1));
         waits.gate(CORE, 150, StallCause::Path);
-        let parts = [(100, 130, StallCause::Llc), (130, 150, StallCause::Structure), (150, 160, StallCause::Path)];
+        let parts = [(100, 130, StallCause::Llc), (130, 150, StallCause::Structure(1)), (150, 160, StallCause::Path)];
         assert_eq!(explained(&mut waits, Some(LINE), 90, 160), parts);
         assert_eq!(explained(&mut waits, None, 90, 160), [], "that was told");
     }

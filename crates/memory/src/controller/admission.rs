@@ -33,7 +33,7 @@ impl Controller {
 
     /// The write for which there is room now.
     pub fn next_candidate(&self) -> Option<&Write> {
-        if !self.can_accept() {
+        if self.is_empty_next() || !self.can_accept() {
             return None;
         }
         self.candidate().map(|index| &self.inbound[index].write)

@@ -16,7 +16,7 @@ impl Controller {
             |at: usize, line| self.queue.iter().take(at).any(|older| older.is_held() && older.write.line == line);
         let leaving =
             self.queue.iter().enumerate().filter(|(at, e)| !e.is_held() && !behind_held(*at, e.write.line)).count();
-        let missing = self.inbound.len().saturating_sub(leaving);
+        let missing = self.inbound().filter(|write| write.mask != 0).count().saturating_sub(leaving);
         if missing == 0 {
             return;
         }

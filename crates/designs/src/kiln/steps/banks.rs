@@ -25,7 +25,7 @@ impl State {
         let banks = self.banks.as_mut()?;
         let tid = u8::try_from(cx.thread).expect("there are 256 LAD_TIDs");
         if banks.lacks_ids(tid) {
-            out.stalls_for(StallCause::Structure);
+            out.stalls_for(StallCause::Structure(1));
             return Some(Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES)));
         }
         banks.begin(tx, tid);

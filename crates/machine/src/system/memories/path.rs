@@ -252,7 +252,7 @@ impl Path {
     /// A write is sent, at the cycle that it brings along as its arrival. Given back if it arrives at once: nothing is in
     /// front of it.
     pub(super) fn send(&mut self, on: &mut Interconnect, mut sent: InFlight, behind: Behind) -> Option<Write> {
-        self.stats.writes += 1;
+        self.stats.writes += u64::from(sent.write.mask != 0);
         let at = sent.arrival;
         let bytes = sent.write.mask.count_ones().into();
         let trip = Trip { end: sent.from, line: sent.write.line, controller: sent.controller, bytes };
@@ -314,7 +314,10 @@ impl Path {
         }
         // A persistent write leaves from there too, and is acknowledged to its core.
         let goes_to_core = |sent: &InFlight| sent.write.token.is_some_and(|token| token.to != Origin::Llc);
-        let evicted = |sent: &&InFlight| sent.from == Origin::Llc && is_counted(sent.write.line) && !goes_to_core(sent);
+        let evicted = |sent: &&InFlight| {
+            let has_bytes = sent.write.mask != 0;
+            has_bytes && sent.from == Origin::Llc && is_counted(sent.write.line) && !goes_to_core(sent)
+        };
         self.in_flight.iter().filter(evicted).count()
     }
 

@@ -22,6 +22,7 @@ pub(super) enum PendingEvent {
     /// A queue of persistent memory has accepted a write that had been waiting outside.
     Accepted {
         line: LineAddr,
+        mask: u64,
         cause: Cause,
         token: Option<WriteToken>,
     },
@@ -70,8 +71,8 @@ impl System {
         self.agenda.memories_are_due(self.memories.due());
         match step {
             None => (self.agenda.due() <= until).then(|| (self.observers.stamp(), PendingEvent::Nothing)),
-            Some(Step::Accepted { at_ps, line, cause, token }) => {
-                let of_pmem = PendingEvent::Accepted { line, cause, token };
+            Some(Step::Accepted { at_ps, line, mask, cause, token }) => {
+                let of_pmem = PendingEvent::Accepted { line, mask, cause, token };
                 Some((self.memories.cycles(at_ps), if is_pmem(line) { of_pmem } else { PendingEvent::Nothing }))
             }
             Some(Step::HasRoom { at_ps, line }) => {
@@ -104,7 +105,7 @@ impl System {
                 self.work.set_now(at);
                 self.work.push(Task::AskAccept { controller });
             }
-            PendingEvent::Accepted { line, cause, token } => self.accepted(line, cause, token, at),
+            PendingEvent::Accepted { line, mask, cause, token } => self.accepted(line, mask, cause, token, at),
             PendingEvent::Written { line, cause, tokens } => self.written(line, cause, tokens, at),
             PendingEvent::Nothing => {}
         }

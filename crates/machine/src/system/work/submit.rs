@@ -77,7 +77,7 @@ impl System {
         if let Some(token) = &mut write.token {
             token.arrived = at;
         }
-        let Write { line, cause, token, .. } = write;
+        let Write { line, mask, cause, token, .. } = write;
         let pmem = is_pmem(line);
         let accepted = self.memories.submit(write, at);
         self.agenda.memories_are_due(self.memories.due());
@@ -87,7 +87,7 @@ impl System {
         if !pmem {
             token.into_iter().for_each(|token| self.acknowledge(token, line, at));
         } else if accepted {
-            self.accepted(line, cause, token, at);
+            self.accepted(line, mask, cause, token, at);
         }
     }
 
@@ -119,7 +119,7 @@ impl System {
         if let Some(write) = taken
             && is_pmem(line)
         {
-            self.accepted(line, cause, write.token, at);
+            self.accepted(line, mask, cause, write.token, at);
         }
     }
 
@@ -138,12 +138,14 @@ impl System {
         }
     }
 
-    /// The queue of a controller of persistent memory has accepted a write.
-    pub(super) fn accepted(&mut self, line: LineAddr, cause: Cause, token: Option<WriteToken>, at: Cycle) {
-        self.event_of(EventKind::QueueAccept, at, line.base(), None, Some(cause));
-        if self.domain.queue_is_durable()
-            && let Some(token) = token
-        {
+    /// The queue of a controller of persistent memory has accepted a write. One of no bytes changes nothing that would
+    /// survive: it is no event, and is acknowledged with the youngest write of its line.
+    pub(super) fn accepted(&mut self, line: LineAddr, mask: u64, cause: Cause, token: Option<WriteToken>, at: Cycle) {
+        if mask != 0 {
+            self.event_of(EventKind::QueueAccept, at, line.base(), None, Some(cause));
+        }
+        let is_durable = self.domain.queue_is_durable() || mask == 0 && !self.memories.is_queued(line);
+        if is_durable && let Some(token) = token {
             self.acknowledge(token, line, at);
         }
     }
