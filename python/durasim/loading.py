@@ -19,7 +19,7 @@ _TYPED: Mapping[str, type[RunResult | CrashResult | Comparison | Difference]] = 
     "durasim-compare/4": Comparison,
     "durasim-diff/2": Difference,
 }
-_PLAIN = ("durasim-campaign/2", "durasim-mutation/1", "durasim-designs-check/2")
+_PLAIN = ("durasim-campaign/3", "durasim-mutation/1", "durasim-designs-check/2")
 """Documents that the API gives as they are, too."""
 
 
