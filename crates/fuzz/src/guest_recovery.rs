@@ -7,7 +7,7 @@ use crate::marks::reach;
 use durasim_design::CrashImage;
 use durasim_designs::row;
 use durasim_machine::{
-    Captured, LoadedProgram, MachineConfig, PMEM_BASE, Plan, PmemPool, PoolContents, Program, presets,
+    Budget, Captured, LoadedProgram, MachineConfig, PMEM_BASE, Plan, PmemPool, PoolContents, Program, presets,
 };
 use durasim_types::{LINE_BYTES, PAGE_BYTES, Pages};
 use std::sync::OnceLock;
@@ -61,7 +61,7 @@ impl Programs {
 fn run(program: &LoadedProgram, pmem: Pages) -> (Pages, i32, String) {
     let mut output = Captured::default();
     // Decoded code is shared and not kept: inputs may come from several threads.
-    let ending = program.clone().run(pmem, INSTRUCTIONS_MAX, &mut output);
+    let ending = program.clone().run(pmem, Budget::of_instructions(INSTRUCTIONS_MAX), &mut output);
     let ending = ending.unwrap_or_else(|error| panic!("the program's recovery or check faults: {error}"));
     let said = output.text();
     let code =
