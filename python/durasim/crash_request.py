@@ -43,8 +43,8 @@ class CrashOptions:
         workers: Threads of this computer that judge; all its cores if None.
         check_args: Arguments with which a program of `elf` recovers and checks its pool.
         again_args: Arguments with which it works on between two crashes; those of its run if None.
-        recovery_limit: Instructions that recovery, check and work between two crashes may each take in a trial; 20 times
-            as many as without a crash, at least 10 million, if None.
+        recovery_limit: Instructions that recovery, check and work between two crashes may each take in a trial;
+            20 times as many as without a crash, at least 10 million, if None.
     """
 
     points: Points = DEFAULT_POINTS
@@ -70,7 +70,8 @@ class CrashOptions:
             if value is not None and not 1 <= value <= NUMBER_MAX:
                 raise refusal(name, f"{value} is not between 1 and {NUMBER_MAX}")
         if self.recovery_limit is not None and not 1 <= self.recovery_limit <= RECOVERY_LIMIT_MAX:
-            raise refusal("recovery-limit", f"{self.recovery_limit} is not between 1 and {RECOVERY_LIMIT_MAX} instructions")
+            problem = f"{self.recovery_limit} is not between 1 and {RECOVERY_LIMIT_MAX} instructions"
+            raise refusal("recovery-limit", problem)
 
 
 class CrashArguments(ScenarioArguments, total=False):

@@ -1,14 +1,15 @@
 //! The order of persist events, checked while a run continues: it has to be one that the modelled hardware could produce.
 //!
 //! Rules: numbers follow each other; stamps never decrease; the media writes a line only after a queue has accepted a
-//! write of that line, and not more often than that (joined writes reach the media once); nothing becomes durable in a
+//! write of that line, and not more often than that (joined writes reach the media once); where no queue survives, it begins
+//! with each write before it ends it, and with no other; nothing becomes durable in a
 //! cache, or in a last level, of a domain that loses it; a store becomes durable in a cache only while its core, and no other, may
 //! write the line, so that all agree on the order of the stores to a line. That a core's stores come in program order
 //! cannot be seen here; whoever makes the stores can check it.
 
 use durasim_machine::{Observer, System};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, LineAddr, PersistEvent};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 /// What the checker remembers of the events so far.
@@ -18,6 +19,8 @@ pub struct OrderChecker {
     last_cycle: Cycle,
     /// Writes of each line that a queue has accepted and the media has not written.
     accepted: BTreeMap<LineAddr, u64>,
+    /// Lines that the media is writing, where the begin of a write is an event.
+    writing: BTreeSet<LineAddr>,
     objection: Option<String>,
 }
 
@@ -55,7 +58,23 @@ impl OrderChecker {
         let line = event.addr.line();
         match event.kind {
             EventKind::QueueAccept => *self.accepted.entry(line).or_default() += 1,
+            EventKind::MediaWriteStart => {
+                if domain.queue_is_durable() {
+                    return Err("the begin of a write to the media changes nothing where queues survive");
+                }
+                if self.accepted.get(&line).is_none_or(|n| *n == 0) {
+                    return Err("the media began with a line that no queue had accepted");
+                }
+                if !self.writing.insert(line) {
+                    return Err("the media began with a line that it was writing already");
+                }
+            }
             EventKind::MediaWrite => {
+                let has_begun = self.writing.remove(&line);
+                // Of what a write-back buffer keeps the begin is no event.
+                if !has_begun && !domain.queue_is_durable() && !domain.buffers_outlast_queue() {
+                    return Err("the media wrote a line that it had not begun with");
+                }
                 // The entry may stand for all writes of the line that were joined: they are all written with it.
                 let waiting = self.accepted.get_mut(&line).filter(|n| **n > 0);
                 *waiting.ok_or("the media wrote a line that no queue had accepted")? -= 1;
@@ -132,6 +151,19 @@ mod tests {
         for (word, events) in broken {
             assert!(objection(&events).is_some_and(|o| o.contains(word)), "{word}");
         }
+    }
+
+    #[test]
+    fn where_no_queue_survives_a_write_begins_before_it_ends() {
+        use EventKind::{MediaWrite, MediaWriteStart, QueueAccept};
+        let accepted = event(1, QueueAccept, 5, 64);
+        let media = |events: &[PersistEvent]| objection_of(events, Domain::Media);
+        let (start, end) = (event(2, MediaWriteStart, 6, 64), event(3, MediaWrite, 9, 64));
+        assert_eq!(media(&[accepted, start, end]), None);
+        assert!(media(&[accepted, event(2, MediaWrite, 9, 64)]).is_some_and(|o| o.contains("had not begun")));
+        assert!(media(&[event(1, MediaWriteStart, 5, 64)]).is_some_and(|o| o.contains("no queue")));
+        assert!(media(&[accepted, start, event(3, MediaWriteStart, 7, 64)]).is_some_and(|o| o.contains("already")));
+        assert!(objection(&[accepted, start]).is_some_and(|o| o.contains("where queues survive")));
     }
 
     #[test]

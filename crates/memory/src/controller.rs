@@ -54,6 +54,17 @@ pub enum Step {
         /// The line of that write.
         line: LineAddr,
     },
+    /// The media began with a write, in a memory that tells so ([`crate::Memory::tell_starts`]).
+    Started {
+        /// When.
+        at_ps: Picos,
+        /// Where.
+        line: LineAddr,
+        /// Why.
+        cause: Cause,
+        /// Whether a write-back buffer of the last level has it.
+        from_llc_buffer: bool,
+    },
     /// The media finished a write.
     Written {
         /// When.
@@ -162,6 +173,8 @@ pub(crate) struct Controller {
     inbound: VecDeque<Waiting>,
     /// Somebody is asked about each write before the queue takes it.
     asks: bool,
+    /// The begin of each write to the media is a step of its own.
+    tells_starts: bool,
     /// When each read in flight ends.
     reads_in_flight: Vec<Picos>,
     /// Present if writes leave only while there is no read, or in a drain.
@@ -206,6 +219,7 @@ impl Controller {
             queue: VecDeque::new(),
             inbound: VecDeque::new(),
             asks: false,
+            tells_starts: false,
             reads_in_flight: Vec::new(),
             read_first,
             freed_ps: 0,
@@ -394,11 +408,24 @@ impl Controller {
         self.upcoming = None;
         self.counters(write.line).stats.writes += 1;
         let bank = self.media.bank(local) as u16;
-        self.queue.push_back(Entry { write, local, bank, joined: Vec::new(), start_bound_ps: at_ps, finish_ps: None });
+        self.queue.push_back(Entry {
+            write,
+            local,
+            bank,
+            joined: Vec::new(),
+            start_bound_ps: at_ps,
+            finish_ps: None,
+            untold_start_ps: None,
+        });
         self.held += usize::from(write.held.is_some());
         self.next_ps = self.next_ps.min(at_ps);
         self.drain_if_full(at_ps);
         true
+    }
+
+    /// From now on, the begin of each write to the media is a step.
+    pub fn tell_starts(&mut self) {
+        self.tells_starts = true;
     }
 
     /// The time before which nothing is scheduled.
@@ -474,6 +501,13 @@ impl Controller {
                 self.next_ps = first_ps;
                 return None;
             }
+            if let Some((index, at_ps)) = upcoming.told.filter(|(_, at_ps)| *at_ps == first_ps) {
+                self.upcoming = None;
+                self.queue[index].untold_start_ps = None;
+                self.refresh();
+                let Write { line, cause, from_llc_buffer, .. } = self.queue[index].write;
+                return Some(Step::Started { at_ps, line, cause, from_llc_buffer });
+            }
             match (upcoming.start, upcoming.finish) {
                 (Some((index, start_ps)), finish) if finish.is_none_or(|(_, f)| start_ps < f) => {
                     self.start_write(index, start_ps);
@@ -498,8 +532,10 @@ impl Controller {
     fn start_write(&mut self, index: usize, start_ps: Picos) {
         let (line, local) = (self.queue[index].write.line, self.queue[index].local);
         let finish_ps = self.access(line, local, Direction::Write, start_ps).done_ps;
+        let tells_starts = self.tells_starts;
         let entry = &mut self.queue[index];
         entry.finish_ps = Some(finish_ps);
+        entry.untold_start_ps = tells_starts.then_some(start_ps);
         let cause = Cause::ALL.iter().position(|&c| c == entry.write.cause).expect("every cause is in ALL");
         let bytes = u64::from(entry.write.mask.count_ones());
         let bytes = bytes.next_multiple_of(self.write_granularity_bytes);

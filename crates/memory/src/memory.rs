@@ -171,6 +171,11 @@ impl Memory {
         self.controllers.iter_mut().for_each(Controller::ask_before_accepting);
     }
 
+    /// From now on, the begin of each write to the media is a step: [`Step::Started`].
+    pub fn tell_starts(&mut self) {
+        self.controllers.iter_mut().for_each(Controller::tell_starts);
+    }
+
     /// The write that a queue which asks has room for now.
     pub fn next_candidate(&self, controller: u16) -> Option<&Write> {
         self.controllers[usize::from(controller)].next_candidate()

@@ -22,11 +22,13 @@ pub enum EventKind {
     Commit,
     /// A background engine of a design made a step.
     Background,
+    /// The media began with a write that nothing that survives holds.
+    MediaWriteStart,
 }
 
 impl EventKind {
     /// How many kinds there are.
-    pub const COUNT: usize = 7;
+    pub const COUNT: usize = 8;
 
     /// All kinds, in a fixed order.
     pub const ALL: [EventKind; EventKind::COUNT] = [
@@ -37,6 +39,7 @@ impl EventKind {
         EventKind::DesignStep,
         EventKind::Commit,
         EventKind::Background,
+        EventKind::MediaWriteStart,
     ];
 
     /// The name in results.
@@ -49,6 +52,7 @@ impl EventKind {
             EventKind::DesignStep => "design_step",
             EventKind::Commit => "commit",
             EventKind::Background => "background",
+            EventKind::MediaWriteStart => "media_write_start",
         }
     }
 }

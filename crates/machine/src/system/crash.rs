@@ -50,7 +50,7 @@ impl System {
     pub fn power_failure_choices(&self) -> PowerFailureChoices {
         let durable = self.memories.durable_pmem();
         let versions = self.memories.unfenced_versions(|line| durable.line(line));
-        let torn = self.memories.torn_words().try_fold(1u64, |product, _| product.checked_mul(2));
+        let torn = self.memories.torn_words(&durable).iter().try_fold(1u64, |product, _| product.checked_mul(2));
         let reorder = versions.iter().try_fold(1u64, |product, (_, v)| product.checked_mul(v.len() as u64));
         PowerFailureChoices { torn: torn.unwrap_or(u64::MAX), reorder: reorder.unwrap_or(u64::MAX) }
     }
@@ -68,7 +68,7 @@ impl System {
         }
         if let Some(choice) = options.torn {
             let mut chooser = Chooser::new(choice, self.power_failure_choices().torn);
-            for (write, mask) in self.memories.torn_words() {
+            for (write, mask) in self.memories.torn_words(&pmem.clone()) {
                 if chooser.next(2) == 1 {
                     pmem.write_masked(write.line, mask, &write.data);
                 }

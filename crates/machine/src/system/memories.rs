@@ -83,6 +83,9 @@ impl Memories {
         if design_accepts {
             pmem.ask_before_accepting();
         }
+        if !geometry.domain.queue_is_durable() {
+            pmem.tell_starts();
+        }
         let controllers = config.controllers();
         Memories {
             path: Path::new(&config.interconnect, geometry, controllers),

@@ -26,13 +26,15 @@ impl Banks {
 pub(super) struct Upcoming {
     pub(super) start: Option<(usize, Picos)>,
     pub(super) finish: Option<(usize, Picos)>,
+    /// The begin of a write that has its place at the media, where begins are told.
+    pub(super) told: Option<(usize, Picos)>,
 }
 
 impl Upcoming {
-    /// When the first of the two happens.
+    /// When the first of them happens.
     pub(super) fn first_ps(&self) -> Picos {
         let at_ps = |step: Option<(usize, Picos)>| step.map_or(Picos::MAX, |(_, at_ps)| at_ps);
-        at_ps(self.start).min(at_ps(self.finish))
+        at_ps(self.start).min(at_ps(self.finish)).min(at_ps(self.told))
     }
 }
 
@@ -49,7 +51,7 @@ impl Controller {
     }
 
     fn find_upcoming(&mut self) -> Upcoming {
-        Upcoming { start: self.next_start(), finish: self.next_finish() }
+        Upcoming { start: self.next_start(), finish: self.next_finish(), told: self.next_told() }
     }
 
     /// The first waiting entry that may start, with its start, as the policy of writes wants it.
@@ -104,6 +106,14 @@ impl Controller {
             }
         }
         best
+    }
+
+    fn next_told(&self) -> Option<(usize, Picos)> {
+        if !self.tells_starts {
+            return None;
+        }
+        let starts = self.queue.iter().enumerate().filter_map(|(i, e)| e.untold_start_ps.map(|s| (i, s)));
+        starts.min_by_key(|&(i, s)| (s, i))
     }
 
     fn next_finish(&self) -> Option<(usize, Picos)> {

@@ -3,7 +3,7 @@
 use super::{Memories, WORDS_PER_LINE};
 use durasim_design::StagedWrite;
 use durasim_memory::{Entry, Write};
-use durasim_types::Pages;
+use durasim_types::{LINE_BYTES, Line, Pages};
 use std::collections::BTreeSet;
 
 impl Memories {
@@ -31,16 +31,19 @@ impl Memories {
         pmem
     }
 
-    /// The words that the media is writing and that no durable queue keeps, each with its bytes as a mask.
-    pub(in crate::system) fn torn_words(&self) -> impl Iterator<Item = (&Write, u64)> {
+    /// The words that the media is writing, that no durable queue keeps, and that differ from what survives otherwise, each
+    /// with its bytes as a mask.
+    pub(in crate::system) fn torn_words(&self, durable: &Pages) -> Vec<(&Write, u64)> {
         let kept = |write: &Write| {
             self.domain.queue_is_durable() || self.domain.buffers_outlast_queue() && write.from_llc_buffer
         };
         let in_flight = self.queue().filter(move |(_, e)| e.in_service() && !kept(&e.write));
-        in_flight.flat_map(|(_, entry)| {
-            let words = (0..WORDS_PER_LINE).map(|word| entry.write.mask & 0xff << (8 * word)).filter(|mask| *mask != 0);
-            words.map(move |mask| (&entry.write, mask))
-        })
+        let words = in_flight.flat_map(|(_, entry)| {
+            let old = durable.line(entry.write.line);
+            let words = (0..WORDS_PER_LINE).map(|word| entry.write.mask & 0xff << (8 * word));
+            words.filter(move |mask| differs(&entry.write, *mask, &old)).map(move |mask| (&entry.write, mask))
+        });
+        words.collect()
     }
 
     /// The queued writes of persistent memory, each with its controller, and whether only recovery can put it in order: a
@@ -66,4 +69,9 @@ impl Memories {
         };
         self.queue_in_order().filter(|(.., is_staged)| *is_staged).map(|(c, entry, _)| staged((c, entry))).collect()
     }
+}
+
+/// Whether bytes of a write are others than those of the line.
+fn differs(write: &Write, mask: u64, old: &Line) -> bool {
+    (0..LINE_BYTES as usize).any(|byte| mask >> byte & 1 == 1 && write.data[byte] != old[byte])
 }

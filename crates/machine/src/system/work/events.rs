@@ -6,7 +6,7 @@ use crate::system::agenda::Scheduled;
 use crate::system::memories::is_pmem;
 use durasim_design::{Node, Token};
 use durasim_memory::{Step, Write, WriteToken};
-use durasim_types::{Cause, CoreId, Cycle, LineAddr};
+use durasim_types::{Cause, CoreId, Cycle, EventKind, LineAddr};
 
 /// A pending event that has become due and that the system has to process.
 pub(super) enum PendingEvent {
@@ -25,6 +25,11 @@ pub(super) enum PendingEvent {
         mask: u64,
         cause: Cause,
         token: Option<WriteToken>,
+    },
+    /// The media of persistent memory has begun with a write that nothing that survives holds.
+    Started {
+        line: LineAddr,
+        cause: Cause,
     },
     /// The media of persistent memory has finished a write.
     Written {
@@ -79,6 +84,12 @@ impl System {
                 let controller = self.memories.controller_of(line);
                 Some((self.memories.cycles(at_ps), PendingEvent::HasRoom { controller }))
             }
+            Some(Step::Started { at_ps, line, cause, from_llc_buffer }) => {
+                let is_kept = from_llc_buffer && self.domain.buffers_outlast_queue();
+                let of_pmem = PendingEvent::Started { line, cause };
+                let event = if is_pmem(line) && !is_kept { of_pmem } else { PendingEvent::Nothing };
+                Some((self.memories.cycles(at_ps), event))
+            }
             Some(Step::Written { at_ps, line, cause, tokens }) => {
                 let of_pmem = PendingEvent::Written { line, cause, tokens };
                 Some((self.memories.cycles(at_ps), if is_pmem(line) { of_pmem } else { PendingEvent::Nothing }))
@@ -106,6 +117,9 @@ impl System {
                 self.work.push(Task::AskAccept { controller });
             }
             PendingEvent::Accepted { line, mask, cause, token } => self.accepted(line, mask, cause, token, at),
+            PendingEvent::Started { line, cause } => {
+                self.event_of(EventKind::MediaWriteStart, at, line.base(), None, Some(cause));
+            }
             PendingEvent::Written { line, cause, tokens } => self.written(line, cause, tokens, at),
             PendingEvent::Nothing => {}
         }
