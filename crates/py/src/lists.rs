@@ -97,7 +97,7 @@ fn describe(row: &Row, machine: &MachineConfig) -> Result<DesignRow, Error> {
             CommitRule::AtGate => "at gate",
             CommitRule::Early => "early",
         },
-        locking: row.laboratory.locking.name(),
+        locking: row.laboratory.random.locking.name(),
         control: row.control,
         summary: row.summary,
         paper: row.paper,
