@@ -17,7 +17,8 @@
     X(tail_not_advanced) X(abort_not_restored) X(abort_skips_oldest) X(abort_not_cleaned) X(checksum_not_checked)         \
     X(sequence_not_checked) X(index_not_checked) X(recovery_first_log_only) X(recovery_skips_newest)                      \
     X(recovery_skips_oldest) X(recovery_loses_place) X(recovery_restores_short) X(recovery_leaves_log_live)               \
-    X(recovery_oldest_first) X(recovery_restores_twice)
+    X(recovery_oldest_first) X(recovery_restores_twice) X(recovery_restores_without_clean)             \
+    X(recovery_restores_without_fence)
 
 #define DURASIM_REDO_FAULTS_(X)                                                                                         \
     X(entries_not_cleaned) X(last_entries_not_cleaned) X(entry_words_swapped) X(last_word_not_logged)                   \
@@ -29,7 +30,7 @@
     X(record_checksum_not_checked) X(record_number_not_checked) X(entries_checksum_not_checked)                         \
     X(recovery_applies_uncommitted) X(recovery_stops_after_first) X(recovery_skips_last) X(recovery_first_thread_only)  \
     X(recovery_not_cleaned) X(recovery_truncates_first) X(recovery_leaves_log) X(recovery_newest_first)                 \
-    X(recovery_applies_twice)
+    X(recovery_applies_twice) X(recovery_not_fenced)
 
 #define DURASIM_WRITE_AHEAD_FAULTS_(X)                                                                                  \
     X(log_not_cleaned) X(record_line_not_cleaned) X(last_log_line_not_cleaned) X(record_not_written)                    \
@@ -39,7 +40,8 @@
     X(own_entries_not_read) X(repeated_store_lost) X(narrow_store_clears_word) X(entries_kept) X(threads_share_log)     \
     X(abort_stores) X(abort_commits) X(sum_not_checked) X(recovery_believes_entries) X(recovery_applies_first_only)     \
     X(recovery_forgets_last) X(recovery_of_first_log_only) X(recovery_does_not_clean) X(recovery_empties_first)         \
-    X(recovery_keeps_record) X(recovery_keeps_torn_record) X(recovery_in_reverse) X(recovery_repeats_entries)
+    X(recovery_keeps_record) X(recovery_keeps_torn_record) X(recovery_in_reverse) X(recovery_repeats_entries)     \
+    X(recovery_does_not_wait)
 
 #define DURASIM_OBJECT_FAULTS_(X)                                                                                         \
     X(queued_bit_forgotten) X(queued_not_awaited) X(queued_value_stored) X(queued_cleared_before_fence)                   \

@@ -82,13 +82,13 @@ public:
             if (planted(Fault::recovery_oldest_first)) continue;
             restore(starts[i]);
             if (planted(Fault::recovery_restores_twice)) restore(starts[i]);
-            clean(home_of(starts[i]));
+            if (!planted(Fault::recovery_restores_without_clean)) clean(home_of(starts[i]));
         }
         for (std::uint64_t i = 0; planted(Fault::recovery_oldest_first) && i < count; ++i) {
             restore(starts[i]);
             clean(home_of(starts[i]));
         }
-        fence();
+        if (!planted(Fault::recovery_restores_without_fence)) fence();
         const std::uint64_t last = starts[count - 1];
         finish_recovery(ring(last + words_of(last)));
         std::free(starts);

@@ -74,7 +74,7 @@ public:
             apply(entries_[i]);
             if (planted(Fault::recovery_repeats_entries)) apply(entries_[i]);
         }
-        fence();
+        if (!planted(Fault::recovery_does_not_wait)) fence();
         if (!planted(Fault::recovery_keeps_record) && !(planted(Fault::recovery_keeps_torn_record) && count == 0)) empty();
         return count;
     }

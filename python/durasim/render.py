@@ -175,7 +175,8 @@ def crash_text(result: CrashResult) -> Text:
             text.append(f"\n  {label}: " + ", ".join(f"{name} {number}" for name, number in numbers.items()))
     for fault, reason in result.not_tried.items():
         text.append(f"\n  {fault}: {reason}")
-    if result.control and not result.points_at_risk and result.trials and result.timeline is None:
+    is_unproven = result.control and not result.violations and not result.points_at_risk
+    if is_unproven and result.trials and result.timeline is None:
         text.append(
             "\n  never at risk: at no crash point did a clean power failure lose a dirty line of persistent memory",
             style="bold yellow",

@@ -72,7 +72,7 @@ const UNDO_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE),
     ShortCampaign::of("btree", UNEVEN_RING).ops(30),
     ShortCampaign::of("array-swap", SWAP),
-    ShortCampaign::of("btree", BTREE).with(&[FOUR_CONTROLLERS]).ops(20).faults(&["reorder"]),
+    ShortCampaign::of("btree", BTREE).with(&[FOUR_CONTROLLERS]).ops(20).faults(&["reorder", "nested"]),
     ShortCampaign::of("array-swap", RING_OF_16).ops(40),
     ShortCampaign::of("false-sharing", LOG_OF_WORDS).threads(4).ops(40),
     ShortCampaign::of("btree", BTREE).rehearsed(),
@@ -97,7 +97,7 @@ const NEW_VALUE_CAMPAIGNS: &[ShortCampaign] = &[
     // A ring of 20 lines, so that transactions come to lie across its end.
     ShortCampaign::of("array-swap", RING_OF_16).ops(30),
     ShortCampaign::of("array-swap", SWAP).threads(2).ops(30),
-    ShortCampaign::of("btree", BTREE).with(&[FOUR_CONTROLLERS]).ops(20).faults(&["reorder"]),
+    ShortCampaign::of("btree", BTREE).with(&[FOUR_CONTROLLERS]).ops(20).faults(&["reorder", "nested"]),
     ShortCampaign::of("btree", BTREE).rehearsed(),
     // Threads write to the same words in turn: what a log still holds is no longer the newest.
     ShortCampaign::of("array-swap", TWO_PLACES).with(&[ROOMY]).threads(4).ops(60),
