@@ -90,3 +90,14 @@ fn readers_of_a_line_in_flight_keep_it_until_they_have_it() {
     let written = store(&mut system, CoreId(9), 10_000);
     assert!(written >= last + 30, "{written}: it is taken away from {readers:?}");
 }
+
+#[test]
+fn no_reader_gets_a_written_line_before_it_has_come_down() {
+    let mut system = machine(&["interconnect.snoop_cycles=0"]);
+    store(&mut system, CoreId(0), 0);
+    let written = add(&mut system, CoreId(1), 10_000);
+    let first = system.load(CoreId(2), DRAM_BASE, 8, None, 10_000).1;
+    assert!(first > written + 30, "{first}: the line is at its writer until {written}");
+    // The first reader has made the line a shared one, which the last level has, but not before.
+    assert_eq!(system.load(CoreId(3), DRAM_BASE, 8, None, 10_000).1, first);
+}
