@@ -38,19 +38,24 @@ SNOOP = "A-snoop30"
 # As in gem5, a line that moves between cores does not pay a look-up of the last level. Nothing else of the kernels that
 # move lines comes from there.
 DIRECT = ("llc.latency_cycles=1",)
-# Under what name README.md says why rows may differ: patterns of their arguments.
+# Under what name README.md says why rows may differ: patterns of their machine and arguments, the first that matches.
 REASONS: dict[str, tuple[str, ...]] = {
-    "direct transfers": (
-        "false-sharing [24] *", "amo-shared *", "pingpong *", "pingpong-relaxed *", "barrier *", "hand-*",
-        "shared-sum [24] * 524288", "read-mostly *", "spinlock [24] *",
+    "no queue": ("* flush-reread *", "A-rvwmo flush-batch *", "A-rvwmo clean-batch 4 *"),
+    "cleans take the permission": (
+        "A-rvwmo clean-alone *", "A-rvwmo clean-batch *", "* clean-fence *", "* clean-reread *", "* clean-pairs *",
+        "* clean-other-each *",
     ),
-    "loads by 16 bytes": ("spinlock 1 *",),
-    "LR and SC": ("cas-shared *",),
-    "cleans in order": ("clean-alone *", "clean-clean *", "clean-batch *", "clean-other *", "flush-batch *"),
-    "cleans take the permission": ("clean-fence *", "clean-reread *", "clean-pairs *", "clean-other-each *"),
-    "no forwarding": ("flush-reread *",),
-    "one port": ("private-sum 4 * 524288",),
-    "open": ("store-batch *", "false-sharing 1 *", "private-sum * 131072", "shared-sum 1 * 131072"),
+    "cleans in order": (
+        "* clean-alone *", "* clean-clean *", "* clean-batch *", "* flush-batch *", "[AB] clean-other *",
+    ),
+    "direct transfers": (
+        "* false-sharing [24] *", "* amo-shared *", "* pingpong *", "* pingpong-relaxed *", "* barrier *", "* hand-*",
+        "* shared-sum [24] * 524288", "* read-mostly *", "* spinlock [24] *", "A-rvwmo clean-other *",
+    ),
+    "loads by 16 bytes": ("* spinlock 1 *",),
+    "LR and SC": ("* cas-shared *",),
+    "one port": ("* private-sum 4 * 524288",),
+    "open": ("* store-batch *", "* false-sharing 1 *", "* private-sum * 131072", "* shared-sum 1 * 131072"),
 }  # fmt: skip
 WORD_BYTES = 8
 READ_MOSTLY_LINES = 64
@@ -197,5 +202,6 @@ def summary(rows: Sequence[Row]) -> str:
 
 def reason(reference: Reference) -> str | None:
     """The name under which README.md says why a row may differ."""
-    matches = (name for name, patterns in REASONS.items() if any(fnmatchcase(reference.args, p) for p in patterns))
+    row = f"{reference.machine} {reference.args}"
+    matches = (name for name, patterns in REASONS.items() if any(fnmatchcase(row, p) for p in patterns))
     return next(matches, None)
