@@ -26,7 +26,7 @@ def violations(design: str, clock: str) -> int:
         ops=400,
         points=200,
         set=SETTINGS,
-        workload_args={"populate": 2, "own_writes": 24, "commit_clock": clock},
+        workload_args={"populate": 2, "own-writes": 24, "commit-clock": clock},
     ).violations
 
 
@@ -49,6 +49,6 @@ def test_a_design_that_does_not_isolate_takes_a_lock() -> None:
         threads=2,
         ops=40,
         points=60,
-        workload_args={"populate": 2, "own_writes": 4},
+        workload_args={"populate": 2, "own-writes": 4},
     )
     assert report.violations == 0
