@@ -54,7 +54,7 @@ pub enum Step {
         /// The line of that write.
         line: LineAddr,
     },
-    /// The media began with a write, in a memory that tells so ([`crate::Memory::tell_starts`]).
+    /// The media began with a write, in a memory that reports starts ([`crate::Memory::report_starts`]).
     Started {
         /// When.
         at_ps: Picos,
@@ -174,7 +174,7 @@ pub(crate) struct Controller {
     /// Somebody is asked about each write before the queue takes it.
     asks: bool,
     /// The begin of each write to the media is a step of its own.
-    tells_starts: bool,
+    reports_starts: bool,
     /// When each read in flight ends.
     reads_in_flight: Vec<Picos>,
     /// Present if writes leave only while there is no read, or in a drain.
@@ -219,7 +219,7 @@ impl Controller {
             queue: VecDeque::new(),
             inbound: VecDeque::new(),
             asks: false,
-            tells_starts: false,
+            reports_starts: false,
             reads_in_flight: Vec::new(),
             read_first,
             freed_ps: 0,
@@ -415,7 +415,7 @@ impl Controller {
             joined: Vec::new(),
             start_bound_ps: at_ps,
             finish_ps: None,
-            untold_start_ps: None,
+            unreported_start_ps: None,
         });
         self.held += usize::from(write.held.is_some());
         self.next_ps = self.next_ps.min(at_ps);
@@ -424,8 +424,8 @@ impl Controller {
     }
 
     /// From now on, the begin of each write to the media is a step.
-    pub fn tell_starts(&mut self) {
-        self.tells_starts = true;
+    pub fn report_starts(&mut self) {
+        self.reports_starts = true;
     }
 
     /// The time before which nothing is scheduled.
@@ -501,9 +501,9 @@ impl Controller {
                 self.next_ps = first_ps;
                 return None;
             }
-            if let Some((index, at_ps)) = upcoming.told.filter(|(_, at_ps)| *at_ps == first_ps) {
+            if let Some((index, at_ps)) = upcoming.reported_start.filter(|(_, at_ps)| *at_ps == first_ps) {
                 self.upcoming = None;
-                self.queue[index].untold_start_ps = None;
+                self.queue[index].unreported_start_ps = None;
                 self.refresh();
                 let Write { line, cause, from_llc_buffer, .. } = self.queue[index].write;
                 return Some(Step::Started { at_ps, line, cause, from_llc_buffer });
@@ -532,10 +532,10 @@ impl Controller {
     fn start_write(&mut self, index: usize, start_ps: Picos) {
         let (line, local) = (self.queue[index].write.line, self.queue[index].local);
         let finish_ps = self.access(line, local, Direction::Write, start_ps).done_ps;
-        let tells_starts = self.tells_starts;
+        let reports_starts = self.reports_starts;
         let entry = &mut self.queue[index];
         entry.finish_ps = Some(finish_ps);
-        entry.untold_start_ps = tells_starts.then_some(start_ps);
+        entry.unreported_start_ps = reports_starts.then_some(start_ps);
         let cause = Cause::ALL.iter().position(|&c| c == entry.write.cause).expect("every cause is in ALL");
         let bytes = u64::from(entry.write.mask.count_ones());
         let bytes = bytes.next_multiple_of(self.write_granularity_bytes);

@@ -172,8 +172,8 @@ impl Memory {
     }
 
     /// From now on, the begin of each write to the media is a step: [`Step::Started`].
-    pub fn tell_starts(&mut self) {
-        self.controllers.iter_mut().for_each(Controller::tell_starts);
+    pub fn report_starts(&mut self) {
+        self.controllers.iter_mut().for_each(Controller::report_starts);
     }
 
     /// The write that a queue which asks has room for now.

@@ -79,8 +79,8 @@ pub struct Entry {
     pub(crate) start_bound_ps: Picos,
     /// When the media will have written it; `None` while it waits.
     pub(crate) finish_ps: Option<Picos>,
-    /// When the media begins with it, until that is told, in a memory that tells so.
-    pub(crate) untold_start_ps: Option<Picos>,
+    /// When the media begins with it, until that is reported, in a memory that reports starts.
+    pub(crate) unreported_start_ps: Option<Picos>,
 }
 
 impl Entry {
@@ -91,6 +91,6 @@ impl Entry {
 
     /// Whether the media is writing it now.
     pub fn in_service(&self) -> bool {
-        self.finish_ps.is_some() && self.untold_start_ps.is_none()
+        self.finish_ps.is_some() && self.unreported_start_ps.is_none()
     }
 }

@@ -306,7 +306,7 @@ fn a_write_without_bytes_is_acknowledged_with_the_youngest_write_of_its_line_and
         match step {
             Step::Written { line, tokens, .. } => written.push((line.0, tokens)),
             Step::Accepted { line, mask, .. } => accepted.push((line.0, mask)),
-            Step::HasRoom { .. } => unreachable!("it does not ask"),
+            Step::HasRoom { .. } | Step::Started { .. } => unreachable!("it neither asks nor reports starts"),
         }
     }
     assert_eq!(accepted, [(3, u64::MAX), (2, 0)]);

@@ -84,7 +84,7 @@ impl Memories {
             pmem.ask_before_accepting();
         }
         if !geometry.domain.queue_is_durable() {
-            pmem.tell_starts();
+            pmem.report_starts();
         }
         let controllers = config.controllers();
         Memories {

@@ -26,15 +26,15 @@ impl Banks {
 pub(super) struct Upcoming {
     pub(super) start: Option<(usize, Picos)>,
     pub(super) finish: Option<(usize, Picos)>,
-    /// The begin of a write that has its place at the media, where begins are told.
-    pub(super) told: Option<(usize, Picos)>,
+    /// The begin of a write that has its place at the media, where begins are reported.
+    pub(super) reported_start: Option<(usize, Picos)>,
 }
 
 impl Upcoming {
     /// When the first of them happens.
     pub(super) fn first_ps(&self) -> Picos {
         let at_ps = |step: Option<(usize, Picos)>| step.map_or(Picos::MAX, |(_, at_ps)| at_ps);
-        at_ps(self.start).min(at_ps(self.finish)).min(at_ps(self.told))
+        at_ps(self.start).min(at_ps(self.finish)).min(at_ps(self.reported_start))
     }
 }
 
@@ -51,7 +51,7 @@ impl Controller {
     }
 
     fn find_upcoming(&mut self) -> Upcoming {
-        Upcoming { start: self.next_start(), finish: self.next_finish(), told: self.next_told() }
+        Upcoming { start: self.next_start(), finish: self.next_finish(), reported_start: self.next_reported_start() }
     }
 
     /// The first waiting entry that may start, with its start, as the policy of writes wants it.
@@ -108,11 +108,11 @@ impl Controller {
         best
     }
 
-    fn next_told(&self) -> Option<(usize, Picos)> {
-        if !self.tells_starts {
+    fn next_reported_start(&self) -> Option<(usize, Picos)> {
+        if !self.reports_starts {
             return None;
         }
-        let starts = self.queue.iter().enumerate().filter_map(|(i, e)| e.untold_start_ps.map(|s| (i, s)));
+        let starts = self.queue.iter().enumerate().filter_map(|(i, e)| e.unreported_start_ps.map(|s| (i, s)));
         starts.min_by_key(|&(i, s)| (s, i))
     }
 
