@@ -23,7 +23,7 @@ inline constexpr std::uint64_t log_bytes_min = 4 * line_bytes;
 
 class Pool {
 public:
-    // Opens the pool at `path`, creating and formatting it if it is not there or was never completely formatted, takes back an
+    // Opens the pool at `path`, creating and formatting it if it is not there or was never completely formatted, recovers an
     // interrupted transaction, and declares the data range to the machine. A pool that holds data but has lost its header is refused.
     // `size_bytes` is the size of a new pool, rounded up to pages; an existing one keeps its size, and is refused if that differs and `exact_size` is set.
     // A software runtime gets `log_bytes` of a new pool for each of its logs.
