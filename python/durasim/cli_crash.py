@@ -58,6 +58,10 @@ def crash(
         recovery_limit=recovery_limit,
     )
     chosen.check()
+    if again is not None and fault is not None and "recrash" not in chosen.faults:
+        raise refusal("again", "is how the program works on between two crashes: name --fault recrash as well")
+    if variants != DEFAULT_VARIANTS and fault is not None and set(chosen.faults) == {"clean"}:
+        raise refusal("variants", "are draws of faults that can end in many ways: clean is none of them")
     scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
         domain=domain, control=control, arg=arg, elf=elf, args=args, env=env,
@@ -74,6 +78,8 @@ def _changed(command: Callable[..., None], values: Mapping[str, Any]) -> set[str
 def _check_crash(given: set[str]) -> None:
     if "design" not in given:
         raise refusal("design", "say with --design what is crashed")
+    for name in sorted({"points", "fault", "variants"} & given) if "replay" in given else ():
+        raise refusal(name, "--replay crashes at one failure alone, and its id says which: leave this out")
     for name in ("check", "again"):
         if name in given and "elf" not in given:
             raise refusal(name, "goes with --elf: a workload knows its own commands")

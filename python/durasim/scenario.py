@@ -121,6 +121,10 @@ class Scenario(RunOptions):
         _have_equals_sign("env", self.env, "NAME=value")
 
     def _check_start(self) -> None:
+        if not self.warm and self.fast_forward is None and self.from_ is None:
+            raise refusal("warm", "says what is trained for a start behind a snapshot point: give fast_forward or from")
+        if self.root is not None and self.workload is not None:
+            raise refusal("root", "belongs to programs of --elf: a workload reads no files")
         if (self.snapshot_at is None) != (self.snapshot is None):
             raise refusal("snapshot", "needs both snapshot_at, the snapshot point, and snapshot, the file")
         if self.from_ is not None and self.pool is not None:

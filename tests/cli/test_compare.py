@@ -1,12 +1,15 @@
 """`durasim compare` and the data frame."""
 
+import dataclasses
 import json
+import os
+import re
 
 import polars
 import pytest
 
 import durasim as ds
-from durasim import comparison
+from durasim import comparison, documents
 from durasim.api import compare_runs
 from durasim.lost_cycles import lost_cycles
 
@@ -142,3 +145,66 @@ def test_designs_and_threads_are_those_of_the_suite():
 )
 def test_workloads_without_one_suite_need_designs(refused, workloads, words):
     refused(["compare", "--workloads", workloads, "--machine", "tiny", "--ops", "5"], 2, "designs", words)
+
+
+def test_the_columns_of_bytes_add_up_to_the_total(program):
+    """Hercules migrates what its log holds, which neither data nor log nor metadata counts."""
+    options = ["--workloads", "btree", "--machine", "tiny", "--ops", "300", "--arg", "populate=200", "--jobs", "1"]
+    result = program("compare", "--designs", "hercules", *options, env={**os.environ, "COLUMNS": "250"})
+    assert result.returncode == 0, result.stderr
+    header = next(line for line in result.stdout.splitlines() if "metadata" in line)
+    row = next(line for line in result.stdout.splitlines() if line.startswith("│ btree"))
+    names, cells = (re.split("[┃│]", line)[1:-1] for line in (header, row))
+    of = {name.strip(): cell.strip().replace(",", "") for name, cell in zip(names, cells, strict=True)}
+    causes = ("data", "log", "metadata", "migration", "checkpoint")
+    assert int(of["migration"]) > 0
+    assert int(of["written"]) == sum(int(of[cause]) for cause in causes if cause in of)
+
+
+def test_throughput_is_compared_with_a_named_design(program, conforms, tmp_path):
+    path = tmp_path / "comparison.json"
+    options = ["--workloads", "btree", "--machine", "tiny", "--ops", "20", "--arg", "populate=20"]
+    sets = ["--set", "design.tc.entries=8", "--set", "llc.size_bytes=8KiB"]
+    result = program("compare", "--designs", "tc,kiln", *options, *sets, "--baseline", "tc", "--json", path)
+    assert result.returncode == 0, result.stderr
+    assert "to tc" in result.stdout
+    document = json.loads(path.read_text())
+    conforms("compare", document)
+    assert (document["baseline"], document["runs_wanted"]) == ("tc", 2)
+    assert document["relative"][0]["relative_to_baseline"] == 1.0
+    assert [row["set"] for row in document["relative"]] == [
+        ["design.tc.entries=8", "llc.size_bytes=8192"],
+        ["llc.size_bytes=8192"],
+    ]
+    loaded = ds.load(path)
+    assert isinstance(loaded, ds.Comparison)
+    frame = loaded.frame()
+    assert frame["relative_to_baseline"].to_list() == [row["relative_to_baseline"] for row in document["relative"]]
+    assert frame["relative_to_opt"].to_list() == [None, None]
+    assert frame["set"].to_list()[1] == ["llc.size_bytes=8192"]
+
+
+def test_a_program_is_compared(program, conforms, hello, tmp_path):
+    path = tmp_path / "comparison.json"
+    result = program("compare", "--elf", hello, "--designs", "opt,tc", "--machine", "tiny", "--json", path, "--", "a")
+    assert result.returncode == 0, result.stderr
+    document = json.loads(path.read_text())
+    conforms("compare", document)
+    assert [(run["workload"], run["provenance"]["elf_args"]) for run in document["runs"]] == [("hello", ["a"])] * 2
+
+
+def test_what_is_done_when_a_comparison_is_interrupted_is_kept():
+    """The second run is endless."""
+    scenarios = comparison.scenarios(["opt", "tc"], ["array-swap"], machine="tiny", workload_args={"populate": 5})
+    scenarios = [dataclasses.replace(scenarios[0], ops=5), dataclasses.replace(scenarios[1], ops=10**9)]
+    kept = []
+
+    def stop(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        comparison.run_all(scenarios, progress=stop, interrupted=kept.extend)
+    assert [result.design for result in kept] == ["opt"]
+    assert interrupt.value.__notes__ == ["1 of 2 runs were done, and their results are kept"]
+    document = documents.comparison(comparison.judge(kept), "paper", 2)
+    assert (document.runs_wanted, len(document.runs)) == (2, 1)

@@ -24,7 +24,10 @@ def test_data_that_fit_the_caches_are_noticed(program):
     result = program(*run)
     assert result.returncode == 0
     (line,) = result.stderr.splitlines()
-    assert re.search(r"nothing was written to pmem: the [\d.]+ KB of changed data fit the LLC of 16\.8 MB", line)
+    assert re.search(
+        r"nothing was written to pmem by opt under array-swap: the [\d.]+ KB of changed data fit the LLC of 16\.8 MB",
+        line,
+    )
     assert int(line.rpartition("--arg populate=")[2]) > 50
     assert program(*run, "--quiet").stderr == ""
     # A log is written whether the data fit or not.
@@ -55,7 +58,30 @@ def test_the_advice_fits_the_workload(capsys):
     assert capsys.readouterr().err.endswith("fit the LLC of 16.8 MB\n")
     started = {"llc": {"size_bytes": 16 << 20}, "start": {"kind": "fast_forward"}}
     hints.tell_what_stayed_in_caches([of(configuration=started)])
-    assert "larger --arg populate or more --ops" in capsys.readouterr().err
+    assert re.search(r"; try --ops \d+ --arg populate=\d+\n$", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("fast_forward", [None, "roi"])
+@pytest.mark.parametrize("workload", ["array-swap", "btree"])
+def test_the_advice_works(program, fast_forward, workload):
+    """A cache that holds all data of a short run; what the sentence says makes it write."""
+    options = ["--machine", "tiny", "--set", "llc.size_bytes=16KiB", "--domain", "eadr", "--json", "-"]
+    options += [] if fast_forward is None else ["--fast-forward", fast_forward]
+    first = program("run", "--workload", workload, *options, "--ops", "4", "--arg", "populate=4", timeout=60)
+    assert json.loads(first.stdout)["pmem_write_bytes"]["total"] == 0
+    *_, said = first.stderr.splitlines()
+    advice = said.rpartition("; try ")[2].split()
+    assert advice[0] == ("--arg" if fast_forward is None else "--ops"), said
+    more = advice if fast_forward else ["--ops", "4", *advice]
+    second = program("run", "--workload", workload, *options, *more, timeout=120)
+    assert json.loads(second.stdout)["pmem_write_bytes"]["total"] > 0
+    assert "nothing was written" not in second.stderr
+
+
+def test_a_design_that_wrote_nothing_is_named_beside_others_that_did(capsys):
+    wrote = {f"pmem_write_bytes__{cause}": 64 for cause in ("total", "log")}
+    hints.tell_what_stayed_in_caches([of(), of(design="swl-flush", **wrote)])
+    assert "by opt under btree" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("changes", [{"pmem_write_bytes__total": 64}, {"pmem_residual_dirty_bytes": 0}])

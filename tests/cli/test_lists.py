@@ -1,6 +1,7 @@
 """`durasim designs`, `workloads` and `machines`."""
 
 import json
+import os
 import tomllib
 
 import pytest
@@ -84,3 +85,56 @@ def test_a_suite_is_named_as_a_whole(program):
         member.info.name for member in ds.suite_members() if member.suite == "hercules-beyond"
     ]
     assert all(row["suite"] == "hercules-beyond" and row["program"] != row["name"] for row in rows)
+
+
+def test_named_machines_are_described_with_their_parameters(program, conforms):
+    result = program("machines", "tiny", "--json", "-")
+    assert result.returncode == 0, result.stderr
+    (row,) = json.loads(result.stdout)
+    conforms("machines", [row])
+    of = {parameter["name"]: parameter for parameter in row["parameters"]}
+    assert of["llc.size_bytes"]["value"] == 4096
+    assert of["bbb.entries"]["value"] == 32
+    assert of["bbb.entries"]["description"]
+    assert "llc.size_bytes" in program("machines", "tiny").stdout
+
+
+def test_each_workload_has_one_line(program):
+    for columns in (80, 50):
+        lines = program("workloads", env={**os.environ, "COLUMNS": str(columns)}).stdout.splitlines()
+        names = [row["name"] for row in json.loads(program("workloads", "--json", "-").stdout)]
+        assert [line.split()[0] for line in lines[1 : 1 + len(names)]] == names
+        assert max(map(len, lines)) <= columns
+    assert "populate" in program("workloads", "btree").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("run --design her", ["hercules"]),
+        ("crash --design her", ["hercules"]),
+        ("run --workload array-s", ["array-swap"]),
+        ("run --machine tin", ["tiny"]),
+        ("compare --designs opt,her", ["opt,hercules"]),
+        ("compare --workloads btree,all-tc", ["btree,all-tc"]),
+        ("designs her", ["hercules"]),
+        ("machines tin", ["tiny"]),
+    ],
+)
+def test_shells_complete_names(program, words, offered):
+    typed = f"durasim {words}"
+    bash = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1), "_DURASIM_COMPLETE": "complete_bash"}
+    assert program(env={**os.environ, **bash}).stdout.split("\n")[0] == offered[0]
+    asked = {"_TYPER_COMPLETE_ARGS": typed}
+    zsh = program(env={**os.environ, **asked, "_DURASIM_COMPLETE": "complete_zsh"}).stdout
+    assert offered[0] in zsh
+    fish = {**asked, "_TYPER_COMPLETE_FISH_ACTION": "get-args", "_DURASIM_COMPLETE": "complete_fish"}
+    lines = program(env={**os.environ, **fish}).stdout.splitlines()
+    assert [line.partition("\t")[0] for line in lines][: len(offered)] == offered
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_can_be_shown(program, shell):
+    # Else it is that of the shell that has started the program, which is none here.
+    shown = program("--show-completion", shell, env={**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"})
+    assert (shown.returncode, "_DURASIM_COMPLETE" in shown.stdout) == (0, True), shown.stderr
