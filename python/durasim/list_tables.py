@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 def workloads_list(entries: Sequence[Member]) -> RenderableType:
     """Gives the workloads with one line for each, however narrow the terminal is."""
     table = Table(box=None, show_header=False, pad_edge=False, title="workloads", title_justify="left")
-    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, min_width=max((cell_len(entry.info.name) for entry in entries), default=0))
     table.add_column(no_wrap=True, overflow="ellipsis")
     table.caption, table.caption_justify = "`durasim workloads NAME` describes one with its arguments", "left"
-    width = max((cell_len(entry.info.name) for entry in entries), default=0)
     for entry in entries:
-        table.add_row(Text(entry.info.name.ljust(width)), Text(entry.info.description))
+        table.add_row(Text(entry.info.name), Text(entry.info.description))
     return table
 
 

@@ -118,7 +118,7 @@ def test_documents_of_every_kind_are_read_back(program, tmp_path):
         ('{"schema": "durasim-run/2"}', "a document durasim-run/2; this version reads durasim-run/3"),
         ("[]", "without a schema"),
         ('{"schema": 3}', "without a schema"),
-        ('{"schema": "durasim-run/2"}', "lacks"),
+        ('{"schema": "durasim-run/3"}', "lacks"),
         ("{", "not JSON"),
     ],
 )
