@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
 from durasim.render import cell
@@ -19,15 +18,26 @@ if TYPE_CHECKING:
     from durasim.suites import Member
 
 
+class _Lines:
+    """Names with a sentence each, which is cut where the terminal ends."""
+
+    def __init__(self, named: Sequence[tuple[str, str]], caption: str) -> None:
+        self._named, self._caption = named, caption
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+        """Gives the lines, for which rich asks."""
+        width = max((cell_len(name) for name, _ in self._named), default=0)
+        for name, sentence in self._named:
+            line = Text(f"{name.ljust(width)}  {sentence}")
+            line.truncate(options.max_width, overflow="ellipsis")
+            yield line
+        yield Text(self._caption)
+
+
 def workloads_list(entries: Sequence[Member]) -> RenderableType:
     """Gives the workloads with one line for each, however narrow the terminal is."""
-    table = Table(box=None, show_header=False, pad_edge=False, title="workloads", title_justify="left")
-    table.add_column(no_wrap=True, min_width=max((cell_len(entry.info.name) for entry in entries), default=0))
-    table.add_column(no_wrap=True, overflow="ellipsis")
-    table.caption, table.caption_justify = "`durasim workloads NAME` describes one with its arguments", "left"
-    for entry in entries:
-        table.add_row(Text(entry.info.name), Text(entry.info.description))
-    return table
+    named = [(entry.info.name, entry.info.description) for entry in entries]
+    return _Lines(named, "`durasim workloads NAME` describes one with its arguments")
 
 
 def workloads_table(entries: Sequence[Member], profiles: Mapping[str, TxProfile]) -> FoldedTable:

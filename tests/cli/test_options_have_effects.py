@@ -30,7 +30,7 @@ CHANGED = {
     "warm": (False, {"fast_forward": "roi"}),
     "stop_after_roi": (True, {}),
 }
-# Files that are written or read, which other tests follow; programs of others; and --control, which permits what is refused.
+# Files that are written or read, which other tests follow; programs of others; --control, which permits.
 ELSEWHERE = {"root", "pool", "snapshot_at", "snapshot", "from_", "elf", "args", "env", "control", "scale"}
 
 
