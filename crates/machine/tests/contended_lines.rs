@@ -13,6 +13,9 @@ const MESH: &str = "interconnect={ inclusion = 'non-inclusive', topology = 'mesh
 const TOPOLOGIES: [&[&str]; 4] = [&[], &["interconnect.snoop_cycles=0"], &[LINK], &[MESH]];
 const ACCESSES: u64 = 2000;
 
+/// Makes an access of a core that begins at a cycle; the cycle in which it is done.
+type Access = fn(&mut System, CoreId, Cycle) -> Cycle;
+
 fn machine(sets: &[&str]) -> System {
     let sets: Vec<String> = ["cores=32"].iter().chain(sets).map(|s| (*s).to_owned()).collect();
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
@@ -41,7 +44,7 @@ fn read_then_write(system: &mut System, core: CoreId, at: Cycle) -> Cycle {
 }
 
 /// Cycles for each access when `cores` cores make them one after the other, the one with the smallest time next.
-fn cycles_per_access(sets: &[&str], cores: u16, access: fn(&mut System, CoreId, Cycle) -> Cycle) -> f64 {
+fn cycles_per_access(sets: &[&str], cores: u16, access: Access) -> f64 {
     let mut system = machine(sets);
     let mut times = vec![1000; usize::from(cores)];
     for _ in 0..ACCESSES {
@@ -54,8 +57,7 @@ fn cycles_per_access(sets: &[&str], cores: u16, access: fn(&mut System, CoreId, 
 
 #[test]
 fn more_cores_do_not_make_more_accesses_to_a_line() {
-    let accesses: [(&str, fn(&mut System, CoreId, Cycle) -> Cycle); 3] =
-        [("atomic", add), ("store", store), ("read then write", read_then_write)];
+    let accesses: [(&str, Access); 3] = [("atomic", add), ("store", store), ("read then write", read_then_write)];
     for sets in TOPOLOGIES {
         for (name, access) in accesses {
             let two = cycles_per_access(sets, 2, access);
