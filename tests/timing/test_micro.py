@@ -135,8 +135,12 @@ class Formulas:
 
     def transfer_between_cores(self) -> int:
         """A line from the cache of another core: down to the directory, to the owner's L1D and L2 and back, and up."""
+        return self.down() - self.latency("llc") + self.hand_over()
+
+    def hand_over(self) -> int:
+        """What of that begins when the owner has made its access: directory, owner's L1D and L2, and the way up."""
         snoop = self.links["snoop_cycles"] + max(self.latency("l1d"), self.latency("l2"))
-        return self.down() + snoop + 2 * self.links["response_cycles"]
+        return self.latency("llc") + snoop + 2 * self.links["response_cycles"]
 
 
 @dataclass(frozen=True)
@@ -534,16 +538,19 @@ def test_atomic_operations_of_two_cores_hand_a_line_to_and_fro(measure: Measure,
     f = measured.formulas
     # Each begins after the commit of the one before, takes the line from the other core, and reads it in the L1D.
     own = f.core["serialize_cycles"] + f.address + f.latency("l1d") + f.core["complete_to_commit_cycles"]
-    assert measured.cost == about(f.transfer_between_cores() + own)
+    # The line is handed over when the other core has read it there: twice until it is back.
+    assert measured.cost == about(max(f.transfer_between_cores() + own, 2 * (f.hand_over() + f.latency("l1d"))))
 
 
 @pytest.mark.parametrize("settings", SHARING)
 def test_stores_of_two_cores_hand_a_line_to_and_fro(measure: Measure, settings: Settings) -> None:
     measured = measure("shared-stores", 16_000, "l1d", {"core.ownership_prefetch": False} | settings)
-    assert measured.cost == about(fenced(measured.formulas) + measured.formulas.transfer_between_cores())
+    f = measured.formulas
+    assert measured.cost == about(max(fenced(f) + f.transfer_between_cores(), 2 * f.hand_over()))
 
 
 @pytest.mark.xfail(reason="a line that has come for a store may leave for another core before the store writes it")
 def test_a_store_writes_the_line_that_it_has_asked_for(measure: Measure) -> None:
     measured = measure("shared-stores", 16_000, "l1d", {"core.ownership_prefetch": True})
-    assert measured.cost == about(fenced(measured.formulas) + measured.formulas.transfer_between_cores())
+    f = measured.formulas
+    assert measured.cost == about(max(fenced(f) + f.transfer_between_cores(), 2 * f.hand_over()))
