@@ -92,7 +92,7 @@ def test_compare(installed):
 def test_crash(installed):
     done = installed("durasim", "crash", "--design", "tc", "--workload", "btree", *TINY, "--points", "50")
     assert done.returncode == 0
-    assert "every recovery is right" in done.stdout
+    assert "all recoveries correct" in done.stdout
     assert installed("durasim", "crash", "--design", "opt", "--workload", "btree", *TINY).returncode == 1
 
 
@@ -110,4 +110,4 @@ def test_lists(installed, what):
 def test_demo(installed):
     done = installed("python", "-m", "durasim.demo")
     assert done.returncode == 0
-    assert done.stdout.count("every recovery is right") == 2
+    assert done.stdout.count("all recoveries correct") == 2
