@@ -66,8 +66,9 @@ models: ## All states of the protocols of designs in wider bounds than make test
 planted: $(CORE) ## Every planted fault and the table of what caught it; takes some minutes
 	@$(BIN)/durasim mutation
 
-validate: $(CORE) ## Cycles, misses and mispredictions beside gem5's O3 model on the same programs; takes some minutes
+validate: $(CORE) ## Programs beside gem5's O3 model, messages beside BookSim 2; takes some minutes
 	@$(BIN)/python tests/timing/validation.py
+	@cargo test --locked --quiet -p durasim-machine --lib interconnect::booksim -- --include-ignored --nocapture
 
 lint: $(STAMPS)/environment ## Linters alone
 	cargo clippy --workspace --all-targets --locked -- -D warnings

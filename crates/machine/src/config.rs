@@ -2,7 +2,7 @@
 
 mod interconnect;
 
-pub use interconnect::{CleanLineAnswer, Inclusion, InterconnectConfig, Topology};
+pub use interconnect::{CleanLineAnswer, Inclusion, InterconnectConfig, RouterPorts, Topology};
 
 use crate::pauses::PauseConfig;
 use durasim_cache::{CORES_MAX, Replacement};

@@ -31,7 +31,8 @@ mod turns;
 
 pub use budget::{Budget, Exceeded, Unfinished};
 pub use config::{
-    CacheConfig, CleanLineAnswer, Inclusion, InterconnectConfig, MachineConfig, PersistBufferConfig, Topology,
+    CacheConfig, CleanLineAnswer, Inclusion, InterconnectConfig, MachineConfig, PersistBufferConfig, RouterPorts,
+    Topology,
 };
 pub use durasim_guest::{Output, PmemPool, Stream};
 pub use functional::{FunctionalEnding, FunctionalRegion, LoadedProgram, TxLines, TxProfile, run_functionally};

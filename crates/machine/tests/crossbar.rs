@@ -79,8 +79,10 @@ fn a_lone_message_takes_its_own_time_on_a_link() {
 
 #[test]
 fn cores_contend_for_a_bank_and_not_for_different_banks() {
-    let alone = L1 + L2 + REQUEST + LLC + 2 + 2 * UP;
-    for (second, waits) in [(4, REQUEST), (5, 0), (8, REQUEST), (6, 0)] {
+    // A cycle at the port of the bank for the request, and one more for the line out of it.
+    const LINE: Cycle = 2;
+    let alone = L1 + L2 + REQUEST + LLC + LINE + 2 * UP;
+    for (second, waits) in [(4, LINE), (5, 0), (8, LINE), (6, 0)] {
         let mut system = crossbar(4, 32);
         warm(&mut system, 0, 0, 100);
         // Lines that core 0 has let go: nobody is asked for them.
@@ -101,8 +103,8 @@ fn lines_for_one_core_wait_for_its_link_and_those_for_another_do_not() {
     for n in 0..4 {
         assert_eq!(load(&mut system, 0, line(n), T), T + alone + 8 * n);
     }
-    // Behind the request of core 0 at the bank of line 4.
-    assert_eq!(load(&mut system, 1, line(4), T), T + alone + REQUEST);
+    // After the line that the same bank sends to core 0.
+    assert_eq!(load(&mut system, 1, line(4), T), T + alone + 8);
 }
 
 #[test]

@@ -66,6 +66,11 @@ impl Reservations {
         }
     }
 
+    /// Up to when bookings are forgotten: nothing is booked before that any more.
+    pub fn forgotten_until(&self) -> Picos {
+        self.floor_ps
+    }
+
     /// The end of the last booking.
     pub fn end(&self) -> Picos {
         self.booked.back().map_or(0, |&(_, end)| end)

@@ -56,6 +56,17 @@ pub enum CleanLineAnswer {
     Llc,
 }
 
+/// What has ports between a router of a mesh and its tile: one into the router and one out of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RouterPorts {
+    /// Each core, bank of the last level and memory controller.
+    #[default]
+    PerEnd,
+    /// Each tile, for all that is on it.
+    PerTile,
+}
+
 /// As in gem5's classic caches.
 const fn write_back_buffers() -> u32 {
     8
@@ -91,6 +102,17 @@ pub struct InterconnectConfig {
     /// `mesh`: cycles that the head of a message takes from a tile to the next one; to be given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hop_cycles: Option<Cycle>,
+    /// `mesh`: what has ports of its own into the router of its tile and out of it, each as wide as a link. `per-end` if not
+    /// given (DEVIATIONS.md, lad-machine).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub router_ports: Option<RouterPorts>,
+    /// `mesh`: cycles that the head of a message takes from its sender into the router of the tile. 0 if not given. Between
+    /// ends on one tile no message takes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub router_entry_cycles: Option<Cycle>,
+    /// `mesh`: cycles that it takes out of the router to its receiver. Likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub router_exit_cycles: Option<Cycle>,
     /// `mesh`: the tile of each memory controller, those of persistent memory first, then those of the DRAM if it has
     /// controllers of its own; to be given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,11 +185,20 @@ impl InterconnectConfig {
             self.llc_banks = Some(self.llc_banks());
             self.link_width_bytes = Some(self.link_width_bytes());
         }
-        if self.topology != Topology::Mesh {
+        if self.topology == Topology::Mesh {
+            self.router_ports = Some(self.router_ports());
+            self.router_entry_cycles.get_or_insert(0);
+            self.router_exit_cycles.get_or_insert(0);
+        } else {
             self.memory_request_cycles = Some(self.memory_request_cycles());
             self.memory_response_cycles = Some(self.memory_response_cycles());
             self.controller_link_bytes = Some(self.controller_link_bytes());
         }
+    }
+
+    /// What has ports of its own.
+    pub(crate) fn router_ports(&self) -> RouterPorts {
+        self.router_ports.unwrap_or_default()
     }
 
     /// Banks of the last level.

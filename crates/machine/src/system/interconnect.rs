@@ -5,7 +5,10 @@
 //! the last level, through which their messages pass, whatever controller they go on to. On a [`Mesh`] everything travels
 //! from tile to tile: the path to the controllers asks it for its messages too.
 
+#[cfg(test)]
+mod booksim;
 mod crossbar;
+mod link;
 mod mesh;
 
 pub(super) use mesh::{End, Mesh};
@@ -81,7 +84,7 @@ impl Interconnect {
     pub(super) fn send_to_llc(&mut self, core: CoreId, line: LineAddr, load: Load, at: Cycle) -> Cycle {
         match &mut self.mesh {
             Some(mesh) => mesh.send(End::Core(core), End::Bank(line), load.bytes(), at),
-            None => self.enter_llc(line, load, at),
+            None => self.enter_llc(core, line, load, at),
         }
     }
 
@@ -90,7 +93,7 @@ impl Interconnect {
     pub(super) fn send_to_core(&mut self, core: CoreId, line: LineAddr, load: Load, at: Cycle) -> Cycle {
         match &mut self.mesh {
             Some(mesh) => mesh.send(End::Bank(line), End::Core(core), load.bytes(), at),
-            None => self.enter_core(core, load, at),
+            None => self.enter_core(core, line, load, at),
         }
     }
 
@@ -115,17 +118,18 @@ impl Interconnect {
         }
     }
 
-    /// What a core sends on to a controller passes the last level's port of a crossbar. On a mesh the path to the controllers
+    /// What a core sends on to a controller passes a crossbar to the bank of its line. On a mesh the path to the controllers
     /// charges it from end to end.
     #[inline]
-    pub(super) fn enter_llc(&mut self, line: LineAddr, load: Load, at: Cycle) -> Cycle {
-        self.crossbar.as_mut().map_or(at, |crossbar| crossbar.send_to_bank(line, load, at))
+    pub(super) fn enter_llc(&mut self, core: CoreId, line: LineAddr, load: Load, at: Cycle) -> Cycle {
+        self.crossbar.as_mut().map_or(at, |crossbar| crossbar.send_to_bank(core, line, load, at))
     }
 
-    /// What a controller has sent passes the core's port of a crossbar. On a mesh the path has charged it from end to end.
+    /// What a controller has sent passes a crossbar from the bank of its line. On a mesh the path has charged it from end to
+    /// end.
     #[inline]
-    pub(super) fn enter_core(&mut self, core: CoreId, load: Load, at: Cycle) -> Cycle {
-        self.crossbar.as_mut().map_or(at, |crossbar| crossbar.send_to_core(core, load, at))
+    pub(super) fn enter_core(&mut self, core: CoreId, line: LineAddr, load: Load, at: Cycle) -> Cycle {
+        self.crossbar.as_mut().map_or(at, |crossbar| crossbar.send_to_core(core, line, load, at))
     }
 
     /// Cycles that a message of a core takes to the bank of a line before it waits for anything: distance alone.

@@ -1,7 +1,7 @@
 //! Meshes that can be built, and sentences about those that cannot.
 
 use super::sets;
-use durasim_machine::{MachineConfig, presets};
+use durasim_machine::{MachineConfig, RouterPorts, presets};
 use durasim_types::ConfigError;
 
 const KEYS: &str =
@@ -22,6 +22,10 @@ fn a_mesh_is_built_as_it_was_given() {
     let config = parse(&sets(KEYS)).unwrap();
     let links = &config.interconnect;
     assert_eq!((links.mesh_columns, links.mesh_rows, links.hop_cycles), (Some(4), Some(4), Some(3)));
+    assert_eq!((links.router_entry_cycles, links.router_exit_cycles), (Some(0), Some(0)));
+    assert_eq!(links.router_ports, Some(RouterPorts::PerEnd));
+    let shared = parse(&sets(&format!("{KEYS}, router_ports = 'per-tile'"))).unwrap();
+    assert_eq!(shared.interconnect.router_ports, Some(RouterPorts::PerTile));
     assert_eq!((links.controller_link_bytes, links.memory_request_cycles, links.llc_banks), (None, None, None));
     // One tile, more tiles than cores, several controllers on a tile, and tiles that are no power of two.
     for (keys, cores) in [
@@ -65,6 +69,13 @@ fn meshes_that_cannot_be_built_are_refused_with_a_sentence() {
         ("mesh_rows = 4", "mesh_rows = 0", "mesh_rows", "0 is not between 1 and 16"),
         ("hop_cycles = 3", "hop_cycles = 0", "hop_cycles", "0 is not between 1 and 16666"),
         ("hop_cycles = 3", "hop_cycles = 16667", "hop_cycles", "at most 100000 cycles"),
+        (
+            "hop_cycles = 3",
+            "hop_cycles = 3, router_entry_cycles = 1001",
+            "router_entry_cycles",
+            "more than 1000 cycles",
+        ),
+        ("hop_cycles = 3", "hop_cycles = 3, router_exit_cycles = 1001", "router_exit_cycles", "more than 1000 cycles"),
         ("link_width_bytes = 16", "link_width_bytes = 0", "link_width_bytes", "0 is not a power of two up to 64"),
         ("link_width_bytes = 16", "link_width_bytes = 24", "link_width_bytes", "24 is not a power of two up to 64"),
         ("12, 15, 5]", "12, 15]", "controller_tiles", "4 tiles for 5 controllers"),
@@ -116,6 +127,9 @@ fn keys_of_a_mesh_are_refused_elsewhere() {
             ("mesh_columns", "4"),
             ("mesh_rows", "4"),
             ("hop_cycles", "3"),
+            ("router_ports", "per-tile"),
+            ("router_entry_cycles", "0"),
+            ("router_exit_cycles", "0"),
             ("controller_tiles", "[0]"),
             ("remote_controllers", "[]"),
             ("remote_response_ns", "50"),

@@ -4,6 +4,9 @@ use super::{InterconnectConfig, LATENCY_MAX, Topology, refuse};
 use crate::MachineConfig;
 use durasim_types::{Clock, ConfigError, Cycle};
 
+/// Cycles into a router or out of it at most.
+const ROUTER_CYCLES_MAX: Cycle = 1000;
+
 /// Tiles in a row, and rows, at most.
 const TILES_MAX: u32 = 16;
 
@@ -34,6 +37,9 @@ impl InterconnectConfig {
             ("mesh_columns", self.mesh_columns.is_some()),
             ("mesh_rows", self.mesh_rows.is_some()),
             ("hop_cycles", self.hop_cycles.is_some()),
+            ("router_ports", self.router_ports.is_some()),
+            ("router_entry_cycles", self.router_entry_cycles.is_some()),
+            ("router_exit_cycles", self.router_exit_cycles.is_some()),
             ("controller_tiles", self.controller_tiles.is_some()),
             ("remote_controllers", self.remote_controllers.is_some()),
             ("remote_response_ns", self.remote_response_ns.is_some()),
@@ -83,6 +89,13 @@ impl InterconnectConfig {
                 LATENCY_MAX / hops_max
             );
             return refuse("hop_cycles", problem);
+        }
+        for (name, cycles) in
+            [("router_entry_cycles", self.router_entry_cycles), ("router_exit_cycles", self.router_exit_cycles)]
+        {
+            if let Some(cycles) = cycles.filter(|&cycles| cycles > ROUTER_CYCLES_MAX) {
+                return refuse(name, format!("{cycles} is more than {ROUTER_CYCLES_MAX} cycles"));
+            }
         }
         match self.link_width_bytes {
             None => refuse("link_width_bytes", "a mesh has to be given it".into()),

@@ -376,3 +376,49 @@ impl Path {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MachineConfig, Plan, presets};
+    use durasim_types::{Cause, CoreId, Domain};
+    use std::collections::BTreeMap;
+
+    /// Messages between two tiles overtake each other where a short one fits before a long one that left earlier.
+    #[test]
+    fn writes_to_a_line_arrive_in_order_although_links_do_not_keep_it() {
+        let config = MachineConfig::parse("lad-micro19", presets::text("lad-micro19").unwrap(), &[]).unwrap();
+        let plan = Plan::new(&config, &durasim_designs::ROWS[0], Domain::Adr).unwrap();
+        let (mut overtaken, mut rng) = (0, Rng::new(3));
+        for _ in 0..50 {
+            let mut on = Interconnect::new(&config);
+            let mut path = Path::new(&config.interconnect, &plan.geometry, 4);
+            let mut arrivals = BTreeMap::new();
+            for number in 0..40u64 {
+                let (line, core) = (LineAddr(rng.below(3)), CoreId(rng.below(4) as u16));
+                let from = if rng.below(2) == 0 { Origin::Llc } else { Origin::Core(core) };
+                let mut write = Write::line(line, [number as u8; 64], Cause::Data);
+                write.mask = if rng.below(2) == 0 { u64::MAX } else { 1 };
+                let end = |from| match from {
+                    Origin::Core(core) => End::Core(core),
+                    Origin::Llc | Origin::Controller => End::Bank(line),
+                };
+                let sent = InFlight { arrival: number + rng.below(30), controller: 0, from, write };
+                let mut lone = on.fork();
+                let bytes = sent.write.mask.count_ones().into();
+                let arrives = lone.mesh().unwrap().send(end(from), End::Controller(0), bytes, sent.arrival);
+                overtaken += u64::from(*arrivals.entry(line).or_insert(0) > arrives);
+                arrivals.entry(line).and_modify(|last| *last = arrives.max(*last));
+                // A write that nothing is in front of arrives at once where its tile is that of the controller.
+                let at_once = path.send(&mut on, sent, Behind::Line);
+                assert!(at_once.is_none_or(|write| path.in_flight().all(|other| other.line != write.line)));
+            }
+            let mut newest = BTreeMap::new();
+            while let Some(sent) = path.take_next() {
+                let before = newest.insert(sent.write.line, sent.write.data[0]);
+                assert!(before < Some(sent.write.data[0]), "an older write arrives later");
+            }
+        }
+        assert!(overtaken > 100, "{overtaken}");
+    }
+}

@@ -36,7 +36,7 @@ impl System {
             self.memories.note_unfenced(core, &write, is_clean);
         }
         let sent = match from {
-            Origin::Core(_) => self.interconnect.enter_llc(write.line, Load::Line, at),
+            Origin::Core(core) => self.interconnect.enter_llc(core, write.line, Load::Line, at),
             Origin::Llc | Origin::Controller => at,
         };
         let mut write = write;
@@ -167,7 +167,7 @@ impl System {
     fn acknowledge(&mut self, token: WriteToken, line: LineAddr, at: Cycle) {
         let arrives = self.memories.acknowledge(&mut self.interconnect, token.to, line, at);
         let arrives = match token.to {
-            Origin::Core(core) => self.interconnect.enter_core(core, Load::Nothing, arrives),
+            Origin::Core(core) => self.interconnect.enter_core(core, line, Load::Nothing, arrives),
             Origin::Llc | Origin::Controller => arrives,
         };
         if let Some(core) = core_of_clean(token) {
