@@ -43,6 +43,8 @@ MutationProgress = Callable[["Outcome"], None]
 """Takes what became of a mutant."""
 CampaignProgress = Callable[[int, int | None, str], None]
 """Takes runs done, runs in all and the design of the last one."""
+RandomProgress = Callable[[int, int | None], None]
+"""Takes runs done, and runs in all (None if time decides)."""
 
 _ESTIMATE_POINTS = 64
 """Crash points from which the time for all is estimated."""
@@ -194,6 +196,48 @@ def campaign(
     finally:
         if kept is not None:
             kept.close()
+
+
+def random_campaign(
+    designs: Iterable[str] = (),
+    *,
+    runs: int | None = None,
+    seconds: float | None = None,
+    seed: int = DEFAULT_SEED,
+    progress: RandomProgress | None = None,
+) -> dict[str, Any]:
+    """Tries drawn machines without programs: every load is checked, and they are crashed and recovered.
+
+    Args:
+        designs: The designs, in turn; all that differ without programs if there are none.
+        runs: Machines to draw; 200 if neither this nor `seconds` is given.
+        seconds: No further run begins after so much time.
+        seed: The first seed of each design. Equal seeds and numbers of runs give equal documents.
+        progress: Takes runs done, and runs in all (None if time decides).
+
+    Returns:
+        The document that `--json` writes; `violations` in it is not 0 if anything was wrong.
+
+    Raises:
+        ConfigError: A name or number is not allowed.
+    """
+    from durasim import random_runs  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    return random_runs.run(tuple(designs), runs, seconds, seed, progress or (lambda *_: None))
+
+
+def random_replay(design: str, run_id: str) -> dict[str, Any]:
+    """Makes one run of a random campaign again, as `one-7` or `many-7`.
+
+    Returns:
+        The document that `--json` writes: `message` says what was wrong, if anything was, `steps` what led to it.
+
+    Raises:
+        ConfigError: There is no such design, or the text names no run.
+    """
+    from durasim import random_runs  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    return random_runs.replay(design, run_id)
 
 
 def mutation(

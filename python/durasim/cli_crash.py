@@ -120,12 +120,29 @@ def _duration(seconds: float) -> str:
 
 
 def campaign(
-    file: options.CampaignFile,
+    file: options.CampaignFile = None,
+    random: options.Random = False,
+    design: options.RandomDesigns = None,
+    runs: options.Runs = None,
+    seed: options.RandomSeed = DEFAULT_SEED,
+    replay: options.RandomReplay = None,
     seconds: options.Seconds = None,
     verdicts: options.VerdictsFile = None,
     json: options.JsonFile = None,
 ) -> None:
-    """Crash all runs that a campaign file names, and check that its controls end as they have to."""
+    """Crash all runs that a campaign file names, and check that its controls end as they have to.
+
+    With --random: try machines of all designs at random, without programs.
+    """
+    given = _changed(campaign, locals())
+    if random:
+        _random_campaign(given, design or [], runs, seed, replay, seconds, json)
+        return
+    for name in ("design", "runs", "seed", "replay"):
+        if name in given:
+            raise refusal(name, f"--{name} goes with --random: a campaign file says it itself")
+    if file is None:
+        raise refusal("campaign", "name a FILE.toml, or say --random")
     if seconds is not None and not seconds > 0:
         raise refusal("seconds", f"{seconds:g} is not more than 0")
     check_json(json)
@@ -138,6 +155,45 @@ def campaign(
         document = api.campaign(file, seconds=seconds, verdicts=verdicts, progress=show)
     finish(json, document, render.campaign_tables(document))
     if document["failed_checks"]:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _random_campaign(
+    given: set[str],
+    designs: list[str],
+    runs: int | None,
+    seed: int,
+    replay: str | None,
+    seconds: float | None,
+    json: str | None,
+) -> None:
+    for name in ("file", "verdicts"):
+        if name in given:
+            raise refusal(name, "goes with a campaign file, and not with --random")
+    check_json(json)
+    if replay is not None:
+        _replay_random(given, designs, replay, json)
+        return
+    with render.progress_bar() as bar:
+        task = bar.add_task("trying drawn machines", total=None)
+        document = api.random_campaign(
+            designs, runs=runs, seconds=seconds, seed=seed,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )  # fmt: skip
+    finish(json, document, render.random_tables(document))
+    if document["violations"]:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _replay_random(given: set[str], designs: list[str], replay: str, json: str | None) -> None:
+    if len(designs) != 1:
+        raise refusal("design", "say with one --design whose run is made again")
+    for name in ("runs", "seed", "seconds"):
+        if name in given:
+            raise refusal(name, "goes with many runs, and not with --replay")
+    document = api.random_replay(designs[0], replay)
+    finish(json, document, render.random_replay_text(document))
+    if document["message"] is not None:
         raise typer.Exit(EXIT_NEGATIVE)
 
 

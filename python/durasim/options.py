@@ -152,15 +152,28 @@ RecoveryLimit = Annotated[
     ),
 ]
 CampaignFile = Annotated[
-    str,
+    str | None,
     typer.Argument(
         metavar="FILE.toml|NAME",
         help="Names the runs to crash, as docs/crash.md explains; NAME is one that comes with durasim, as quick.",
     ),
 ]
-Seconds = Annotated[
-    float | None, typer.Option("--seconds", help="Repeat the campaign with new seeds for so long at most.")
+Random = Annotated[
+    bool, typer.Option("--random", help="Try drawn machines without programs, and check every load and recovery.")
 ]
+RandomDesigns = Annotated[
+    list[str] | None,
+    typer.Option("--design", metavar="NAME", help="With --random: the designs, all if not given; repeatable."),
+]
+Runs = Annotated[
+    int | None, typer.Option("--runs", help="With --random: machines to draw; 200 if --seconds is not given either.")
+]
+RandomSeed = Annotated[int, typer.Option("--seed", help="With --random: the first seed; equal seeds, equal runs.")]
+RandomReplay = Annotated[
+    str | None,
+    typer.Option("--replay", metavar="RUN", help="With --random: make one run of a design again and show its steps."),
+]
+Seconds = Annotated[float | None, typer.Option("--seconds", help="Go on with new seeds for so long at most.")]
 VerdictsFile = Annotated[
     str | None,
     typer.Option("--verdicts", metavar="FILE", help="Keep each verdict here; go on where an earlier campaign ended."),

@@ -276,6 +276,35 @@ def campaign_tables(document: Mapping[str, Any]) -> Group:
     return Group(runs, controls, marks, text)
 
 
+def random_tables(document: Mapping[str, Any]) -> Group:
+    """Gives the end of a random campaign: what was tried of each design, and what was wrong."""
+    numbers = ("runs", "operations", "loads", "commits", "aborts", "switches", "images", "reordered", "interrupted")
+    names = ("design", *numbers, "violations")
+    table = FoldedTable("random campaign", [Column(name, right=name != "design") for name in names], keys=1)
+    for row in document["designs"]:
+        shown = {**row, "design": with_dagger(row["design"])}
+        table.add_row(*(cell(shown[name]) for name in names), style=_alarm(row["violations"]))
+    text = _unwrapped().append(f"{document['runs']} runs, {document['trials']} crashes")
+    for failure in document["failures"]:
+        text.append(f"\n  {failure['id']}: {failure['message']}\n    {failure['command']}")
+    if document["violations"]:
+        text.append(f"\nfailed: {document['violations']} runs in which something was wrong", style="bold red")
+    else:
+        text.append("\npassed: every load and every recovery was right", style="bold green")
+    return Group(table, text)
+
+
+def random_replay_text(document: Mapping[str, Any]) -> Text:
+    """Gives the last steps of one run of a random campaign, and what was wrong."""
+    text = _unwrapped()
+    for step in document["steps"]:
+        text.append(f"{step}\n")
+    text.append(f"{document['design']} on {document['domain']}, {document['id']}: ")
+    text.append(" ".join(f"--set '{setting}'" for setting in document["settings"]))
+    wrong = document["message"]
+    return text.append("\nnothing was wrong" if wrong is None else f"\n{wrong}", style=_alarm(wrong) or "bold green")
+
+
 def _alarm(is_wrong: object) -> str:
     return "bold red" if is_wrong else ""
 

@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::settings::Setting;
-use common::{Effort, is_of_its_own, is_wanted, run};
+use common::{is_of_its_own, is_wanted, run};
 use durasim_design::{PlantedFault, Row};
 use durasim_designs::ROWS;
+use durasim_random::{Effort, Setting};
 use std::sync::Mutex;
 
 const EFFORT: Effort = Effort { ops: 250, crash_percent: 10, cut_percent: 20, lives: 2 };

@@ -6,10 +6,10 @@
 
 mod common;
 
-use common::settings::Setting;
-use common::{Effort, Tally, has_hardware_transactions, is_of_its_own, is_wanted, seeds, sweep};
+use common::{is_of_its_own, is_wanted, seeds, sweep};
 use durasim_design::{Hooks, Row};
 use durasim_designs::ROWS;
+use durasim_random::{Effort, Setting, Tally, has_hardware_transactions};
 use durasim_types::Domain;
 
 fn report(row: &Row, tally: &Tally) {

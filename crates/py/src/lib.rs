@@ -4,6 +4,7 @@
 mod errors;
 mod laboratories;
 mod lists;
+mod random;
 mod simulate;
 mod snapshots;
 mod supervise;
@@ -18,6 +19,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     laboratories::register(module)?;
     lists::register(module)?;
+    random::register(module)?;
     simulate::register(module)?;
     snapshots::register(module)
 }

@@ -2,39 +2,14 @@
 //! byte oracle, which is exact where caches survive: no store that was made may be lost there. It checks the order of
 //! events too.
 
-use super::{Effort, REGION_BYTES, trace};
+use crate::REGION_BYTES;
+use crate::tally::{Effort, Findings};
+use crate::trace::Trace;
 use durasim_crash::{ByteOracle, OrderChecker, Verdict};
 use durasim_design::{CrashImage, Hooks, RecoveryCut, RecoveryReport};
 use durasim_machine::{Observer, PMEM_BASE, Plan, PowerFailureOptions, System};
 use durasim_types::{CoreId, DataRange, EventKind, Journal, LineAddr, Pages, PersistEvent, PhysAddr, Rng, TxId, Write};
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-
-/// What the crash points of a run were.
-#[derive(Clone, Debug, Default)]
-pub struct Findings {
-    pub images: u64,
-    pub cuts: u64,
-    /// Images in which another part of the unfenced cleans survived.
-    pub reordered: u64,
-    pub replayed: u64,
-    pub discarded: u64,
-    /// Rare situations, and how many crash points fell into each.
-    pub marks: BTreeMap<&'static str, u64>,
-}
-
-impl Findings {
-    pub fn add(&mut self, other: &Findings) {
-        self.images += other.images;
-        self.cuts += other.cuts;
-        self.reordered += other.reordered;
-        self.replayed += other.replayed;
-        self.discarded += other.discarded;
-        for (mark, n) in &other.marks {
-            *self.marks.entry(mark).or_default() += n;
-        }
-    }
-}
 
 /// Journal and observer in one.
 pub struct Shared {
@@ -43,6 +18,7 @@ pub struct Shared {
     oracle: Option<ByteOracle>,
     order: OrderChecker,
     effort: Effort,
+    trace: Trace,
     rng: Rng,
     /// The last image, recovered: it is judged once more against what is acknowledged at the next event.
     pending: Option<(u64, Pages)>,
@@ -55,12 +31,13 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(plan: &Plan, oracle: Option<ByteOracle>, effort: Effort, seed: u64) -> Self {
+    pub fn new(plan: &Plan, oracle: Option<ByteOracle>, effort: Effort, trace: Trace, seed: u64) -> Self {
         Shared {
             plan: plan.clone(),
             oracle,
             order: OrderChecker::default(),
             effort,
+            trace,
             rng: Rng::new(seed),
             pending: None,
             stores: vec![None; usize::from(plan.geometry.cores)],
@@ -218,7 +195,7 @@ impl Observer for Watcher {
             return false;
         }
         let named = |number: u64, what: String| format!("crash at event {number}: {what}");
-        trace(|| format!("{event:x?}"));
+        shared.trace.note(|| format!("{event:x?}"));
         let mut outcome = shared.check_store(event);
         shared.order.observe(event, system);
         if let Some(objection) = shared.order.objection() {

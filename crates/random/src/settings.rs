@@ -1,5 +1,6 @@
 //! Machines and parameters of designs, drawn by seed: all of them so small that rare paths are common.
 
+use crate::sizes;
 use durasim_design::{Choice, Draw, Hooks, Locking, PlantedFault, Row, SmallestRegion};
 use durasim_machine::{MachineConfig, Plan, presets};
 use durasim_types::{Domain, Rng};
@@ -7,8 +8,11 @@ use durasim_types::{Domain, Rng};
 /// A row on a domain with overrides of the machine `tiny`.
 #[derive(Clone, Debug)]
 pub struct Setting {
+    /// The row.
     pub row: Row,
+    /// Its persistence domain.
     pub domain: Domain,
+    /// Settings of the machine `tiny`, as for `--set`.
     pub sets: Vec<String>,
     /// Whether the row keeps its promise without help of a guest runtime, so that crashes can be judged.
     pub crashes: bool,
@@ -20,6 +24,9 @@ pub struct Setting {
     pub locking: Locking,
     /// The fault that the design has.
     pub planted: Option<PlantedFault>,
+    /// Requests, in percent, that come within a few cycles of the next event of the memory system, after a pause, and
+    /// switches that are made while writes are in flight.
+    pub aimed_percent: u64,
 }
 
 fn one_of<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
@@ -172,7 +179,7 @@ fn design(rng: &mut Rng, draws: &[Draw], sets: &mut Vec<String>) {
 }
 
 /// Whether the machine takes one more setting.
-fn is_accepted(row: &Row, domain: Domain, sets: &[String], set: String) -> bool {
+pub(crate) fn is_accepted(row: &Row, domain: Domain, sets: &[String], set: String) -> bool {
     let text = presets::text("tiny").expect("tiny is a preset");
     let sets: Vec<String> = sets.iter().cloned().chain([set]).collect();
     let config = MachineConfig::parse("tiny", text, &sets).expect("the settings are sound");
@@ -291,6 +298,7 @@ fn topology(rng: &mut Rng, row: &Row, domain: Domain, sets: &mut Vec<String>) {
 
 impl Setting {
     /// What `seed` makes of this row, on one core.
+    #[must_use]
     pub fn drawn(row: Row, seed: u64) -> Setting {
         let mut rng = Rng::new(seed ^ 0x5e77_1265);
         let domain = row.domains[rng.below(row.domains.len() as u64) as usize];
@@ -309,10 +317,21 @@ impl Setting {
         // Without hardware nothing holds transactions together, but stores outside of them keep their promises.
         let transactions = hooked || rng.below(2) == 0;
         let crashes = if hooked { !row.control } else { !transactions };
-        Setting { row, domain, sets, crashes, transactions, aborts: hooked, locking: laboratory.locking, planted: None }
+        Setting {
+            row,
+            domain,
+            sets,
+            crashes,
+            transactions,
+            aborts: hooked,
+            locking: laboratory.locking,
+            planted: None,
+            aimed_percent: 0,
+        }
     }
 
     /// What `seed` makes of this row, on 2 to 16 cores.
+    #[must_use]
     pub fn drawn_for_many(row: Row, seed: u64) -> Setting {
         let mut setting = Setting::drawn(row, seed);
         let mut rng = Rng::new(seed ^ 0x0d15_0e27);
@@ -328,5 +347,18 @@ impl Setting {
         topology(&mut Rng::new(seed ^ 0x0e54_c0de), &row, setting.domain, &mut setting.sets);
         setting.locking = one_of(&mut rng, laboratory.locking_on_many_cores);
         setting
+    }
+
+    /// The same, in half of the runs with structures of the design at their smallest size, and in half with aimed pauses and
+    /// switches.
+    #[must_use]
+    pub fn tightened(mut self, seed: u64) -> Setting {
+        let mut rng = Rng::new(seed ^ 0x0071_6417);
+        if rng.below(2) == 0 {
+            sizes::shrink(&mut rng, &self.row, self.domain, &mut self.sets);
+            shrink_region(&mut rng, &self.row, self.domain, &mut self.sets);
+        }
+        self.aimed_percent = one_of(&mut rng, &[0, 0, 10, 40]);
+        self
     }
 }

@@ -1,6 +1,6 @@
 //! What the tester knows: the newest bytes, who holds which locks, and what each thread and port is about.
 
-use super::REGION_BYTES;
+use crate::REGION_BYTES;
 use durasim_design::Locking;
 use durasim_machine::{DRAM_BASE, PMEM_BASE};
 use durasim_types::{Cycle, LineAddr, PhysAddr, StoreKind, TxId};

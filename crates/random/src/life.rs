@@ -1,10 +1,12 @@
 //! One run of a machine: whose turn it is, how requests end, and what becomes of aborts.
 
-use super::hardware::is_capacity;
-use super::judge::{Shared, Watcher};
-use super::model::{DRAM_REGION, Locks, Memory, OpenTx, Place, Port, Request, Thread};
-use super::settings::Setting;
-use super::{Effort, REGION_BYTES, Tally, trace};
+use crate::REGION_BYTES;
+use crate::hardware::is_capacity;
+use crate::judge::{Shared, Watcher};
+use crate::model::{DRAM_REGION, Locks, Memory, OpenTx, Place, Port, Request, Thread};
+use crate::settings::Setting;
+use crate::tally::{Effort, Tally};
+use crate::trace::Trace;
 use durasim_core::{Outcome, PendingStore};
 use durasim_crash::ByteOracle;
 use durasim_design::{Hooks, Locking, Promise, Trap};
@@ -39,7 +41,11 @@ pub struct Life {
     /// Turns, in percent, that go to any port instead of the one with the smallest time.
     disorder_percent: u64,
     switch_percent: u64,
+    aimed_percent: u64,
+    /// Draws what is aimed, so that a run without aim draws the same otherwise.
+    aim: Rng,
     pub tally: Tally,
+    pub trace: Trace,
 }
 
 pub fn core(port: usize) -> CoreId {
@@ -50,6 +56,23 @@ fn persistent(place: Place, data: u64, tx: Option<TxId>, kind: StoreKind) -> Pen
     PendingStore { kind, ..PendingStore::plain(place.addr(), place.len as u8, data, tx) }
 }
 
+/// Lines of persistent memory and of DRAM: lines side by side, or lines that share a set of every cache, or both.
+fn lines_in_use(rng: &mut Rng) -> (Vec<u64>, Vec<u64>) {
+    let lines = REGION_BYTES / 64;
+    let strided = rng.below(3);
+    let pick = |rng: &mut Rng, n: u64| -> Vec<u64> {
+        (0..n)
+            .map(|_| match strided {
+                0 => rng.below(n.min(lines)),
+                1 => rng.below(lines / 8) * 8,
+                _ => rng.below(lines / 4) * 4 + rng.below(2),
+            })
+            .collect()
+    };
+    let (pmem_count, dram_count) = (1 + rng.below(48), 1 + rng.below(12));
+    (pick(rng, pmem_count), pick(rng, dram_count))
+}
+
 impl Life {
     pub fn new(
         config: &MachineConfig,
@@ -58,6 +81,7 @@ impl Life {
         pages: Pages,
         seed: u64,
         effort: Effort,
+        trace: &Trace,
     ) -> Result<Self, String> {
         let mut rng = Rng::new(seed);
         let mut system = System::new(config, plan).map_err(|e| e.to_string())?;
@@ -71,7 +95,7 @@ impl Life {
             Promise::Immediate => ByteOracle::new(pages),
             Promise::Epoch(further) => ByteOracle::of_epochs(pages, further),
         });
-        let shared = Shared::new(plan, oracle, effort, rng.next_u64());
+        let shared = Shared::new(plan, oracle, effort, trace.clone(), rng.next_u64());
         let shared = Arc::new(Mutex::new(shared));
         system.keep_journal(Box::new(Watcher(shared.clone())));
         system.observe(Box::new(Watcher(shared.clone())));
@@ -79,20 +103,7 @@ impl Life {
             system.track_unfenced_cleans();
         }
         system.declare_data(DataRange { base: PMEM_BASE, size_bytes: REGION_BYTES });
-        // Either lines side by side, or lines that share a set of every cache, or both.
-        let lines = REGION_BYTES / 64;
-        let strided = rng.below(3);
-        let pick = |rng: &mut Rng, n: u64| -> Vec<u64> {
-            (0..n)
-                .map(|_| match strided {
-                    0 => rng.below(n.min(lines)),
-                    1 => rng.below(lines / 8) * 8,
-                    _ => rng.below(lines / 4) * 4 + rng.below(2),
-                })
-                .collect()
-        };
-        let (pmem_count, dram_count) = (1 + rng.below(48), 1 + rng.below(12));
-        let (pmem_lines, dram_lines) = (pick(&mut rng, pmem_count), pick(&mut rng, dram_count));
+        let (pmem_lines, dram_lines) = lines_in_use(&mut rng);
         let cores = usize::from(config.hardware_threads());
         let threads = cores + if cores > 1 || rng.below(4) == 0 { rng.below(4) as usize } else { 0 };
         let ports = (0..cores).map(|i| Port { thread: Some(i), ..Port::default() }).collect();
@@ -117,7 +128,10 @@ impl Life {
             hardware: setting.row.hardware.hooks.has(Hooks::HARDWARE_TX),
             disorder_percent: [0, 0, 5, 100][rng.below(4) as usize],
             switch_percent: if cores > 1 || threads > 1 { [0, 1, 5, 15][rng.below(4) as usize] } else { 0 },
+            aimed_percent: setting.aimed_percent,
+            aim: Rng::new(seed ^ 0x00a1_3ed0),
             tally: Tally::default(),
+            trace: trace.clone(),
             rng,
         })
     }
@@ -263,7 +277,7 @@ impl Life {
         }
         if let Some(request) = self.thread_mut(port).pending.take() {
             self.request(port, request)?;
-        } else if self.rng.below(100) < self.switch_percent {
+        } else if self.rng.below(100) < self.switch_percent || self.is_aimed_switch() {
             self.switch(port)?;
         } else {
             self.step(port)?;
@@ -275,9 +289,36 @@ impl Life {
             _ => self.rng.below(4),
         };
         self.ports[port].now += passed;
+        self.aim(port);
         let instructions = self.rng.below(12);
         self.system.retired(core(port), instructions, self.ports[port].now);
         self.after_request(None)
+    }
+
+    /// At times a port pauses up to a few cycles before or after the next event of the memory system: between a write and its
+    /// acceptance, between that and its acknowledgement, between two steps of a design.
+    fn aim(&mut self, port: usize) {
+        if self.aimed_percent == 0 || self.aim.below(100) >= self.aimed_percent {
+            return;
+        }
+        let (due, now) = (self.system.due(), self.ports[port].now);
+        if due != Cycle::MAX && due >= now {
+            self.ports[port].now = now.max((due + self.aim.below(5)).saturating_sub(2));
+            self.tally.aimed += 1;
+        }
+    }
+
+    /// Whether a thread leaves now because writes are in flight.
+    fn is_aimed_switch(&mut self) -> bool {
+        let is_tried = self.switch_percent > 0 && self.aimed_percent > 0 && self.aim.below(10) == 0;
+        is_tried && self.has_writes_in_flight()
+    }
+
+    /// Whether anything on its way to persistent memory has not been acknowledged, be it a write of the design's own.
+    fn has_writes_in_flight(&self) -> bool {
+        let mut found = false;
+        self.system.marks(&mut |mark| found |= mark.ends_with("in_flight"));
+        found
     }
 
     /// The thread at a port processes an abort, if there was one.
@@ -368,7 +409,7 @@ impl Life {
             Request::HardwareBegin => self.system.htm_begin(id, at),
             Request::HardwareEnd => self.system.htm_end(id, at),
         };
-        trace(|| format!("{at} port {port}: {tx:?} {request:x?} {outcome:?}"));
+        self.trace.note(|| format!("{at} port {port}: {tx:?} {request:x?} {outcome:?}"));
         self.after_request(Some(port))?;
         match outcome {
             Outcome::Pending => {
@@ -459,6 +500,9 @@ impl Life {
     /// The thread at a port leaves it, and another one that waits may come.
     fn switch(&mut self, port: usize) -> Result<(), String> {
         self.tally.switches[0] += 1;
+        if self.aimed_percent > 0 {
+            self.tally.switches_amid_writes += u64::from(self.has_writes_in_flight());
+        }
         self.tally.switches[1] += u64::from(self.thread(port).tx.is_some());
         self.trap(port, Trap::Interrupt)?;
         let thread = self.ports[port].thread.take().expect("a thread has the port");

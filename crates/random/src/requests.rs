@@ -1,8 +1,7 @@
 //! The operations of a port, and what each of them has to return.
 
-use super::life::{Life, core};
-use super::model::{DRAM_REGION, Place, Request, Reserved};
-use super::trace;
+use crate::life::{Life, core};
+use crate::model::{DRAM_REGION, Place, Request, Reserved};
 use durasim_core::{EarlyFlushOutcome, LogFlush, Outcome, PendingStore};
 use durasim_design::Trap;
 use durasim_isa::{CacheBlockOp, LOG_BLOCK_BYTES};
@@ -207,7 +206,8 @@ impl Life {
         self.check_isolation(port, place)?;
         self.check_read_sets(port, place)?;
         let before = self.memory.bytes(place).to_vec();
-        trace(|| format!("port {port}: {:?} {} is {data:02x?}, was {before:02x?}", self.tx(port), place.addr()));
+        self.trace
+            .note(|| format!("port {port}: {:?} {} is {data:02x?}, was {before:02x?}", self.tx(port), place.addr()));
         self.memory.write(place, data);
         for (other, state) in self.ports.iter_mut().enumerate() {
             if let Some(reserved) = &mut state.reserved
@@ -353,7 +353,7 @@ impl Life {
         if in_front.is_some() || self.rng.below(2) == 0 {
             let offer = self.system.offer_log_flush(core(port), &flush, self.ports[port].now);
             self.after_request(Some(port))?;
-            trace(|| format!("port {port}: {tx:?} logs {addr} early {offer:?}"));
+            self.trace.note(|| format!("port {port}: {tx:?} logs {addr} early {offer:?}"));
             match offer {
                 EarlyFlushOutcome::Taken(cycle) => return self.logged(port, Outcome::Done(cycle)),
                 EarlyFlushOutcome::Aborted(cycle, code) => return self.logged(port, Outcome::Aborted(cycle, code)),
@@ -371,7 +371,7 @@ impl Life {
             self.after_request(Some(port))?;
             self.check_health()?;
         };
-        trace(|| format!("port {port}: {tx:?} logs {addr} {outcome:?}"));
+        self.trace.note(|| format!("port {port}: {tx:?} logs {addr} {outcome:?}"));
         self.logged(port, outcome)
     }
 
@@ -456,7 +456,7 @@ impl Life {
         let op = [CacheBlockOp::Clean, CacheBlockOp::Flush, CacheBlockOp::Inval][self.rng.below(3) as usize];
         let last = self.shared.lock().expect("nobody panics with it").last_store();
         self.ports[port].now = now.max(self.system.cache_block(core(port), op, line, now));
-        trace(|| format!("{now} port {port}: {op:?} {line}"));
+        self.trace.note(|| format!("{now} port {port}: {op:?} {line}"));
         if line.base().0 >= PMEM_BASE.0 {
             self.thread_mut(port).cleans.push((line, last, op != CacheBlockOp::Inval));
         }

@@ -1,8 +1,8 @@
 //! Hardware transactions of the machine (RTM): threads begin and end them by instructions, everything in them rolls back, and
 //! nothing that they have read changes before they commit.
 
-use super::life::{Life, core};
-use super::model::{OpenTx, Place, Request};
+use crate::life::{Life, core};
+use crate::model::{OpenTx, Place, Request};
 use durasim_core::{HtmAbort, Outcome};
 use durasim_design::Trap;
 

@@ -1,0 +1,79 @@
+//! One run: a drawn machine is started, crashed and started again.
+
+use crate::REGION_BYTES;
+use crate::life::Life;
+use crate::settings::Setting;
+use crate::tally::{Effort, Tally};
+use crate::trace::Trace;
+use durasim_design::{Hooks, Row};
+use durasim_machine::{MachineConfig, PMEM_BASE, Plan, presets};
+use durasim_types::{Pages, Rng};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs with this seed.
+///
+/// # Errors
+/// What went wrong; a panic inside is an error too.
+pub fn run(setting: &Setting, seed: u64, effort: Effort, trace: &Trace) -> Result<Tally, String> {
+    let outcome = catch_unwind(AssertUnwindSafe(|| lives(setting, seed, effort, trace)));
+    outcome.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+        Err(format!("panic: {}", text.unwrap_or_default()))
+    })
+}
+
+fn lives(setting: &Setting, seed: u64, effort: Effort, trace: &Trace) -> Result<Tally, String> {
+    let text = presets::text("tiny").expect("tiny is a preset");
+    let config = MachineConfig::parse("tiny", text, &setting.sets).map_err(|e| e.to_string())?;
+    let mut plan = Plan::new(&config, &setting.row, setting.domain).map_err(|e| e.to_string())?;
+    if let Some(planted) = setting.planted {
+        plan.geometry.planted = planted.fault();
+    }
+    let mut rng = Rng::new(seed);
+    let mut pages = Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20);
+    let mut first = vec![0; REGION_BYTES as usize];
+    rng.fill(&mut first);
+    pages.write(PMEM_BASE, &first);
+    let mut tally = Tally::default();
+    for _ in 0..effort.lives {
+        let mut life = Life::new(&config, &plan, setting, pages.clone(), rng.next_u64(), effort, trace)?;
+        life.run(effort.ops).map_err(|what| format!("after {} operations: {what}", life.tally.ops))?;
+        life.finish(&mut tally);
+        if setting.crashes {
+            let (mut image, _) = life.system.crash_image(u64::MAX);
+            let recover = setting.row.hardware.recover;
+            recover(&plan.spec, &plan.geometry, &mut image).map_err(|_| "an uncut recovery was cut".to_owned())?;
+            life.shared.lock().expect("no thread panics with it").judge(&image.pmem)?;
+            pages = image.pmem;
+        }
+    }
+    Ok(tally)
+}
+
+/// Whether instructions begin and commit transactions, and programs recover: what markers do for other rows.
+#[must_use]
+pub fn has_hardware_transactions(row: &Row) -> bool {
+    row.hardware.hooks.has(Hooks::HARDWARE_TX)
+}
+
+/// Whether a row differs in what is tried here from those before it: rows on hardware transactions on the same domains differ
+/// in software alone.
+#[must_use]
+pub fn is_of_its_own(row: &Row, rows: &[Row]) -> bool {
+    let is_alike = |other: &&Row| other.hardware.name == row.hardware.name && other.domains == row.domains;
+    !has_hardware_transactions(row) || rows.iter().find(is_alike).is_some_and(|first| first.name == row.name)
+}
+
+/// The rows that differ in what is tried here: those with hardware of their own, and of the others, which differ in software
+/// alone, the one that runs on the most domains.
+#[must_use]
+pub fn distinct_rows(rows: &[Row]) -> Vec<Row> {
+    let without_hardware = rows.iter().filter(|row| row.hardware.hooks == Hooks::NONE);
+    // Of several the last one, as `max_by_key` has it.
+    let plain = without_hardware.max_by_key(|row| row.domains.len()).map(|row| row.name);
+    let is_wanted = |row: &&Row| {
+        if row.hardware.hooks == Hooks::NONE { Some(row.name) == plain } else { is_of_its_own(row, rows) }
+    };
+    rows.iter().filter(is_wanted).copied().collect()
+}

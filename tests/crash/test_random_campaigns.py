@@ -1,0 +1,83 @@
+"""Random campaigns: equal requests give equal documents, a violation is made again by one command, and refusals."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import durasim as ds
+from durasim import random_runs
+from durasim.laboratory import laboratory_of
+
+
+def conforms(document, name):
+    schema = json.loads((Path(ds.__file__).parent / "schemas" / name).read_text())
+    jsonschema.Draft202012Validator(schema).validate(document)
+
+
+def command(*words):
+    words = [sys.executable, "-m", "durasim", "campaign", *words]
+    return subprocess.run(words, check=False, capture_output=True, text=True)
+
+
+def test_equal_requests_give_equal_documents(tmp_path):
+    paths = [tmp_path / "first.json", tmp_path / "second.json"]
+    words = ("--random", "--design", "tc", "--design", "opt", "--runs", "8", "--seed", "3", "--json")
+    assert [command(*words, str(path)).returncode for path in paths] == [0, 0]
+    first, second = (path.read_bytes() for path in paths)
+    assert first == second
+    document = json.loads(first)
+    conforms(document, "random.json")
+    assert (document["seed"], document["runs"], document["violations"]) == (3, 8, 0)
+    assert [(row["design"], row["runs"]) for row in document["designs"]] == [("tc", 4), ("opt", 4)]
+    assert all(row["loads"] > 1000 and row["images"] > 10 for row in document["designs"])
+    assert document["trials"] == sum(
+        row[n] for row in document["designs"] for n in ("images", "reordered", "interrupted")
+    )
+
+
+def test_all_designs_are_tried_for_so_long():
+    told = []
+    document = ds.random_campaign(seconds=0.001, progress=lambda *said: told.append(said))
+    conforms(document, "random.json")
+    assert told[0] == (1, None)
+    assert {"tc", "hercules", "lad"} < {row["design"] for row in document["designs"]}
+
+
+def test_a_violation_is_one_command_that_makes_it_again():
+    canary = laboratory_of("tc").canary
+    document = random_runs.run(["tc"], 20, None, 1, lambda *_: None, planted=canary)
+    conforms(document, "random.json")
+    failure = document["failures"][0]
+    assert failure["command"] == f"durasim campaign --random --design tc --replay {failure['id']}"
+    again = random_runs.replay("tc", failure["id"], canary)
+    conforms(again, "random-replay.json")
+    assert (again["message"], again["settings"]) == (failure["message"], failure["settings"])
+    sound = command("--random", "--design", "tc", "--replay", failure["id"])
+    assert sound.returncode == 0, sound.stderr
+    assert sound.stdout.endswith("nothing was wrong\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("quick", "--random"), "file: goes with a campaign file"),
+        (("--random", "--verdicts", "kept.sqlite"), "verdicts: goes with a campaign file"),
+        (("quick", "--runs", "3"), "runs: --runs goes with --random"),
+        (("--random", "--runs", "0"), "runs: 0 is less than 1"),
+        (("--random", "--seconds", "0"), "seconds: 0 is not more than 0"),
+        (("--random", "--seed", "-1"), "seed: -1 is not from 0"),
+        (("--random", "--design", "hercule"), "hercules"),
+        (("--random", "--replay", "one-1"), "design: say with one --design"),
+        (("--random", "--replay", "one-1", "--design", "tc", "--runs", "3"), "runs: goes with many runs"),
+        (("--random", "--replay", "e7", "--design", "tc"), "replay: 'e7' is no run"),
+    ],
+)
+def test_what_is_no_random_campaign_is_refused(words, said):
+    result = command(*words)
+    assert result.returncode == 2, result.stderr
+    assert result.stderr.count("\n") == 1
+    assert said in result.stderr
