@@ -146,12 +146,12 @@ impl<'a> Executor<'a> {
     ///
     /// # Errors
     /// What came of the case already, where the hardware cannot recover.
-    pub fn crash_point(&self, crash: Crash) -> Result<Arc<CrashPoint>, (Case, Outcome)> {
+    pub fn crash_point(&self, crash: Crash) -> Result<Arc<CrashPoint>, Box<(Case, Outcome)>> {
         let case = Case::new(crash.event, crash.fault);
         let allowed = Allowed::after(&crash, self.judge.history.as_ref());
         match self.recovered(crash.image) {
             Ok(recovered) => Ok(Arc::new(CrashPoint { case, recovered, allowed })),
-            Err(outcome) => Err((case, outcome)),
+            Err(outcome) => Err(Box::new((case, outcome))),
         }
     }
 
@@ -173,7 +173,7 @@ impl<'a> Executor<'a> {
         point: &Arc<CrashPoint>,
         run: LaterRun,
         draw: LaterDraw,
-    ) -> Vec<Result<Arc<CrashPoint>, (Case, Outcome)>> {
+    ) -> Vec<Result<Arc<CrashPoint>, Box<(Case, Outcome)>>> {
         let pmem = point.recovered.image.pmem.clone();
         let selector = DrawnCrashPoints::new(draw.power_faults.clone(), draw.events_max, draw.seed);
         let events = selector.events_seen();
@@ -189,7 +189,7 @@ impl<'a> Executor<'a> {
                     unfinished.retry_with(Retry::Run { point: point.clone(), run, draw });
                 }
                 let then = run.then(events.load(Ordering::Relaxed) + 1, PowerFault::Clean);
-                return vec![Err((point.case.and(then), outcome))];
+                return vec![Err(Box::new((point.case.and(then), outcome)))];
             }
         };
         let begin = |crash: Crash| {
@@ -200,7 +200,7 @@ impl<'a> Executor<'a> {
             };
             match self.recovered(crash.image) {
                 Ok(recovered) => Ok(Arc::new(CrashPoint { case, recovered, allowed })),
-                Err(outcome) => Err((case, outcome)),
+                Err(outcome) => Err(Box::new((case, outcome))),
             }
         };
         selector.taken().map(begin).collect()

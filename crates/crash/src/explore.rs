@@ -29,7 +29,7 @@ pub(crate) fn explore(
     let is_clean = crash.fault == PowerFault::Clean;
     let point = match executor.crash_point(crash) {
         Ok(point) => point,
-        Err(tried) => return vec![tried],
+        Err(tried) => return vec![*tried],
     };
     let context = executor.judge().context;
     let is_nested = is_clean && draw.faults.contains(&FailureKind::Nested);
@@ -90,7 +90,7 @@ impl Later<'_, '_, '_> {
         for later in self.executor.fail_again(point, run, draw) {
             match later {
                 Ok(later) => points.push(later),
-                Err(tried) => self.tried.push(tried),
+                Err(tried) => self.tried.push(*tried),
             }
         }
         for later in &points {

@@ -33,7 +33,7 @@ pub(crate) struct Replayed {
 /// As from a run.
 pub(crate) fn replay(context: Context<'_>, case: &Case) -> Result<Replayed, Error> {
     let searching = TimelineRecorder::searching();
-    let (instructions, marks, executor, mut tried) = execute(context, case, &searching, false)?;
+    let Executed { instructions, marks, executor, mut tried } = execute(context, case, &searching, false)?;
     let mut postponed = Postponed::default();
     tried.iter_mut().for_each(|(case, outcome)| postponed.keep(case, outcome));
     let was_unfinished = tried[0].1.unfinished.is_some();
@@ -75,13 +75,21 @@ fn line_end(recorded: &RecordedTimeline, line: LineAddr) -> FinalLine {
     }
 }
 
+/// A case that was carried out, with the worker that did it.
+struct Executed<'a> {
+    instructions: u64,
+    marks: BTreeMap<String, u64>,
+    executor: Executor<'a>,
+    tried: Vec<(Case, Outcome)>,
+}
+
 /// Runs the program from its begin up to the case's first failure, and carries the case out from there.
 fn execute<'a>(
     context: Context<'a>,
     case: &Case,
     timeline_recorder: &TimelineRecorder,
     once_more: bool,
-) -> Result<(u64, BTreeMap<String, u64>, Executor<'a>, Vec<(Case, Outcome)>), Error> {
+) -> Result<Executed<'a>, Error> {
     let prepared = context.prepared;
     let single = SingleCrashPoint::with(case.event, case.fault);
     let pmem = initial_pmem(prepared, &prepared.program);
@@ -102,9 +110,9 @@ fn execute<'a>(
     }
     let outcome = match executor.crash_point(crash) {
         Ok(point) => executor.execute(&point, &mut case.then.iter()),
-        Err(tried) => tried,
+        Err(tried) => *tried,
     };
-    Ok((instructions, marks, executor, vec![outcome]))
+    Ok(Executed { instructions, marks, executor, tried: vec![outcome] })
 }
 
 /// Which lines matter, and why.

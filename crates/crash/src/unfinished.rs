@@ -95,7 +95,7 @@ impl Retry {
                 let points = executor.fail_again(point, *run, draw.clone());
                 let conclude = |later| match later {
                     Ok(later) => executor.execute(&later, &mut Again(Vec::new().into_iter())),
-                    Err(tried) => tried,
+                    Err(tried) => *tried,
                 };
                 points.into_iter().map(conclude).collect()
             }
@@ -136,10 +136,11 @@ impl Postponed {
                             unfinished.place.stage, place.function, unfinished.at, unfinished.after
                         )
                     };
-                    return Some(at_place(trials, &place).for_each(|(_, outcome)| {
+                    at_place(trials, &place).for_each(|(_, outcome)| {
                         let after = outcome.unfinished.as_ref().map_or("", |unfinished| &unfinished.after);
                         outcome.objections.insert(Oracle::Termination, text(after));
-                    }));
+                    });
+                    return Some(());
                 }
                 let first = trials.iter().position(|(other, outcome)| *other == case && outcome.is_at(&place));
                 trials.remove(first.expect("the trial is one of those"));

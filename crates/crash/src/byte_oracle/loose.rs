@@ -19,7 +19,7 @@ enum Word {
     /// One store to the bytes of `mask`, over what was certain.
     One { index: u16, mask: u8, before: u64, number: Number, data: u64 },
     /// Anything else, by ascending number.
-    Many { index: u16, stores: Box<Vec<PartialWord>> },
+    Many { index: u16, stores: Vec<PartialWord> },
 }
 
 /// Some bytes of a word that have come with one store.
@@ -80,7 +80,7 @@ impl Word {
             [PartialWord { number: 0, data: before, mask }, store] if store.mask == mask => {
                 Some(Word::One { index, mask, before, number: store.number, data: store.data })
             }
-            _ => Some(Word::Many { index, stores: Box::new(stores) }),
+            _ => Some(Word::Many { index, stores }),
         }
     }
 
@@ -97,9 +97,7 @@ impl Word {
         }
         match self {
             Word::Many { stores, .. } => stores.push(store),
-            Word::One { index, .. } => {
-                *self = Word::Many { index: *index, stores: Box::new(vec![two[0], two[1], store]) }
-            }
+            Word::One { index, .. } => *self = Word::Many { index: *index, stores: vec![two[0], two[1], store] },
         }
         true
     }
