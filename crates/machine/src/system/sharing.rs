@@ -107,7 +107,7 @@ impl System {
         Ok(done)
     }
 
-    /// A request of `core` that moves a line has been looked up at `at`. If the line is still on its way to another core, or
+    /// A request of `core` that moves a line has been looked up at `at`. If the line is still in flight to another core, or
     /// that one has not made the access for which it asked, the request waits at the directory and is looked up again: the
     /// cycle in which that is done. Readers of a line that comes from below get it together.
     fn await_move(&self, core: CoreId, line: LineAddr, want: AccessMode, at: Cycle) -> Cycle {
