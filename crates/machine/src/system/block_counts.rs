@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub(super) enum Found {
     /// Bytes that have not left the caches.
     Dirty,
-    /// All bytes have left the caches, and some are on their way to the persistence domain.
+    /// All bytes have left the caches, and some are in flight to the persistence domain.
     InFlight,
     /// Nothing that is not where it has to be.
     Clean,
