@@ -70,8 +70,7 @@ class Argument:
     """An argument of a workload, given to the program as ``--name value`` (a flag: as ``--name``).
 
     ``type`` is ``u64``, ``flag``, ``text`` or ``choice``; ``commands`` are the subcommands that take the argument. Data
-    of as many bytes as ``is_footprint`` arguments say have to fit into memory. With the choice ``shares_lines`` words of
-    different locks lie on one line.
+    of as many bytes as ``is_footprint`` says have to fit into memory. With ``shares_lines`` locks share lines.
     """
 
     name: str
