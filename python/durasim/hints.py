@@ -10,7 +10,7 @@ from durasim.results import RunResult
 
 _MB = 1_000_000
 # As many times the size of the last level are data to be that most of them are evicted.
-_LLC_MULTIPLE = 2
+_LLC_MULTIPLE = 4
 # With so many items for each operation most operations find some that none before them has changed.
 _ITEMS_PER_OPERATION = 4
 

@@ -115,7 +115,7 @@ def test_each_workload_has_one_line(program):
         ("run --workload array-s", ["array-swap"]),
         ("run --machine tin", ["tiny"]),
         ("compare --designs opt,her", ["opt,hercules"]),
-        ("compare --workloads btree,all-tc", ["btree,all-tc"]),
+        ("compare --workloads btree,array-s", ["btree,array-swap"]),
         ("designs her", ["hercules"]),
         ("machines tin", ["tiny"]),
     ],
