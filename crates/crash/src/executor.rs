@@ -112,6 +112,9 @@ impl CrashPoint {
     }
 }
 
+/// What a failure leaves; the error: what came of the case already, where the hardware cannot recover.
+pub(crate) type Begun = Result<Arc<CrashPoint>, Box<(Case, Outcome)>>;
+
 /// One worker that carries cases out.
 #[derive(Clone)]
 pub(crate) struct Executor<'a> {
@@ -146,7 +149,7 @@ impl<'a> Executor<'a> {
     ///
     /// # Errors
     /// What came of the case already, where the hardware cannot recover.
-    pub fn crash_point(&self, crash: Crash) -> Result<Arc<CrashPoint>, Box<(Case, Outcome)>> {
+    pub fn crash_point(&self, crash: Crash) -> Begun {
         let case = Case::new(crash.event, crash.fault);
         let allowed = Allowed::after(&crash, self.judge.history.as_ref());
         match self.recovered(crash.image) {
@@ -168,12 +171,7 @@ impl<'a> Executor<'a> {
 
     /// Lets the program run once more after a complete recovery of the hardware, and the power fail during it. Gives what
     /// each of these failures leaves, or what has come of the case already; nothing if the run has no persist event.
-    pub fn fail_again(
-        &mut self,
-        point: &Arc<CrashPoint>,
-        run: LaterRun,
-        draw: LaterDraw,
-    ) -> Vec<Result<Arc<CrashPoint>, Box<(Case, Outcome)>>> {
+    pub fn fail_again(&mut self, point: &Arc<CrashPoint>, run: LaterRun, draw: LaterDraw) -> Vec<Begun> {
         let pmem = point.recovered.image.pmem.clone();
         let selector = DrawnCrashPoints::new(draw.power_faults.clone(), draw.events_max, draw.seed);
         let events = selector.events_seen();

@@ -2,7 +2,7 @@
 //! limits: if it ends, the limit was too small, else none of them ends.
 
 use crate::case::{Case, Then};
-use crate::executor::{CrashPoint, Executor, Failures, LaterDraw, LaterRun};
+use crate::executor::{Begun, CrashPoint, Executor, Failures, LaterDraw, LaterRun};
 use crate::limits::{Limits, Stage, used_up};
 use crate::outcome::{Oracle, Outcome};
 use durasim_guest::Symbols;
@@ -93,7 +93,7 @@ impl Retry {
             }
             Retry::Run { point, run, draw } => {
                 let points = executor.fail_again(point, *run, draw.clone());
-                let conclude = |later| match later {
+                let conclude = |later: Begun| match later {
                     Ok(later) => executor.execute(&later, &mut Again(Vec::new().into_iter())),
                     Err(tried) => *tried,
                 };

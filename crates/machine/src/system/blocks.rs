@@ -172,9 +172,9 @@ impl System {
         }
         let answered = match self.interconnect.clean_line_answer() {
             CleanLineAnswer::Controller => {
-                let at = self.interconnect.enter_llc(line, Load::Nothing, at);
+                let at = self.interconnect.enter_llc(core, line, Load::Nothing, at);
                 let (asked, answered) = self.memories.ask_controller(&mut self.interconnect, core, line, at);
-                let answered = self.interconnect.enter_core(core, Load::Nothing, answered);
+                let answered = self.interconnect.enter_core(core, line, Load::Nothing, answered);
                 self.waits.clean_is_acked(core, asked, asked, answered);
                 answered
             }
