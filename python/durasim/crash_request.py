@@ -131,6 +131,7 @@ def _workload_request(scenario: Scenario) -> dict[str, Any]:
     from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
     ops = DEFAULT_OPS if scenario.ops is None else scenario.ops
+    scenario.check_promise()
     request = dataclasses.replace(scenario, ops=ops).request()
     program = toolchain.build(workload_info(scenario.workload or "").program, scenario.backend, history=True)
     return request | {

@@ -186,6 +186,16 @@ class Scenario(RunOptions):
         for name, argument in known.items():
             if argument.is_footprint:
                 _check_footprint(name, int(values[name]))
+
+    def check_promise(self) -> None:
+        """Refuses a workload whose locks the promise of the design does not cover: a crash would judge what it never promised.
+
+        Raises:
+            ConfigError: Words of different locks lie on one line, and the design keeps apart nothing so small.
+        """
+        arguments = self.arguments()
+        values = {name: argument.default for name, argument in arguments.items()} | dict(self.workload_args)
+        for name, argument in arguments.items():
             if argument.shares_lines is not None and values[name] == argument.shares_lines:
                 self._check_sharing(name)
 

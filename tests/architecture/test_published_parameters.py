@@ -60,7 +60,7 @@ REASONS = ("built in: ", "not modelled: ", "differs: ")
 CHOSEN = {
     "spht-eadr-2022: PM, model": "pmem-module",
     "spht-eadr-2022: PM, mode": (4, 4096),
-    "spht-eadr-2022: PM background, Optane latency (up to about)": 250,
+    "spht-eadr-2022: PM background, Optane latency (up to about)": 195,
     "spht-eadr-2022: PM background, DDR4 latency": 13750,
     "spht-eadr-2022: synthetic, run time per iteration": 120000,
     "spht-eadr-2022: synthetic, pages": "page",

@@ -10,6 +10,7 @@ SYSTEM = Path(__file__).resolve().parents[2] / "crates/machine/src/system"
 # Each part: its type, and the file and folder that it lives in.
 PARTS = {
     "Agenda": "agenda",
+    "BlockCounts": "block_counts",
     "Caches": "caches",
     "DesignPort": "design_port",
     "Filters": "filters",

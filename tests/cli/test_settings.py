@@ -89,9 +89,9 @@ workloads = ["array-swap"]
 
 
 def test_words_of_different_locks_share_no_line_where_lines_are_locked(refused):
-    run = ["run", "--workload", "false-sharing", "--machine", "tiny", "--threads", "4", "--arg", "shared-lines=true"]
+    run = ["crash", "--workload", "false-sharing", "--machine", "tiny", "--threads", "4", "--arg", "shared-lines=true"]
     for design, unit in (("proteus", "blocks of 32 bytes"), ("kiln", "lines"), ("lad", "lines"), ("lad-llc", "lines")):
         refused([*run, "--design", design], 2, "shared-lines", design, unit, "--control")
     for more in ({"control": True}, {"threads": 1}, {"design": "tc"}, {"workload_args": (("shared-lines", "false"),)}):
         fields = {"design": "proteus", "threads": 4, "workload_args": (("shared-lines", "true"),)}
-        Scenario(workload="false-sharing", machine="tiny", **(fields | more)).check()
+        Scenario(workload="false-sharing", machine="tiny", **(fields | more)).check_promise()

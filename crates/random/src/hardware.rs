@@ -8,17 +8,11 @@ use durasim_design::Trap;
 
 /// Bits of the status of an abort (Intel SDM, volume 1, table 16-1).
 const EXPLICIT: u64 = 1;
-const CAPACITY: u64 = 1 << 3;
 const NESTED: u64 = 1 << 5;
 const CODE: u8 = 7;
 const CODE_SHIFT: u32 = 24;
 /// How deep transactions nest here; the machine allows seven.
 const DEPTH_MAX: u32 = 3;
-
-/// Whether the status of an abort says that a set of lines did not fit.
-pub fn is_capacity(status: u64) -> bool {
-    status & CAPACITY != 0
-}
 
 impl Life {
     /// Whether the thread at a port is in a hardware transaction, as far as it knows.

@@ -1,9 +1,8 @@
 //! One run of a machine: whose turn it is, how requests end, and what becomes of aborts.
 
 use crate::REGION_BYTES;
-use crate::hardware::is_capacity;
 use crate::judge::{Shared, Watcher};
-use crate::model::{DRAM_REGION, Locks, Memory, OpenTx, Place, Port, Request, Thread};
+use crate::model::{DRAM_REGION, Locks, Memory, OpenTx, Place, Port, Request, Thread, is_capacity};
 use crate::settings::Setting;
 use crate::tally::{Effort, Tally};
 use crate::trace::Trace;

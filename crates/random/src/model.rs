@@ -156,3 +156,9 @@ impl Locks {
         }
     }
 }
+
+/// Whether the status of an abort says that a set of lines did not fit (Intel SDM, volume 1, table 16-1).
+pub fn is_capacity(status: u64) -> bool {
+    const CAPACITY: u64 = 1 << 3;
+    status & CAPACITY != 0
+}
