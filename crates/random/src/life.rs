@@ -14,6 +14,10 @@ use durasim_memory::MediaConfig;
 use durasim_types::{CoreId, Cycle, DataRange, Pages, Rng, StoreKind, TxId};
 use std::sync::{Arc, Mutex};
 
+/// Steps of the memory system without a request of a port, and repeated requests behind the last operation, at most: what
+/// takes more does not end.
+const STEPS_MAX: u64 = 200_000;
+
 pub struct Life {
     pub system: System,
     /// Of DRAM and persistent memory.
@@ -40,6 +44,8 @@ pub struct Life {
     /// Turns, in percent, that go to any port instead of the one with the smallest time.
     disorder_percent: u64,
     switch_percent: u64,
+    /// Steps of the memory system since a port has made a request.
+    steps: u64,
     aimed_percent: u64,
     /// Draws what is aimed, so that a run without aim draws the same otherwise.
     aim: Rng,
@@ -127,6 +133,7 @@ impl Life {
             hardware: setting.row.hardware.hooks.has(Hooks::HARDWARE_TX),
             disorder_percent: [0, 0, 5, 100][rng.below(4) as usize],
             switch_percent: if cores > 1 || threads > 1 { [0, 1, 5, 15][rng.below(4) as usize] } else { 0 },
+            steps: 0,
             aimed_percent: setting.aimed_percent,
             aim: Rng::new(seed ^ 0x00a1_3ed0),
             tally: Tally::default(),
@@ -176,7 +183,7 @@ impl Life {
             let Some(port) = self.turn()? else { continue };
             if self.is_busy(port) {
                 busy += 1;
-                if busy > 1_000_000 {
+                if busy > STEPS_MAX {
                     return Err(format!("port {port} makes the same request without end"));
                 }
                 self.act(port)?;
@@ -226,6 +233,15 @@ impl Life {
 
     /// Who acts next; `None` if it was the memory system.
     fn turn(&mut self) -> Result<Option<usize>, String> {
+        let port = self.next_port()?;
+        self.steps = if port.is_some() { 0 } else { self.steps + 1 };
+        if self.steps > STEPS_MAX {
+            return Err(format!("the memory system has made {STEPS_MAX} steps, and no port can go on"));
+        }
+        Ok(port)
+    }
+
+    fn next_port(&mut self) -> Result<Option<usize>, String> {
         let when = |port: usize| {
             let thread = &self.threads[self.ports[port].thread?];
             let resumes = if thread.pending.is_some() { self.system.resumes_at(core(port))? } else { 0 };
