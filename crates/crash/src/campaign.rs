@@ -7,17 +7,17 @@ use crate::coverage::not_tried;
 use crate::crashed_run::{
     Crash, CrashFreeRun, CrashPointSelector, CrashedRun, EndedRun, crash_free_run, initial_pmem, run_with_crashes,
 };
-use crate::executor::Executor;
+use crate::executor::{Executor, Retry};
 use crate::explore::explore;
 use crate::judge::{Context, Judge, ProgramRecovery};
 use crate::limits::RecoveryLimits;
 use crate::outcome::Outcome;
+use crate::postponed::Postponed;
 use crate::power_faults::PowerFaultDraw;
 use crate::result::{CrashResult, Failure};
 use crate::schedule::{All, DrawnFailures, FailureKind, Points, check_event, schedule};
 use crate::timeline::{Replayed, replay};
 use crate::timeline_document::Timeline;
-use crate::unfinished::Postponed;
 use durasim_design::{CrashImage, Row};
 use durasim_machine::{Host, Prepared, Provenance, RunRequest, System, configuration, prepare};
 use durasim_types::{ConfigError, Error, EventKind, PersistEvent, Rng};
@@ -83,6 +83,9 @@ struct Batch {
 }
 
 type Trials = Vec<(Case, Outcome)>;
+
+/// What a worker has tried of one batch, and what may run once more.
+type Tried = (Trials, BTreeMap<Case, Retry>);
 
 /// What a campaign or a replay came to.
 #[derive(Default)]
@@ -176,7 +179,7 @@ impl Campaign<'_> {
         let points_total = draws.len() as u64;
         let (batch_sender, batch_receiver) = sync_channel::<Batch>(2 * workers);
         let batch_receiver = Mutex::new(batch_receiver);
-        let (tried_sender, tried_receiver) = sync_channel::<Trials>(64);
+        let (tried_sender, tried_receiver) = sync_channel::<Tried>(64);
         let selector = CampaignCrashPoints {
             draws,
             variants: request.variants,
@@ -243,7 +246,7 @@ impl Campaign<'_> {
 fn work(
     executor: &mut Executor<'_>,
     batches: &Mutex<Receiver<Batch>>,
-    tried: &SyncSender<Trials>,
+    tried: &SyncSender<Tried>,
     variants: u64,
     stop: &AtomicBool,
 ) {
@@ -254,14 +257,15 @@ fn work(
             continue;
         }
         let explore = |crash: Crash| explore(executor, crash, &draw, variants);
-        if tried.send(crashes.into_iter().flat_map(explore).collect()).is_err() {
+        let trials = crashes.into_iter().flat_map(explore).collect();
+        if tried.send((trials, executor.take_retries())).is_err() {
             return;
         }
     }
 }
 
 fn collect(
-    receiver: &Receiver<Trials>,
+    receiver: &Receiver<Tried>,
     total: u64,
     progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
     stop: &AtomicBool,
@@ -269,8 +273,8 @@ fn collect(
     let mut all = Vec::new();
     let mut postponed = Postponed::default();
     let mut done = 0;
-    while let Ok(mut tried) = receiver.recv() {
-        tried.iter_mut().for_each(|(case, outcome)| postponed.keep(case, outcome));
+    while let Ok((tried, mut retries)) = receiver.recv() {
+        tried.iter().for_each(|(case, outcome)| postponed.keep(case, outcome, retries.remove(case)));
         all.extend(tried);
         done += 1;
         if !progress(done, total) {

@@ -3,7 +3,6 @@
 use crate::byte_oracle::ByteOracle;
 use crate::case::PowerFault;
 use crate::history::HistoryRecorder;
-use crate::judge::CrashFree;
 use crate::order::{Checking, OrderChecker};
 use crate::timeline_recorder::TimelineRecorder;
 use durasim_design::{CrashImage, Promise};
@@ -17,6 +16,17 @@ use durasim_types::{
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+
+/// What recovery and check start from where nothing has failed, and what the run took.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CrashFree {
+    /// Persistent memory after an orderly end of the run.
+    pub pmem: Pages,
+    /// Instructions and memory of the run.
+    pub work: Budget,
+    /// Whether it declared a data range.
+    pub declares: bool,
+}
 
 /// A run without a failure.
 #[derive(Clone, Debug, Default)]

@@ -12,11 +12,10 @@ use crate::outcome::{Oracle, Outcome};
 use crate::power_faults::PowerFaultDraw;
 use crate::timeline_document::RunKind;
 use crate::timeline_recorder::TimelineRecorder;
-use crate::unfinished::Retry;
 use durasim_design::{CrashImage, RecoveryCut, RecoveryReport};
 use durasim_types::{Error, LineAddr, PAGE_BYTES, Pages, PhysAddr};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -90,6 +89,33 @@ pub(crate) struct LaterDraw {
     pub seed: u64,
 }
 
+/// What runs once more.
+#[derive(Clone)]
+pub(crate) enum Retry {
+    /// A trial: its failures up to a point, and the further ones as they came.
+    Case { point: Arc<CrashPoint>, failures: Vec<Then> },
+    /// A run of the program in which power was to fail: that many trials begin with it.
+    Run { point: Arc<CrashPoint>, run: LaterRun, draw: LaterDraw },
+}
+
+impl std::fmt::Debug for Retry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Retry::Case { failures, .. } => failures.fmt(f),
+            Retry::Run { run, draw, .. } => write!(f, "{run:?}, {draw:?}"),
+        }
+    }
+}
+
+/// The further failures of a trial that runs once more.
+struct Again(std::vec::IntoIter<Then>);
+
+impl Failures for Again {
+    fn next(&mut self, _recovery_writes: u64) -> Option<Then> {
+        self.0.next()
+    }
+}
+
 /// What a power failure left, and what the hardware's recovery makes of it when nothing disturbs it.
 #[derive(Clone)]
 struct Recovered {
@@ -119,12 +145,14 @@ pub(crate) type Begun = Result<Arc<CrashPoint>, Box<(Case, Outcome)>>;
 #[derive(Clone)]
 pub(crate) struct Executor<'a> {
     judge: Judge<'a>,
+    /// What did not end within its limits, and has not been taken yet.
+    retries: BTreeMap<Case, Retry>,
 }
 
 impl<'a> Executor<'a> {
     /// With these oracles.
     pub fn new(judge: Judge<'a>) -> Self {
-        Executor { judge }
+        Executor { judge, retries: BTreeMap::new() }
     }
 
     /// What the workers of a campaign share, and this one's oracles.
@@ -145,6 +173,29 @@ impl<'a> Executor<'a> {
         self
     }
 
+    /// What did not end within its limits since the last call.
+    pub fn take_retries(&mut self) -> BTreeMap<Case, Retry> {
+        std::mem::take(&mut self.retries)
+    }
+
+    /// Runs something once more, with larger limits; a run of the program without persist events comes to no trial.
+    pub fn retry(&self, retry: &Retry) -> Vec<(Case, Outcome)> {
+        let mut executor = self.once_more().without_timeline();
+        match retry {
+            Retry::Case { point, failures } => {
+                vec![executor.execute(point, &mut Again(failures.clone().into_iter()))]
+            }
+            Retry::Run { point, run, draw } => {
+                let points = executor.fail_again(point, *run, draw.clone());
+                let conclude = |later: Begun| match later {
+                    Ok(later) => executor.execute(&later, &mut Again(Vec::new().into_iter())),
+                    Err(tried) => *tried,
+                };
+                points.into_iter().map(conclude).collect()
+            }
+        }
+    }
+
     /// Recovers what the first failure of a case left.
     ///
     /// # Errors
@@ -162,9 +213,9 @@ impl<'a> Executor<'a> {
     pub fn execute(&mut self, point: &Arc<CrashPoint>, failures: &mut dyn Failures) -> (Case, Outcome) {
         let mut case = point.case.clone();
         let mut noted = Noted { failures, given: Vec::new() };
-        let (Ok(mut outcome) | Err(mut outcome)) = self.carry_out(point, &mut noted, &mut case);
-        if let Some(unfinished) = &mut outcome.unfinished {
-            unfinished.retry_with(Retry::Case { point: point.clone(), failures: noted.given });
+        let (Ok(outcome) | Err(outcome)) = self.carry_out(point, &mut noted, &mut case);
+        if outcome.unfinished.is_some() {
+            self.retries.insert(case.clone(), Retry::Case { point: point.clone(), failures: noted.given });
         }
         (case, outcome)
     }
@@ -182,12 +233,12 @@ impl<'a> Executor<'a> {
         let (selector, history) = match ran {
             Ok(ran) => ran,
             // The run ends without a power failure then, and comes to the same objection.
-            Err(mut outcome) => {
-                if let Some(unfinished) = &mut outcome.unfinished {
-                    unfinished.retry_with(Retry::Run { point: point.clone(), run, draw });
+            Err(outcome) => {
+                let case = point.case.and(run.then(events.load(Ordering::Relaxed) + 1, PowerFault::Clean));
+                if outcome.unfinished.is_some() {
+                    self.retries.insert(case.clone(), Retry::Run { point: point.clone(), run, draw });
                 }
-                let then = run.then(events.load(Ordering::Relaxed) + 1, PowerFault::Clean);
-                return vec![Err(Box::new((point.case.and(then), outcome)))];
+                return vec![Err(Box::new((case, outcome)))];
             }
         };
         let begin = |crash: Crash| {

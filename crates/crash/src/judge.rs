@@ -1,15 +1,16 @@
 //! Judges recovered contents of persistent memory with independent oracles.
 
 use crate::byte_oracle::{ByteOracle, Verdict};
-use crate::crashed_run::Crash;
+use crate::crashed_run::{Crash, CrashFree};
 use crate::history::{Dump, HistoryOracle, HistoryRecorder, Position};
 use crate::limits::{Limits, Stage};
 use crate::outcome::{Oracle, Outcome};
 use crate::timeline_recorder::TimelineRecorder;
 use crate::unfinished::UnfinishedStage;
 use durasim_design::{CrashImage, Promise, RecoveryReport};
-use durasim_guest::Symbols;
-use durasim_machine::{Budget, LoadedProgram, Output, PmemPool, PoolContents, Prepared, Program, Stream, Unfinished};
+use durasim_machine::{
+    Budget, LoadedProgram, Output, PmemPool, PoolContents, Prepared, Program, Stream, Symbols, Unfinished,
+};
 use durasim_types::{Error, Pages};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -56,17 +57,6 @@ impl<'a> Context<'a> {
             ProgramRecovery::Check => Some(self.check_args),
         }
     }
-}
-
-/// What recovery and check start from where nothing has failed, and what the run took.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CrashFree {
-    /// Persistent memory after an orderly end of the run.
-    pub pmem: Pages,
-    /// Instructions and memory of the run.
-    pub work: Budget,
-    /// Whether it declared a data range.
-    pub declares: bool,
 }
 
 /// One worker's oracles.

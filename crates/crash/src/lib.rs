@@ -14,6 +14,7 @@ mod judge;
 mod limits;
 mod order;
 mod outcome;
+mod postponed;
 mod power_faults;
 mod result;
 mod schedule;

@@ -1,6 +1,6 @@
 //! What became of a case: which oracles looked at it, and what they object.
 
-use crate::unfinished::UnfinishedStage;
+use crate::unfinished::{Place, UnfinishedStage};
 use std::collections::BTreeMap;
 
 /// Who judges.
@@ -51,5 +51,16 @@ impl Outcome {
     /// Whether some oracles that have looked at the contents object and others do not.
     pub fn is_disagreement(&self) -> bool {
         !self.objections.is_empty() && self.objections.len() < self.judged.len()
+    }
+
+    /// An outcome of a trial whose program was stopped at its limit.
+    pub fn unfinished(stage: UnfinishedStage) -> Self {
+        let objection = Outcome::object(Oracle::Termination, stage.text());
+        Outcome { unfinished: Some(Box::new(stage)), ..objection }
+    }
+
+    /// Whether its program was stopped here.
+    pub fn is_at(&self, place: &Place) -> bool {
+        self.unfinished.as_ref().is_some_and(|unfinished| unfinished.place == *place)
     }
 }

@@ -7,9 +7,9 @@ use crate::executor::Executor;
 use crate::judge::{Context, Judge};
 use crate::limits::RecoveryLimits;
 use crate::outcome::{Oracle, Outcome};
+use crate::postponed::Postponed;
 use crate::timeline_document::{FinalLine, Objection, RunKind, Timeline, TimelinePhase, Transaction, words};
 use crate::timeline_recorder::{RecordedTimeline, TimelineRecorder};
-use crate::unfinished::Postponed;
 use durasim_types::{ConfigError, Error, LineAddr, TxId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,9 +33,10 @@ pub(crate) struct Replayed {
 /// As from a run.
 pub(crate) fn replay(context: Context<'_>, case: &Case) -> Result<Replayed, Error> {
     let searching = TimelineRecorder::searching();
-    let Executed { instructions, marks, executor, mut tried } = execute(context, case, &searching, false)?;
+    let Executed { instructions, marks, mut executor, mut tried } = execute(context, case, &searching, false)?;
     let mut postponed = Postponed::default();
-    tried.iter_mut().for_each(|(case, outcome)| postponed.keep(case, outcome));
+    let mut retries = executor.take_retries();
+    tried.iter().for_each(|(case, outcome)| postponed.keep(case, outcome, retries.remove(case)));
     let was_unfinished = tried[0].1.unfinished.is_some();
     postponed.settle(&executor, &mut tried)?;
     let outcome = tried.remove(0).1;

@@ -1,6 +1,6 @@
 //! Machines and parameters of designs, drawn by seed: all of them so small that rare paths are common.
 
-use crate::sizes;
+use crate::sizes::{self, is_accepted};
 use durasim_design::{Choice, Draw, Hooks, Locking, PlantedFault, Row, SmallestRegion};
 use durasim_machine::{MachineConfig, Plan, presets};
 use durasim_types::{Domain, Rng};
@@ -176,15 +176,6 @@ fn design(rng: &mut Rng, draws: &[Draw], sets: &mut Vec<String>) {
             Choice::All(list) => sets.extend(list.iter().map(|&set| set.to_owned())),
         }
     }
-}
-
-/// Whether the machine takes one more setting.
-pub(crate) fn is_accepted(row: &Row, domain: Domain, sets: &[String], set: String) -> bool {
-    let text = presets::text("tiny").expect("tiny is a preset");
-    let sets: Vec<String> = sets.iter().cloned().chain([set]).collect();
-    let config = MachineConfig::parse("tiny", text, &sets).expect("the settings are sound");
-    let plan = Plan::new(&config, row, domain);
-    plan.is_ok_and(|plan| (row.hardware.build)(&plan.spec, &plan.geometry).is_ok())
 }
 
 /// Gives a region that has to be small the least size that the machine accepts, and some bytes more. What else the design

@@ -1,8 +1,8 @@
 //! Structures of a design at the smallest size that the machine accepts: where every ring wraps around, every table is full
 //! and every identifier comes back within a few transactions.
 
-use crate::settings::is_accepted;
 use durasim_design::Row;
+use durasim_machine::{MachineConfig, Plan, presets};
 use durasim_types::{Domain, Rng};
 use serde_json::Value;
 
@@ -46,4 +46,13 @@ pub(crate) fn shrink(rng: &mut Rng, row: &Row, domain: Domain, sets: &mut Vec<St
         let value = if is_accepted(row, domain, sets, set(value + more)) { value + more } else { value };
         sets.push(set(value));
     }
+}
+
+/// Whether the machine takes one more setting.
+pub(crate) fn is_accepted(row: &Row, domain: Domain, sets: &[String], set: String) -> bool {
+    let text = presets::text("tiny").expect("tiny is a preset");
+    let sets: Vec<String> = sets.iter().cloned().chain([set]).collect();
+    let config = MachineConfig::parse("tiny", text, &sets).expect("the settings are sound");
+    let plan = Plan::new(&config, row, domain);
+    plan.is_ok_and(|plan| (row.hardware.build)(&plan.spec, &plan.geometry).is_ok())
 }
