@@ -188,7 +188,7 @@ class Scenario(RunOptions):
                 _check_footprint(name, int(values[name]))
 
     def check_promise(self) -> None:
-        """Refuses a workload whose locks the promise of the design does not cover: a crash would judge what it never promised.
+        """Refuses a workload with locks that the promise of the design does not cover: a crash has nothing to judge by.
 
         Raises:
             ConfigError: Words of different locks lie on one line, and the design keeps apart nothing so small.

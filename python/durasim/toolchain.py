@@ -35,16 +35,8 @@ Progress = Callable[[str], None]
 ALIGN_LOOPS = "-falign-loops=64"
 
 # One set of flags for everything: the C++ library is compiled once per set, which takes about a minute.
-ZIG_FLAGS = (
-    "-target",
-    "riscv64-linux-musl",
-    "-mcpu=generic_rv64+m+a+f+d+c",
-    "-static",
-    "-O2",
-    ALIGN_LOOPS,
-    "-std=c++20",
-    "-s",
-)
+ZIG_TARGET = ("-target", "riscv64-linux-musl", "-mcpu=generic_rv64+m+a+f+d+c")
+ZIG_FLAGS = (*ZIG_TARGET, "-static", "-O2", ALIGN_LOOPS, "-std=c++20", "-s")
 GCC_FLAGS = ("-march=rv64gc", "-mabi=lp64d", "-static", "-O2", ALIGN_LOOPS, "-std=c++20", "-pthread", "-s")
 
 COMMANDS = ("run", "check", "recover", "recover-and-check")

@@ -9,13 +9,14 @@ use crate::crashed_run::{
 };
 use crate::executor::{Executor, Retry};
 use crate::explore::explore;
+use crate::failure_kind::FailureKind;
 use crate::judge::{Context, Judge, ProgramRecovery};
 use crate::limits::RecoveryLimits;
 use crate::outcome::Outcome;
 use crate::postponed::Postponed;
 use crate::power_faults::PowerFaultDraw;
 use crate::result::{CrashResult, Failure};
-use crate::schedule::{All, DrawnFailures, FailureKind, Points, check_event, schedule};
+use crate::schedule::{All, DrawnFailures, Points, check_event, schedule};
 use crate::timeline::{Replayed, replay};
 use crate::timeline_document::Timeline;
 use durasim_design::{CrashImage, Row};

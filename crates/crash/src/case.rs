@@ -13,7 +13,7 @@
 //! What follows `/` and `+` happens in the order of the text, so `e17/r4/r2` is a recovery that failed twice. `/g9` and
 //! `+e8` take `:torn.5`, `:reorder.3` and `:energy.640` as the first failure does: `e4/g1:reorder.0`.
 
-use crate::schedule::FailureKind;
+use crate::failure_kind::FailureKind;
 use durasim_machine::PowerFailureOptions;
 use std::collections::BTreeSet;
 use std::fmt;

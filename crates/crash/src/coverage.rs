@@ -2,9 +2,9 @@
 
 use crate::case::Case;
 use crate::crashed_run::CrashFreeRun;
+use crate::failure_kind::FailureKind;
 use crate::judge::{Context, ProgramRecovery};
 use crate::outcome::Outcome;
-use crate::schedule::FailureKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The faults without a trial, each with the reason.
@@ -32,7 +32,9 @@ fn reason(fault: FailureKind, context: &Context<'_>, crash_free_run: &CrashFreeR
     match fault {
         FailureKind::Clean => "no crash point was reached".into(),
         FailureKind::Torn => {
-            format!("no line without a queue that survives ({domain}) was on its way to the medium at a crash point")
+            format!(
+                "no write that a surviving queue does not hold was in flight to the medium ({domain}) at a crash point"
+            )
         }
         FailureKind::Reorder => "no cache-block operation was unfenced at a crash point".into(),
         FailureKind::Energy => format!("the crash flush ({domain}) had nothing to save at a crash point"),

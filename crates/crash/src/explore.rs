@@ -3,9 +3,10 @@
 use crate::case::{Case, PowerFault, Then};
 use crate::crashed_run::Crash;
 use crate::executor::{CrashPoint, Executor, Failures, LaterDraw, LaterRun};
+use crate::failure_kind::FailureKind;
 use crate::outcome::Outcome;
 use crate::power_faults::PowerFaultDraw;
-use crate::schedule::{DrawnFailures, FailureKind};
+use crate::schedule::DrawnFailures;
 use durasim_types::Rng;
 use std::collections::BTreeSet;
 use std::sync::Arc;

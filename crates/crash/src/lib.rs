@@ -9,6 +9,7 @@ mod crash_points;
 mod crashed_run;
 mod executor;
 mod explore;
+mod failure_kind;
 mod history;
 mod judge;
 mod limits;
@@ -26,11 +27,12 @@ mod unfinished;
 pub use byte_oracle::{ByteOracle, Verdict};
 pub use campaign::{CrashRequest, crash};
 pub use case::{Case, PowerFault, Then};
+pub use failure_kind::FailureKind;
 pub use history::{Dump, HistoryOracle, HistoryRecorder, Position};
 pub use limits::RecoveryLimits;
 pub use order::OrderChecker;
 pub use result::{CrashResult, Failure};
-pub use schedule::{All, FailureKind, Points};
+pub use schedule::{All, Points};
 pub use timeline_document::{
     FinalLine, LineContents, LineCopyRecord, Loss, Objection, PowerFailure, RecoveryWrite, RunKind, Timeline,
     TimelineEvent, TimelinePhase, Trace, Transaction, Words,

@@ -2,6 +2,7 @@
 
 use crate::case::Case;
 use crate::crashed_run::CrashFreeRun;
+use crate::failure_kind::FailureKind;
 use durasim_types::{ConfigError, EventKind, Rng};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,52 +23,6 @@ pub enum Points {
 pub enum All {
     /// `all`.
     All,
-}
-
-/// What can go wrong when the power fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FailureKind {
-    /// What the domain keeps is there, all of it and no more.
-    Clean,
-    /// Lines in flight to the media are torn at words of eight bytes, where no queue keeps them.
-    Torn,
-    /// Any part of the cache-block operations that no fence has waited for was accepted.
-    Reorder,
-    /// The energy ends inside the crash flush: what is lost has to be reported.
-    Energy,
-    /// Recovery fails too, up to three times in a row.
-    Nested,
-    /// More crash points inside background work.
-    Background,
-    /// The program works on after recovery, and the power fails again.
-    Recrash,
-}
-
-impl FailureKind {
-    /// All of them.
-    pub const ALL: [FailureKind; 7] = [
-        FailureKind::Clean,
-        FailureKind::Torn,
-        FailureKind::Reorder,
-        FailureKind::Energy,
-        FailureKind::Nested,
-        FailureKind::Background,
-        FailureKind::Recrash,
-    ];
-
-    /// The name in options and results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FailureKind::Clean => "clean",
-            FailureKind::Torn => "torn",
-            FailureKind::Reorder => "reorder",
-            FailureKind::Energy => "energy",
-            FailureKind::Nested => "nested",
-            FailureKind::Background => "background",
-            FailureKind::Recrash => "recrash",
-        }
-    }
 }
 
 /// What is drawn at one crash point: failures of these kinds, with this seed.

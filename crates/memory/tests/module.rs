@@ -124,7 +124,7 @@ fn blocks_that_lack_lines_leave_when_another_needs_the_place_and_are_read_before
             ..MediaConfig::of(MediaKind::PmemModule)
         });
         let expected = [0, TRANSFER, 2 * TRANSFER, fourth].map(|start| start + BUFFER);
-        assert_eq!(written(&mut memory, [0, 4, 8, 12], 0), expected, "{cell_queue_blocks} on their way");
+        assert_eq!(written(&mut memory, [0, 4, 8, 12], 0), expected, "{cell_queue_blocks} in flight");
         let stats = counted(&memory);
         assert_eq!((stats.block_reads, stats.block_writes, stats.partial_block_writes), (2, 2, 2));
         // Two of the four lines are in the buffer, the others are read from the cells.

@@ -329,7 +329,7 @@ impl Life {
         is_tried && self.has_writes_in_flight()
     }
 
-    /// Whether anything on its way to persistent memory has not been acknowledged, be it a write of the design's own.
+    /// Whether a write to persistent memory is in flight, be it a write of the design's own.
     fn has_writes_in_flight(&self) -> bool {
         let mut found = false;
         self.system.marks(&mut |mark| found |= mark.ends_with("in_flight"));

@@ -344,7 +344,7 @@ fn the_published_rule_frees_the_wrong_entry_where_threads_take_turns() {
     }
 }
 
-/// Acknowledgements of one line may overtake each other on their way. That of the third write frees the first entry; the
+/// Acknowledgements of one line may overtake each other in flight. That of the third write frees the first entry; the
 /// one of the first write, which comes next, has to free the second and not the third.
 #[test]
 fn acknowledgements_that_overtake_each_other_free_entries_in_the_order_of_issue() {

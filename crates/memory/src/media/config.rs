@@ -123,7 +123,7 @@ pub struct MediaConfig {
     /// `pmem-module`: blocks in the buffer in which written lines are combined (72: of 18 KB, not of 20, every block is written once).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_buffer_blocks: Option<u32>,
-    /// `pmem-module`: blocks on their way from that buffer to the cells at a time (16, as in VANS).
+    /// `pmem-module`: blocks in flight from that buffer to the cells at a time (16, as in VANS).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cell_queue_blocks: Option<u32>,
     /// `pmem-module`: pages of 4 KB whose entries of the table of addresses the module holds (4,096).

@@ -13,7 +13,7 @@
 //!   measured write amplification rises slowly with the size of a region that is larger than the buffer, where the oldest one
 //!   leaving would make a step. What it lacks is read before it is written. That takes time, but no turn of the cells: measured
 //!   random writes of 64 and 128 bytes cost as much as a whole block, within 1 %.
-//! - So many blocks may be on their way to the cells. A write that would send another one waits.
+//! - So many blocks may be in flight to the cells. A write that would send another one waits.
 
 use super::{Access, Direction, MediaConfig};
 use crate::reservations::Reservations;
