@@ -39,6 +39,8 @@ pub struct ByteOracle {
     /// Whether one of them was to the range.
     has_stores_in_range: bool,
     acknowledged: u64,
+    /// Whether the program still recovers: it has not begun its first transaction.
+    is_recovering: bool,
     epochs: Option<Epochs>,
 }
 
@@ -134,6 +136,12 @@ impl ByteOracle {
         ByteOracle { epochs, ..ByteOracle::new(initial) }
     }
 
+    /// The same oracle for a program that first recovers by itself, to the contents that the oracle starts with. Recovery may
+    /// replay older values and be cut, so that until the first transaction begins no store is promised.
+    pub fn recovering(self) -> Self {
+        ByteOracle { is_recovering: true, ..self }
+    }
+
     /// An oracle over persistent memory that starts as `initial`.
     pub fn new(initial: Pages) -> Self {
         ByteOracle {
@@ -147,6 +155,7 @@ impl ByteOracle {
             committing: BTreeMap::new(),
             stores: 0,
             has_stores_in_range: false,
+            is_recovering: false,
             acknowledged: 0,
         }
     }
@@ -169,6 +178,9 @@ impl ByteOracle {
     /// Stores outside of transactions to these bytes are durable, the one with the number `last` and those before it: a
     /// domain keeps them, or a fence has waited for them. False if that was known of all of them.
     pub fn made_durable(&mut self, addr: PhysAddr, len: u64, last: u64) -> bool {
+        if self.is_recovering {
+            return false;
+        }
         let mut durable: Vec<(PhysAddr, Number)> = Vec::new();
         self.loose.change(addr..addr.plus(len), |addr, values| {
             let newest = values.iter().rposition(|(number, _)| *number <= last);
@@ -419,6 +431,7 @@ impl Journal for ByteOracle {
     }
 
     fn begin(&mut self, tx: TxId) {
+        self.is_recovering = false;
         self.open.insert(tx, OpenTx::default());
     }
 

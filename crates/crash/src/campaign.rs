@@ -204,6 +204,7 @@ impl Campaign<'_> {
                     program: &self.prepared.program,
                     expected: initial_pmem(self.prepared, &self.prepared.program),
                     declares: self.crash_free_run.left.declares,
+                    recovers_first: false,
                     limits: None,
                 };
                 let EndedRun { instructions, selector, ended } =

@@ -354,6 +354,8 @@ pub(crate) struct CrashedRun<'a> {
     pub expected: Pages,
     /// Whether the program declares a data range: only then its bytes are compared.
     pub declares: bool,
+    /// Whether the program makes this of what it finds, before its first transaction.
+    pub recovers_first: bool,
     /// It runs up to the second of them; nothing is taken after the first.
     pub limits: Option<(Budget, Budget)>,
 }
@@ -378,7 +380,7 @@ pub(crate) fn run_with_crashes<M: CrashPointSelector>(
     timeline_recorder: Option<&TimelineRecorder>,
     stop: &AtomicBool,
 ) -> Result<EndedRun<M>, Error> {
-    let CrashedRun { prepared, program, expected, declares, limits } = run;
+    let CrashedRun { prepared, program, expected, declares, recovers_first, limits } = run;
     let mut machine = Machine::new(&prepared.config, &prepared.plan, program)?;
     let oracle = match prepared.plan.row.promise {
         Promise::Immediate => ByteOracle::new(expected),
@@ -386,6 +388,7 @@ pub(crate) fn run_with_crashes<M: CrashPointSelector>(
     };
     // A timeline shows what is expected, whether it is compared or not.
     let oracle = if declares || timeline_recorder.is_some() { oracle } else { oracle.of_nothing_declared() };
+    let oracle = if recovers_first { oracle.recovering() } else { oracle };
     let journal_state = JournalState { oracle, then: None, waiting: VecDeque::new(), is_recording_complete: false };
     let journal_state = Arc::new(Mutex::new(journal_state));
     let timeline_recorder = timeline_recorder.cloned();

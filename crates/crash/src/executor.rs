@@ -124,6 +124,17 @@ struct Recovered {
     report: RecoveryReport,
 }
 
+impl Recovered {
+    fn has_reported_loss(&self) -> bool {
+        has_reported_loss(&self.image, &self.report)
+    }
+}
+
+/// Whether energy did not suffice, and the hardware's recovery says so.
+fn has_reported_loss(image: &CrashImage, report: &RecoveryReport) -> bool {
+    image.dirty_shutdown && !report.losses.is_empty()
+}
+
 /// The begin of all cases with the same failures up to one of them.
 pub(crate) struct CrashPoint {
     case: Case,
@@ -223,6 +234,10 @@ impl<'a> Executor<'a> {
     /// Lets the program run once more after a complete recovery of the hardware, and the power fail during it. Gives what
     /// each of these failures leaves, or what has come of the case already; nothing if the run has no persist event.
     pub fn fail_again(&mut self, point: &Arc<CrashPoint>, run: LaterRun, draw: LaterDraw) -> Vec<Begun> {
+        // Where recovery has reported a loss, nothing is promised that could be lost once more.
+        if point.recovered.has_reported_loss() {
+            return Vec::new();
+        }
         let pmem = point.recovered.image.pmem.clone();
         let selector = DrawnCrashPoints::new(draw.power_faults.clone(), draw.events_max, draw.seed);
         let events = selector.events_seen();
@@ -267,6 +282,9 @@ impl<'a> Executor<'a> {
         let (image, report) = loop {
             let (image, report, next) = self.fail_recovery(&recovered, failures, case)?;
             let Some(next) = next else { break (image, report) };
+            if has_reported_loss(&image, &report) {
+                return Ok(self.judge.conclude(image, &report, &allowed));
+            }
             case.then.push(next);
             let pmem = image.pmem.clone();
             let (crash, run, event) = match next {
@@ -437,7 +455,8 @@ impl<'a> Executor<'a> {
         let stage = if kind == RunKind::Recovery { Stage::Recovery } else { Stage::Work };
         let limits = Some((self.judge.limits.first(stage), self.judge.limits.of(stage)));
         let declares = context.crash_free.declares;
-        let run = CrashedRun { prepared, program: &program, expected, declares, limits };
+        let recovers_first = matches!(context.recovery, ProgramRecovery::Check);
+        let run = CrashedRun { prepared, program: &program, expected, declares, recovers_first, limits };
         let failed = |error: Error| Stopped::Failed(error.to_string());
         let EndedRun { selector, ended, .. } =
             run_with_crashes(run, selector, history, timeline_recorder, context.stop).map_err(failed)?;

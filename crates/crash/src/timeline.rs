@@ -96,7 +96,8 @@ fn execute<'a>(
     let pmem = initial_pmem(prepared, &prepared.program);
     timeline_recorder.run_begins(RunKind::Run, pmem.clone(), &prepared.plan.geometry, context.history);
     let declares = context.crash_free.declares;
-    let run = CrashedRun { prepared, program: &prepared.program, expected: pmem, declares, limits: None };
+    let program = &prepared.program;
+    let run = CrashedRun { prepared, program, expected: pmem, declares, recovers_first: false, limits: None };
     let EndedRun { instructions, selector: single, ended } =
         run_with_crashes(run, single, None, Some(timeline_recorder), context.stop)?;
     ended?;
