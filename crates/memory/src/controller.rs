@@ -501,7 +501,11 @@ impl Controller {
                 self.next_ps = first_ps;
                 return None;
             }
-            if let Some((index, at_ps)) = upcoming.reported_start.filter(|(_, at_ps)| *at_ps == first_ps) {
+            // A write may start as an older one of its line finishes, which comes first.
+            let ends_before = upcoming.finish.is_some_and(|(_, at_ps)| at_ps == first_ps);
+            if let Some((index, at_ps)) =
+                upcoming.reported_start.filter(|(_, at_ps)| *at_ps == first_ps && !ends_before)
+            {
                 self.upcoming = None;
                 self.queue[index].unreported_start_ps = None;
                 self.refresh();

@@ -263,7 +263,7 @@ fn the_newest_bytes_of_all_cores_are_cleaned() {
     }
 }
 
-/// Core B finds the line clean, and its fence has nothing to wait for; what core A has sent may not be dropped any more.
+/// Core B finds the line clean, and its fence waits for the answer to that alone; what core A has sent may not be dropped any more.
 #[test]
 fn a_fence_covers_a_line_that_another_core_has_cleaned_before() {
     for domain in FENCED {
@@ -272,7 +272,10 @@ fn a_fence_covers_a_line_that_another_core_has_cleaned_before() {
         machine.clean(A, ADDR);
         machine.now = machine.system.drain_queues(machine.now) + 1000;
         machine.clean(B, ADDR);
-        assert!(!machine.system.cleans_outstanding(CoreId(B)));
+        assert!(
+            machine.system.cleans_outstanding(CoreId(B)),
+            "{domain}: a core cannot know that nothing newer is below"
+        );
         machine.fence(B);
         assert!(!machine.allows(0), "{domain}");
         assert_eq!(machine.system.power_failure_choices().reorder, 1, "{domain}: nothing of it can be dropped");
