@@ -11,6 +11,8 @@ from durasim.results import RunResult
 _MB = 1_000_000
 # As many times the size of the last level are data to be that most of them are evicted.
 _LLC_MULTIPLE = 4
+# An item is a key with its value at least: a few items take more for each of them than many do.
+_ITEM_BYTES_MIN = 16
 # With so many items for each operation most operations find some that none before them has changed.
 _ITEMS_PER_OPERATION = 4
 
@@ -50,20 +52,20 @@ def _advice(run: RunResult, changed: int, llc: int) -> str:
         return ""
     growth = _LLC_MULTIPLE * llc / changed
     if run.configuration.get("start") is None:
-        return f"; try --arg populate={_larger(populate, growth)}"
+        items = _rounded(max(populate * growth, 2 * llc / _ITEM_BYTES_MIN))
+        return f"; try --arg populate={max(populate + 1, items)}"
     # What was brought in before the run started is not in the caches. The operations alone change data there, and need
     # items enough that they do not change the same ones again.
     if run.ops is None:
         return ""
-    ops = _larger(run.ops, growth)
+    ops = max(run.ops + 1, _rounded(run.ops * growth))
     return f"; try --ops {ops} --arg populate={max(populate, _ITEMS_PER_OPERATION * ops)}"
 
 
-def _larger(number: int, growth: float) -> int:
-    """Gives a number so many times as large; two digits are enough of an estimate."""
-    wanted = number * growth
+def _rounded(wanted: float) -> int:
+    """Gives a number in two digits, which are enough of an estimate."""
     scale = 10 ** max(len(str(int(wanted))) - 2, 0)
-    return max(number + 1, round(wanted / scale) * scale)
+    return round(wanted / scale) * scale
 
 
 def _size(size_bytes: int) -> str:

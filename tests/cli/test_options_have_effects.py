@@ -68,6 +68,6 @@ def test_arguments_are_taken_by_the_commands_that_they_name(workload):
 
 def test_every_option_of_crash_is_looked_at():
     tried = {field.name for field in dataclasses.fields(CrashOptions)}
-    known = {"points", "faults", "variants", "replay", "workers", "check_args", "again_args"}
+    known = {"points", "faults", "variants", "replay", "workers", "check_args", "again_args", "recovery_limit"}
     assert tried == known, "say in cli_crash.py where a new option does nothing, and refuse it there"
     assert callable(crash)
