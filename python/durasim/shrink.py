@@ -74,7 +74,9 @@ def shrink(scenario: Scenario, options: CrashOptions, failure: CrashFailure, pro
     failing = reduction.run(Failing(dataclasses.replace(scenario, ops=ops), faults, failure))
     replayed = _crash(failing.run(), dataclasses.replace(options, replay=failing.failure.id))
     (smallest,) = replayed.failures
-    return {**smallest.to_dict(), "candidates": reduction.tried, "timeline": replayed.to_dict()["timeline"]}
+    # A replay is one trial: no others are alike.
+    found = {name: value for name, value in smallest.to_dict().items() if name != "alike"}
+    return {**found, "candidates": reduction.tried, "timeline": replayed.to_dict()["timeline"]}
 
 
 def _crash(scenario: Scenario, options: CrashOptions) -> CrashResult:

@@ -43,7 +43,7 @@ def test_every_option_is_in_the_command_line_and_in_the_api(option):
 
 
 def test_every_option_reaches_the_request():
-    given = {"root": "/", "max_instructions": 5, "fast_forward": 2, "warm": False}
+    given = {"max_instructions": 5, "fast_forward": 2, "warm": False}
     request = Scenario(workload="btree", **given).request()
     assert {name.strip("_") for name in OPTIONS} <= request.keys()
     assert {name: request[name] for name in given} == given | {"fast_forward": "2"}
