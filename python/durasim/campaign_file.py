@@ -205,7 +205,8 @@ def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
         overflow = dict(pair.split("=", 1) for pair in laboratory_of(row).overflow_settings) if overflows else {}
         own = table.get("workload_args", {}).get(workload, {})
         drawn, of_row = _drawn(table, row, workload, threads, seed), table.get("design_set", {}).get(row, {})
-        all_settings = {**table.get("set", {}), **drawn, **overflow}
+        for_all = {**table.get("set", {}), **drawn, **overflow}
+        all_settings = {name: value for name, value in for_all.items() if name not in of_row}
         scenario = Scenario(
             design=row,
             workload=workload,

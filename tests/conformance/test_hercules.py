@@ -210,6 +210,8 @@ def _crash(program, run, check, settings, points):
     result = ds.crash(
         design="hercules", machine="tiny", elf=program, args=["/pmem/words", *run], points=points,
         check_args=["/pmem/words", *check], set=settings,
+        # A run that continues on a crashed pool begins its numbers anew, which the check does not expect.
+        faults=["clean", "nested"],
     )  # fmt: skip
     assert result.failures == ()
     assert result.trials_by_fault["clean"] > points // 2

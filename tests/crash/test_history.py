@@ -33,7 +33,9 @@ def judge(design, workload, threads=1, *, points=60, domain=None, settings=(), o
         workload_args=tuple((name, str(value)) for name, value in arguments.items()),
     )
     result = json.loads(_core.crash(json.dumps(crash_request(scenario, CrashOptions(points, ("clean",)))), None))
-    assert result["judged_by"] == dict.fromkeys(("bytes", "guest", "history"), result["trials"])
+    assert result["judged_by"]["guest"] == result["judged_by"]["history"] == result["trials"]
+    # At some of the first events nothing has been stored yet.
+    assert result["trials"] // 2 <= result["judged_by"]["bytes"] <= result["trials"]
     return result
 
 
