@@ -212,12 +212,15 @@ impl State {
         }
     }
 
-    /// The system's thread visits an undo log after a while, if there is anything in it.
+    /// The system's thread visits an undo log after a while, if there is anything in it. Where a log is full for good no other
+    /// is visited in vain: a machine on which only such visits go on would wait without end and not be stuck.
     pub(super) fn arm_reclaim(&mut self, number: u16, out: &mut Actions) {
         let period = self.spec.reclaim_period_cycles;
         let (ids, spec) = (self.ids, &self.spec);
-        let mc = &mut self.protocol.controllers[usize::from(number)];
-        if !mc.reclaim_armed && !mc.records.is_empty() && !mc.is_stuck(ids, spec) {
+        let controllers = &mut self.protocol.controllers;
+        let is_any_stuck = controllers.iter().any(|mc| mc.is_stuck(ids, spec));
+        let mc = &mut controllers[usize::from(number)];
+        if !mc.reclaim_armed && !mc.records.is_empty() && !(is_any_stuck && mc.is_head_open(ids)) {
             mc.reclaim_armed = true;
             out.push(Action::Timer { id: RECLAIM | u64::from(number) << 8, after_cycles: period });
         }

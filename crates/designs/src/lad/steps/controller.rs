@@ -374,8 +374,13 @@ impl McExtension {
 
     /// Whether the log is full for good: it has its largest size, and its oldest entry is of an open DTX.
     pub fn is_stuck(&self, ids: Ids, spec: &LadSpec) -> bool {
-        let is_open = self.records.front().is_some_and(|group| *group != 0 && !self.has_committed(*group, ids));
-        self.wanted.is_some() && !self.grows && self.capacity >= spec.undo_log_entries_max && is_open
+        let is_full = self.wanted.is_some() && !self.grows && self.capacity >= spec.undo_log_entries_max;
+        is_full && self.is_head_open(ids)
+    }
+
+    /// Whether the oldest entry of the log is of an open DTX, so that none can be reclaimed.
+    pub fn is_head_open(&self, ids: Ids) -> bool {
+        self.records.front().is_some_and(|group| *group != 0 && !self.has_committed(*group, ids))
     }
 
     /// How far the oldest id of a thread is behind another that an undo entry has, one in flight too, or an entry of the queue;
