@@ -154,6 +154,9 @@ pub struct RandomTester {
     pub draws_on_many_cores: &'static [Draw],
     /// A region that is as small as the machine accepts.
     pub smallest_region: Option<SmallestRegion>,
+    /// Sizes that are never made small: transactions that fill such a structure stop the run, as the paper leaves them no other
+    /// end.
+    pub sizes_kept: &'static [&'static str],
     /// What threads lock before they store, on one core.
     pub locking: Locking,
     /// What threads of several cores lock; one of these is drawn.
@@ -184,6 +187,7 @@ impl RandomTester {
         draws: &[],
         draws_on_many_cores: &[],
         smallest_region: None,
+        sizes_kept: &[],
         locking: Locking::Nothing,
         locking_on_many_cores: &[Locking::Nothing],
         probes_isolate_nothing: false,

@@ -35,7 +35,12 @@ fn random_campaign(py: Python<'_>, request: &str, progress: Option<&Bound<'_, Py
 #[pyfunction]
 #[pyo3(signature = (design, run, planted = None))]
 fn random_replay(py: Python<'_>, design: &str, run: &str, planted: Option<String>) -> PyResult<String> {
-    let work = || durasim_random::replay(design, run, planted.as_ref(), ROWS);
-    let result = py.detach(work).map_err(|error| to_python(py, &error.into()))?;
+    let result = supervise(
+        py,
+        None,
+        |line| durasim_random::replay(design, run, planted.as_ref(), ROWS, line.stop()),
+        |_, ()| Ok(true),
+    )?;
+    let result = result.map_err(|error| to_python(py, &error.into()))?;
     Ok(serde_json::to_string(&result).expect("a result is plain data"))
 }

@@ -1,6 +1,6 @@
 //! Many runs: of all designs in turn, each with another seed, until a number of runs or the caller ends it.
 
-use crate::run::{distinct_rows, run};
+use crate::run::{distinct_rows, run_until};
 use crate::settings::Setting;
 use crate::tally::{Effort, Tally};
 use crate::trace::Trace;
@@ -186,7 +186,7 @@ fn nth(n: u64, designs: usize, first_seed: u64) -> (usize, RunId) {
 }
 
 /// Makes many runs on all cores of this computer. `progress` takes how many are done; with the answer false no further one
-/// begins. So does `stop`.
+/// begins. With `stop` those that have begun end too, and count for nothing.
 ///
 /// # Errors
 /// A name that is unknown, or a number of runs that is 0.
@@ -217,7 +217,10 @@ pub fn campaign(
                     let (place, id) = nth(n, subjects.len(), request.seed);
                     let (row, planted) = subjects[place];
                     let setting = id.setting(row, planted);
-                    let outcome = run(&setting, id.seed, id.effort(&row), &Trace::default());
+                    let outcome = run_until(stop, &setting, id.seed, id.effort(&row), &Trace::default());
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
                     let outcome = outcome.map_err(|message| failure(&setting, id, message));
                     if sender.send((n, place, outcome)).is_err() {
                         return;
@@ -297,16 +300,22 @@ impl Outcomes {
     }
 }
 
-/// Makes one run again, and keeps its last steps.
+/// Makes one run again, and keeps its last steps. With `stop` it ends early, and that is what its message says.
 ///
 /// # Errors
 /// A name that is unknown, or a text that names no run.
-pub fn replay(design: &str, id: &str, planted: Option<&String>, rows: &[Row]) -> Result<RandomReplay, ConfigError> {
+pub fn replay(
+    design: &str,
+    id: &str,
+    planted: Option<&String>,
+    rows: &[Row],
+    stop: &AtomicBool,
+) -> Result<RandomReplay, ConfigError> {
     let (row, planted) = subject(row_of(design, rows)?, planted)?;
     let id: RunId = id.parse()?;
     let setting = id.setting(row, planted);
     let trace = Trace::wanted();
-    let message = run(&setting, id.seed, id.effort(&row), &trace).err();
+    let message = run_until(stop, &setting, id.seed, id.effort(&row), &trace).err();
     Ok(RandomReplay {
         design: row.name.to_owned(),
         domain: setting.domain.name(),
@@ -357,10 +366,21 @@ mod tests {
             (30, first.violations, first.violations as usize)
         );
         let failure = first.failures.first().expect("a recovery that overlooks an entry is noticed");
-        let again = replay(&failure.design, &failure.id, request.planted.as_ref(), ROWS).unwrap();
+        let again =
+            replay(&failure.design, &failure.id, request.planted.as_ref(), ROWS, &AtomicBool::new(false)).unwrap();
         assert_eq!(again.message.as_ref(), Some(&failure.message));
         assert_eq!(again.settings, failure.settings);
         assert!(!again.steps.is_empty());
+    }
+
+    #[test]
+    fn runs_that_have_begun_end_when_the_caller_stops_and_count_for_nothing() {
+        let stop = AtomicBool::new(true);
+        let row = ROWS.iter().find(|row| row.name == "opt").unwrap();
+        let id: RunId = "many-1".parse().unwrap();
+        let error = run_until(&stop, &id.setting(*row, None), id.seed, id.effort(row), &Trace::default()).unwrap_err();
+        assert!(error.ends_with("after 0 operations: the caller has ended the run"), "{error}");
+        assert_eq!(campaign(&request(&["opt"], 5, None), ROWS, &stop, &mut |_| true).unwrap().runs, 0);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use durasim_design::{Hooks, Locking, Promise, Trap};
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System};
 use durasim_memory::MediaConfig;
 use durasim_types::{CoreId, Cycle, DataRange, Pages, Rng, StoreKind, TxId};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Steps of the memory system without a request of a port, and repeated requests behind the last operation, at most: what
@@ -59,6 +60,11 @@ pub fn core(port: usize) -> CoreId {
 
 fn persistent(place: Place, data: u64, tx: Option<TxId>, kind: StoreKind) -> PendingStore {
     PendingStore { kind, ..PendingStore::plain(place.addr(), place.len as u8, data, tx) }
+}
+
+/// An error if the caller wants the run to end.
+fn ends_if(stop: &AtomicBool) -> Result<(), String> {
+    if stop.load(Ordering::Relaxed) { Err("the caller has ended the run".to_owned()) } else { Ok(()) }
 }
 
 /// Lines of persistent memory and of DRAM: lines side by side, or lines that share a set of every cache, or both.
@@ -142,8 +148,10 @@ impl Life {
         })
     }
 
-    pub fn run(&mut self, ops: u64) -> Result<(), String> {
+    /// Makes so many operations, reads all of memory and checks it; with `stop` it ends before the next operation.
+    pub fn run(&mut self, ops: u64, stop: &AtomicBool) -> Result<(), String> {
         while self.tally.ops < ops {
+            ends_if(stop)?;
             if let Some(port) = self.turn()? {
                 self.tally.ops += 1;
                 self.act(port)?;
@@ -152,7 +160,7 @@ impl Life {
                 }
             }
         }
-        self.read_everything()?;
+        self.read_everything(stop)?;
         self.system.check_all_lines()?;
         self.check_traces()
     }
@@ -176,10 +184,11 @@ impl Life {
     }
 
     /// All of memory, as programs on any port would read it.
-    fn read_everything(&mut self) -> Result<(), String> {
+    fn read_everything(&mut self, stop: &AtomicBool) -> Result<(), String> {
         let mut line = 0;
         let mut busy = 0;
         while line < REGION_BYTES / 64 {
+            ends_if(stop)?;
             let Some(port) = self.turn()? else { continue };
             if self.is_busy(port) {
                 busy += 1;
@@ -525,6 +534,7 @@ impl Life {
         let leaving = self.threads[thread].tx.as_ref().map(|tx| tx.id);
         self.system.take_reservation(id);
         self.ports[port].reserved = None;
+        self.trace.note(|| format!("{} port {port}: thread {thread} leaves {leaving:?}", self.ports[port].now));
         let at = self.system.context_switch(id, leaving, None, self.ports[port].now);
         self.ports[port].now = at;
         self.after_request(Some(port))?;

@@ -9,13 +9,25 @@ use durasim_design::{Hooks, Row};
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, presets};
 use durasim_types::{Pages, Rng};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
 
 /// Runs with this seed.
 ///
 /// # Errors
 /// What went wrong; a panic inside is an error too.
 pub fn run(setting: &Setting, seed: u64, effort: Effort, trace: &Trace) -> Result<Tally, String> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| lives(setting, seed, effort, trace)));
+    run_until(&AtomicBool::new(false), setting, seed, effort, trace)
+}
+
+/// As [`run`], and ends early, as an error, once `stop` is true.
+pub(crate) fn run_until(
+    stop: &AtomicBool,
+    setting: &Setting,
+    seed: u64,
+    effort: Effort,
+    trace: &Trace,
+) -> Result<Tally, String> {
+    let outcome = catch_unwind(AssertUnwindSafe(|| lives(stop, setting, seed, effort, trace)));
     outcome.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
@@ -23,7 +35,7 @@ pub fn run(setting: &Setting, seed: u64, effort: Effort, trace: &Trace) -> Resul
     })
 }
 
-fn lives(setting: &Setting, seed: u64, effort: Effort, trace: &Trace) -> Result<Tally, String> {
+fn lives(stop: &AtomicBool, setting: &Setting, seed: u64, effort: Effort, trace: &Trace) -> Result<Tally, String> {
     let text = presets::text("tiny").expect("tiny is a preset");
     let config = MachineConfig::parse("tiny", text, &setting.sets).map_err(|e| e.to_string())?;
     let mut plan = Plan::new(&config, &setting.row, setting.domain).map_err(|e| e.to_string())?;
@@ -38,7 +50,7 @@ fn lives(setting: &Setting, seed: u64, effort: Effort, trace: &Trace) -> Result<
     let mut tally = Tally::default();
     for _ in 0..effort.lives {
         let mut life = Life::new(&config, &plan, setting, pages.clone(), rng.next_u64(), effort, trace)?;
-        life.run(effort.ops).map_err(|what| format!("after {} operations: {what}", life.tally.ops))?;
+        life.run(effort.ops, stop).map_err(|what| format!("after {} operations: {what}", life.tally.ops))?;
         life.finish(&mut tally);
         if setting.crashes {
             let (mut image, _) = life.system.crash_image(u64::MAX);

@@ -12,11 +12,12 @@ const SIZES: [&str; 9] =
 /// Doublings that are tried, from the least value that the schema allows.
 const DOUBLINGS_MAX: u32 = 24;
 
-/// The sizes among the parameters of a row's hardware, with the least value that the schema allows for each.
+/// The sizes among the parameters of a row's hardware that may become small, with the least value that the schema allows for each.
 fn sizes(row: &Row) -> Vec<(String, u64)> {
     let schema = (row.hardware.schema)().to_value();
     let Some(Value::Object(properties)) = schema.get("properties") else { return Vec::new() };
-    let is_size = |name: &str| SIZES.iter().any(|end| name.ends_with(end));
+    let kept = row.laboratory.random.sizes_kept;
+    let is_size = |name: &str| SIZES.iter().any(|end| name.ends_with(end)) && !kept.contains(&name);
     let integers = properties.iter().filter(|(name, of)| is_size(name) && of["type"] == "integer");
     let path = |name: &str| format!("design.{}.{name}", row.hardware.name);
     let mut sizes: Vec<(String, u64)> =

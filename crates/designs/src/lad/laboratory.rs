@@ -77,6 +77,7 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
     canary: Some("recovery-overlooks-last"),
     random: RandomTester {
         draws: DRAWS,
+        sizes_kept: &["undo_log_entries_max"],
         locking: Locking::Lines,
         locking_on_many_cores: &[Locking::Lines],
         probes_isolate_nothing: true,
