@@ -220,7 +220,7 @@ impl State {
         let controllers = &mut self.protocol.controllers;
         let is_any_stuck = controllers.iter().any(|mc| mc.is_stuck(ids, spec));
         let mc = &mut controllers[usize::from(number)];
-        if !mc.reclaim_armed && !mc.records.is_empty() && !(is_any_stuck && mc.is_head_open(ids)) {
+        if !(mc.reclaim_armed || mc.records.is_empty() || is_any_stuck && mc.is_head_open(ids)) {
             mc.reclaim_armed = true;
             out.push(Action::Timer { id: RECLAIM | u64::from(number) << 8, after_cycles: period });
         }
