@@ -55,12 +55,12 @@ def test_stops_inside_of_hardware_transactions(how: str, program: Any) -> None:
     }  # fmt: skip
     whole, text = run(request)
     assert whole["stats"]["rtm.committed"]["value"] > 100
-    pieces = run_in_pieces(request, _stops(whole["program"]["instructions"], 30, how), how)
+    pieces = run_in_pieces(request, _stops(whole["program"]["instructions"], 80, how), how)
     assert pieces["in_progress"]["open transaction"] > 8
     assert pieces["in_progress"]["aborted transaction"] > 0
     assert (pieces["result"], pieces["output"]) == (whole, text)
     ahead = [(digest, exit_code) for digest, exit_code, _ in pieces["ahead"]]
-    assert ahead == [(whole["digest"], 0)] * (30 if how == "ahead" else 0)
+    assert ahead == [(whole["digest"], 0)] * (80 if how == "ahead" else 0)
 
 
 def test_stops_lie_in_the_middle_of_everything() -> None:
