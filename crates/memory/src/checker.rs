@@ -25,8 +25,6 @@ pub fn violations(media: &MediaConfig, trace: &[Command]) -> Vec<Violation> {
     let media = media.completed();
     let mut commands = trace.to_vec();
     commands.sort_unstable();
-    // A line that fills a block of a module is written to the cells in the moment in which it comes.
-    commands.sort_by_key(|command| (command.at_ps, command.kind == CommandKind::Pre));
     let mut checker = Checker { found: Vec::new(), command: None };
     let mut channels: BTreeMap<u16, Channel> = BTreeMap::new();
     for command in commands {

@@ -334,7 +334,8 @@ impl Module {
     /// Sends a block that was combined to the cells. What it lacks is read before, which delays it and takes no turn of the
     /// cells.
     fn write_cells(&mut self, written: &mut WrittenBlock, at_ps: Picos, trace: &mut Trace) {
-        let mut from_ps = at_ps + self.look_up(written.block);
+        // Requests do not come in the order of time: the block that has to leave may have come later than what needs its place.
+        let mut from_ps = at_ps.max(written.changed_ps) + self.look_up(written.block);
         if !self.is_complete(written.lines) {
             from_ps += self.read_ps;
             self.stats.block_reads += 1;
