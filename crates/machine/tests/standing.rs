@@ -2,8 +2,8 @@
 
 use durasim_core::Outcome;
 use durasim_design::{
-    Actions, Backend, CrashImage, Ctx, Design, Durability, ErasedDesign, Gate, Geometry, HardwareCost, Hooks,
-    Interface, Laboratory, Promise, RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, Token, Wait,
+    Action, Actions, Backend, CrashImage, Ctx, Design, Durability, ErasedDesign, Gate, Geometry, HardwareCost, Hooks,
+    Interface, Laboratory, Promise, RecoveryCut, RecoveryReport, RegionRequest, Row, Signal, SpecError, Token, Wait,
 };
 use durasim_machine::{MachineConfig, Plan, System, presets};
 use durasim_types::{CoreId, Domain, Error, Stats, TxId};
@@ -50,13 +50,12 @@ impl Design for Stubborn {
     }
 }
 
-#[test]
-fn a_design_that_waits_for_what_has_come_is_stuck() {
+fn system_with(hardware: ErasedDesign) -> System {
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &[]).unwrap();
     let row = Row {
         name: "stubborn",
         aliases: &[],
-        hardware: ErasedDesign::of::<Stubborn>(),
+        hardware,
         backend: Backend::Markers,
         interfaces: &[Interface::Transactions],
         domains: &[Domain::Adr],
@@ -68,7 +67,12 @@ fn a_design_that_waits_for_what_has_come_is_stuck() {
         laboratory: &Laboratory::NONE,
     };
     let plan = Plan::new(&config, &row, Domain::Adr).unwrap();
-    let mut system = System::new(&config, &plan).unwrap();
+    System::new(&config, &plan).unwrap()
+}
+
+#[test]
+fn a_design_that_waits_for_what_has_come_is_stuck() {
+    let mut system = system_with(ErasedDesign::of::<Stubborn>());
     let tx = system.new_tx();
     assert_eq!(system.tx_begin(CORE, tx, 10), Outcome::Done(10));
     let mut at = 11;
@@ -80,4 +84,74 @@ fn a_design_that_waits_for_what_has_come_is_stuck() {
     }
     let Some(Error::Stuck { cycle: 11, what }) = system.error() else { panic!("{:?}", system.error()) };
     assert!(what.contains("already occurred"), "{what}");
+}
+
+/// Lets no thread leave its core before a signal, which a timer raises when it has been due so many times, 300 cycles apart.
+#[derive(Clone)]
+struct Periodic<const DUE_BEFORE_SIGNAL: u64> {
+    due: u64,
+}
+
+impl<const DUE_BEFORE_SIGNAL: u64> Durability for Periodic<DUE_BEFORE_SIGNAL> {
+    fn context_switch(&mut self, _: &Ctx, _: Option<TxId>, _: Option<TxId>, out: &mut Actions) -> Gate {
+        out.push(Action::Timer { id: 1, after_cycles: 300 });
+        Gate::After(Wait::Signal(Signal(7)))
+    }
+    fn woken(&mut self, _: &Ctx, id: u64, out: &mut Actions) {
+        self.due = (self.due + 1).min(DUE_BEFORE_SIGNAL);
+        // 0 is never reached from 1 on.
+        if DUE_BEFORE_SIGNAL > 0 && self.due == DUE_BEFORE_SIGNAL {
+            out.push(Action::Raise(Signal(7)));
+        } else {
+            out.push(Action::Timer { id, after_cycles: 300 });
+        }
+    }
+    fn digest(&self, hasher: &mut dyn std::hash::Hasher) {
+        hasher.write_u64(self.due);
+    }
+    fn stats(&self, _: &mut Stats) {}
+    fn reset_stats(&mut self) {}
+    fn fork(&self) -> Box<dyn Durability> {
+        Box::new(self.clone())
+    }
+    fn save(&self) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+impl<const DUE_BEFORE_SIGNAL: u64> Design for Periodic<DUE_BEFORE_SIGNAL> {
+    const NAME: &'static str = "stubborn";
+    const HOOKS: Hooks = Hooks::TX.with(Hooks::CONTEXT_SWITCH);
+    type Spec = ();
+
+    fn reserve(_: &(), _: &Geometry) -> Vec<RegionRequest> {
+        Vec::new()
+    }
+    fn build(_: &(), _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(Self { due: 0 }))
+    }
+    fn load(_: &(), _: &Geometry, _: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(Self { due: 0 }))
+    }
+    fn recover(_: &(), _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
+        Ok(RecoveryReport::default())
+    }
+    fn cost(_: &(), _: &Geometry) -> HardwareCost {
+        HardwareCost::default()
+    }
+}
+
+#[test]
+fn a_wait_in_which_timers_alone_go_on_and_change_nothing_is_stuck() {
+    let mut system = system_with(ErasedDesign::of::<Periodic<0>>());
+    system.context_switch(CORE, None, None, 10);
+    let Some(Error::Stuck { what, .. }) = system.error() else { panic!("{:?}", system.error()) };
+    assert!(what.contains("signal 7") && what.contains("change nothing"), "{what}");
+}
+
+#[test]
+fn a_wait_that_a_timer_ends_after_a_long_time_is_not_stuck() {
+    let mut system = system_with(ErasedDesign::of::<Periodic<5000>>());
+    assert_eq!(system.context_switch(CORE, None, None, 10), 10 + 5000 * 300);
+    assert!(system.error().is_none(), "{:?}", system.error());
 }

@@ -72,6 +72,13 @@ pub(super) enum Scheduled {
     Read(Box<ReadInFlight>),
 }
 
+impl Scheduled {
+    /// Whether a design starts it by itself, without a request of a core.
+    pub(super) fn is_background(&self) -> bool {
+        matches!(self, Scheduled::Timer { .. } | Scheduled::Scan(_))
+    }
+}
+
 /// A scan that is in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Scan {
@@ -186,6 +193,18 @@ impl Agenda {
 
     pub(super) fn is_anything_scheduled(&self) -> bool {
         !self.work.is_empty()
+    }
+
+    /// Whether nothing is scheduled but timers and scans, which designs start again and again.
+    pub(super) fn has_background_work_only(&self) -> bool {
+        self.work.values().all(Scheduled::is_background)
+    }
+
+    /// All that is scheduled, with its distance from `now` in cycles, in the order in which it is due.
+    pub(super) fn schedule_from(&self, now: Cycle) -> Vec<(Cycle, &Scheduled)> {
+        let mut entries: Vec<_> = self.queue.iter().map(|Reverse(entry)| *entry).collect();
+        entries.sort_unstable();
+        entries.into_iter().map(|(at, _, key)| (at - now, &self.work[&key])).collect()
     }
 
     /// Whether some read of the design's own has not arrived.

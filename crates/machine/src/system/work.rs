@@ -15,6 +15,7 @@
 mod abort;
 mod actions;
 mod arrive;
+mod background;
 mod complete;
 mod events;
 mod leave;
@@ -33,6 +34,7 @@ use durasim_design::{AbortCause, Actions, LevelId, LineTag, Origin, Token, Wait}
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, Line, LineAddr, TxId};
 
+use background::Background;
 pub(super) use wait::Condition;
 
 /// Something to do, in the folder's file of that name.
@@ -120,6 +122,7 @@ pub(super) enum Task {
 pub(super) struct WorkList {
     tasks: Vec<Task>,
     now: Cycle,
+    background: Background,
 }
 
 impl WorkList {

@@ -38,6 +38,7 @@ impl System {
 
     /// Waits until a condition holds by letting things happen; the cycle in which it does.
     pub(in crate::system) fn wait_until(&mut self, condition: Condition, at: Cycle) -> Cycle {
+        self.work.background.begin_wait();
         self.complete(Task::Until { condition, since: at, now: at }, at)
     }
 

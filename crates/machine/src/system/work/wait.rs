@@ -41,6 +41,7 @@ impl std::fmt::Display for Condition {
 impl System {
     pub(super) fn await_design(&mut self, wait: Wait) {
         let at = self.work.now();
+        self.work.background.begin_wait();
         match wait {
             Wait::Cycles(0) => self.check_progress(at),
             Wait::Cycles(n) => self.work.set_now(at + n),
@@ -59,6 +60,11 @@ impl System {
             let what = format!("{condition}, and no scheduled event will end the wait");
             return self.observers.fail(Error::Stuck { cycle: now, what });
         };
+        if self.repeats_itself(&event, at) {
+            let what =
+                format!("{condition}, and nothing happens but timers and scans, which repeat and change nothing");
+            return self.observers.fail(Error::Stuck { cycle: at, what });
+        }
         self.work.push(Task::Until { condition, since, now: now.max(at) });
         self.process_event(event, at);
     }
