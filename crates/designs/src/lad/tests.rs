@@ -45,6 +45,10 @@ fn line(n: u64) -> LineAddr {
     word(n / 2 * 8 + n % 2, 0).line()
 }
 
+fn line_of_controller_1() -> LineAddr {
+    word(2, 0).line()
+}
+
 impl Driver {
     fn ask<T>(
         &mut self,
@@ -339,6 +343,28 @@ fn a_log_that_an_open_dtx_has_filled_to_its_largest_size_wakes_nobody() {
     }
     let (_, actions) = driver.ask(0, |design, cx, out| design.woken(cx, super::RECLAIM, out));
     assert_eq!(actions, [], "the run ends as stuck; a timer would keep it going without end");
+}
+
+#[test]
+fn while_one_log_is_full_for_good_the_others_are_visited_if_they_have_entries_to_reclaim() {
+    let mut driver = with::<Lad>(LadSpec { undo_log_entries_max: 8, ..small() });
+    let log = |driver: &mut Driver, of: Dtx, at: LineAddr| {
+        let controller = u64::from(driver.geometry.controller_of(at));
+        driver.arrive(at, Some(Token(of.number())), 6, 0);
+        driver.acked(Token(UNDO_TOKEN | controller), at.base());
+        driver.acked(Token(UNDO_TOKEN | controller), at.base())
+    };
+    let is_timer = |action: &Action| matches!(action, Action::Timer { .. });
+    [0, 1].into_iter().for_each(|core| assert_eq!(driver.begin(core), Gate::Done));
+    // An entry at controller 1, which the system's thread will visit.
+    assert!(log(&mut driver, dtx(1, 1), line_of_controller_1()).iter().any(is_timer));
+    (0..8).for_each(|n| drop(log(&mut driver, dtx(0, 1), line(n))));
+    driver.arrive(line(8), Some(Token(dtx(0, 1).number())), 6, 0);
+    let visit = super::RECLAIM | 1 << 8;
+    let (_, actions) = driver.ask(0, |design, cx, out| design.woken(cx, visit, out));
+    assert_eq!(actions, [], "no entry can be reclaimed: the run would go on without end");
+    let actions = driver.commits_at(1, dtx(1, 1));
+    assert!(actions.iter().any(is_timer), "the entry of a committed DTX is reclaimed: {actions:?}");
 }
 
 #[test]
