@@ -128,7 +128,7 @@ def test_a_reported_loss_is_told():
 
 def test_a_replay_that_passes_is_told_too():
     scenario = scenario_of("tc", None, {})
-    result = crash(scenario, CrashOptions(replay="e900/r1"))
+    result = crash(scenario, CrashOptions(replay="e1000/r1"))
     assert result.violations == 0
     told = result.to_dict()["timeline"]
     assert told["objections"] == []

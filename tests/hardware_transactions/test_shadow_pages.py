@@ -30,7 +30,7 @@ def run(design: str, *, dram_mib: int = 64, **arguments: object) -> tuple[ds.Run
 @pytest.mark.parametrize("design", ["spht-eadr", "spht-eadr-flush"])
 def test_heaps_may_be_larger_than_the_dram(design: str) -> None:
     """The program checks what it finds at its end, most of it outside of the DRAM."""
-    result, said = run(design, dram_mib=1, shadow_bytes=MIB // 2)
+    result, said = run(design, dram_mib=1, shadow_bytes=MIB // 4)
     assert (result.guest_exit_code, said) == (0, "array-swap: ops=60 elements=3000 swaps=60 ok\n")
     assert result.replay is not None
     assert result.replay.page_outs > 0
