@@ -30,6 +30,7 @@ $(STAMPS)/environment: requirements.lock
 $(CORE): $(STAMPS)/environment $(RUST_SOURCES)
 	@echo "building the Rust core (some minutes when nothing is cached)"
 	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
+	@$(BIN)/python -m compileall -q python/durasim
 	@touch $@
 
 demo: $(CORE) ## Run the B+-tree under five designs, crash two of them, print both verdicts

@@ -190,7 +190,12 @@ def _has_own_data(place: Place) -> bool:
 
 
 def _interface_of(place: Place) -> str:
-    return workload_info(place.workload).interface
+    return _interface_of_workload(place.workload)
+
+
+@cache
+def _interface_of_workload(name: str) -> str:
+    return workload_info(name).interface
 
 
 def _interfaces_of(designs: Iterable[str]) -> set[str]:

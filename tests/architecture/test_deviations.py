@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ SOURCES = (
 )  # fmt: skip
 
 
+@cache
 def _cited():
     cited = {}
     for pattern in SOURCES:

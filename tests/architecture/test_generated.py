@@ -2,13 +2,20 @@
 
 import runpy
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from durasim.sensitivity import measurements
 
+MEASUREMENTS = cache(measurements)
 ROOT = Path(__file__).resolve().parents[2]
 GENERATE = runpy.run_path(str(ROOT / "tools" / "generate.py"))
 SENSITIVITY = runpy.run_path(str(ROOT / "tools" / "sensitivity.py"))
+
+
+@cache
+def outdated():
+    return SENSITIVITY["outdated"](MEASUREMENTS())
 
 
 def test_lists_in_documents_are_those_of_the_program():
@@ -19,17 +26,17 @@ def test_lists_in_documents_are_those_of_the_program():
 
 
 def test_assumptions_are_measured_as_they_are_described():
-    assert SENSITIVITY["outdated"](measurements()) == [], "run make generate"
+    assert outdated() == [], "run make generate"
     text = (ROOT / "python/durasim/sensitivity.csv").read_text(encoding="utf-8")
-    assert SENSITIVITY["csv_text"](measurements()) == text
+    assert SENSITIVITY["csv_text"](MEASUREMENTS()) == text
 
 
 def test_a_measurement_with_another_setting_is_noticed():
     changed = [
         replace(run, setting=run.setting.replace("tc.overflow_percent=50", "tc.overflow_percent=51"))
-        for run in measurements()
+        for run in MEASUREMENTS()
     ]
-    noticed = set(SENSITIVITY["outdated"](changed)) - set(SENSITIVITY["outdated"](measurements()))
+    noticed = set(SENSITIVITY["outdated"](changed)) - set(outdated())
     assert noticed == {"tc-overflow"}
 
 

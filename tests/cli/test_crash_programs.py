@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import compiled
 import durasim as ds
-from durasim import toolchain
 
 ROOT = Path(__file__).resolve().parents[2]
 BANK = ROOT / "guest" / "examples" / "stamp" / "bank.c"
@@ -19,15 +19,9 @@ CRASH = ("crash", "--machine", "tiny", "--points", "60", "--check", "check")
 
 
 @pytest.fixture(scope="session")
-def stamp(tmp_path_factory):
-    """stamp(source, backend) builds a program for the simulated machine, once."""
-    folder = tmp_path_factory.mktemp("stamp")
-
-    def build(source, backend):
-        program = folder / f"{source.stem}-{backend}"
-        return program if program.exists() else toolchain.build_stamp([source], backend, program)
-
-    return build
+def stamp():
+    """stamp(source, backend) builds a program for the simulated machine."""
+    return compiled.stamp
 
 
 def _case(design, program, case):

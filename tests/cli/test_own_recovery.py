@@ -4,24 +4,20 @@ from pathlib import Path
 
 import pytest
 
+import compiled
 import durasim as ds
-from durasim import render, toolchain
+from durasim import render
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 TINY = {"design": "opt", "domain": "adr", "machine": "tiny", "points": "all"}
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory):
-    """built(source) builds a program of tests/cases, once."""
-    folder = tmp_path_factory.mktemp("cases")
+def built():
+    """built(source) builds a program of tests/cases."""
 
     def build(source):
-        program = folder / Path(source).stem
-        if not program.exists():
-            flags = ["-x", "c", "-std=gnu17", "-pthread", "-w", f"-I{CASES / 'common'}"]
-            toolchain.compile_program(CASES / source, program, flags)
-        return program
+        return compiled.program(CASES / source, ["-pthread", "-w", f"-I{CASES / 'common'}"])
 
     return build
 

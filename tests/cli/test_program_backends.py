@@ -2,6 +2,7 @@
 
 import pytest
 
+import compiled
 import durasim as ds
 from durasim import toolchain
 from durasim._core import backends_of
@@ -12,16 +13,9 @@ QUIET = ("--machine", "tiny", "--quiet")
 RUN = ("--", "run", "-n", "10", "-t", "2")
 
 
-@pytest.fixture(scope="module")
-def bank(tmp_path_factory):
-    """bank(backend) builds the example, once."""
-    folder = tmp_path_factory.mktemp("bank")
-
-    def build(backend):
-        program = folder / f"bank-{backend}"
-        return program if program.exists() else toolchain.build_stamp([BANK], backend, program)
-
-    return build
+def bank(backend):
+    """Builds the example."""
+    return compiled.stamp(BANK, backend)
 
 
 @pytest.mark.parametrize("backend", toolchain.backends(), ids=lambda backend: backend.name)
@@ -35,7 +29,7 @@ def test_every_backend_is_named(tmp_path, backend):
 @pytest.mark.parametrize(
     ("design", "backend"), [("spht", "htm-sgl"), ("htm-sgl", "plain"), ("hercules", "plain"), ("opt", "htm-sgl")]
 )
-def test_a_program_for_another_design_is_refused(refused, bank, design, backend):
+def test_a_program_for_another_design_is_refused(refused, design, backend):
     elf = bank(backend)
     assert backends_of(elf) == [backend]
     words = ("elf", f"{elf} is built for the backend {backend}", design, "--control")
@@ -48,13 +42,13 @@ def test_a_program_for_another_design_is_refused(refused, bank, design, backend)
     ("design", "backend", "more"),
     [("htm-sgl", "htm-sgl", ()), ("opt", "plain", ()), ("hercules", "plain", ("--control",)), ("optimal", "plain", ())],
 )
-def test_a_program_for_the_design_runs_and_so_do_controls(program, bank, design, backend, more):
+def test_a_program_for_the_design_runs_and_so_do_controls(program, design, backend, more):
     result = program("run", "--design", design, "--elf", bank(backend), *QUIET, *more, *RUN)
     assert (result.returncode, result.stderr) == (0, "")
     assert "10 transfers" in result.stdout
 
 
-def test_a_snapshot_goes_on_with_a_program_of_its_design_alone(bank, tmp_path):
+def test_a_snapshot_goes_on_with_a_program_of_its_design_alone(tmp_path):
     elf, snapshot = bank("htm-sgl"), tmp_path / "snapshot"
     run = {"elf": elf, "args": RUN[1:], "machine": "tiny", "guest_output": lambda *_: None}
     with pytest.raises(ds.ConfigError, match="is built for the backend htm-sgl, and spht-eadr runs programs"):
@@ -67,7 +61,7 @@ def test_a_program_that_names_none_is_taken(program, hello):
     assert program("run", "--design", "spht", "--elf", hello, "--quiet").returncode == 0
 
 
-def test_odd_files_name_none(tmp_path, bank):
+def test_odd_files_name_none(tmp_path):
     """Section headers that are cut, or lie behind the end, are no reason to refuse a program."""
     path = tmp_path / "odd"
     data = bank("htm-sgl").read_bytes()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import compiled
 import durasim as ds
-from durasim import toolchain
 from durasim.crash_request import FAULTS
 
 # What programs end with that the machine cannot continue with (guest/include/durasim/error.h).
@@ -18,11 +18,8 @@ TURNS = ["core.time_slice_cycles=1500", "core.context_switch_cycles=300"]
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    output = tmp_path_factory.mktemp("hercules") / "hercules"
-    return toolchain.compile_program(
-        Path(__file__).with_suffix(".cpp").with_name("hercules.cpp"), output, ["-DDURASIM_BACKEND_MARKERS"]
-    )
+def program():
+    return compiled.program(Path(__file__).with_name("hercules.cpp"), ["-DDURASIM_BACKEND_MARKERS"])
 
 
 class Run:

@@ -7,29 +7,28 @@ from pathlib import Path
 
 import pytest
 
+import compiled
 import durasim as ds
-from durasim import toolchain
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 LIMIT = 1_000_000
 """Instructions: these programs take some thousand where power does not fail."""
 
 
-def built(folder, case):
-    flags = ["-x", "c", "-std=gnu17", "-w", f"-I{CASES / 'common'}"]
-    return toolchain.compile_program(CASES / case, folder / Path(case).stem, flags)
+def built(case):
+    return compiled.program(CASES / case, ["-w", f"-I{CASES / 'common'}"])
 
 
 @pytest.fixture(scope="session")
-def lock(tmp_path_factory):
+def lock():
     """A lock beside what it guards: power may fail while it is persisted as taken."""
-    return built(tmp_path_factory.mktemp("lock"), "03-stuck-lock/lock.c")
+    return built("03-stuck-lock/lock.c")
 
 
 @pytest.fixture(scope="session")
-def torn(tmp_path_factory):
+def torn():
     """Contents and a word that says they are valid, on one line."""
-    return built(tmp_path_factory.mktemp("torn"), "01-same-line-order/repro/torn.c")
+    return built("01-same-line-order/repro/torn.c")
 
 
 def crash(elf, run, check, **options):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import compiled
 import durasim as ds
-from durasim import toolchain
 from durasim.crash_request import FAULTS
 
 HERE = Path(__file__).resolve().parent
@@ -18,8 +18,8 @@ SPREAD = ["pmem.controllers=4", "pmem.interleave_bytes=64", "pmem.controller.wri
 
 
 @pytest.fixture(scope="session")
-def published(tmp_path_factory):
-    return toolchain.compile_program(HERE / "published.cpp", tmp_path_factory.mktemp("published") / "published")
+def published():
+    return compiled.program(HERE / "published.cpp")
 
 
 def crash(elf, domain, threads, *faults, leaves_out=(), points=120, **options):

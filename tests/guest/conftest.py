@@ -59,11 +59,29 @@ def native() -> NativeBuild:
         digest.update("\0".join([*map(str, flags), header]).encode() + source.read_bytes())
         program = ROOT / "build" / "native" / f"{name}-{digest.hexdigest()}"
         if not program.is_file():
-            compile_native(flags, header, program)
+            compile_native([*parsed_headers(common.hexdigest()), *flags], header, program)
         built[key] = program
         return program
 
     return build
+
+
+def parsed_headers(digest: str) -> list[str | Path]:
+    """Gives flags with which g++ takes headers of the C++ library as it has parsed them once, with the same flags."""
+    folder = ROOT / "build" / "native"
+    header = folder / f"headers-{digest}.hpp"
+    parsed = header.with_suffix(".hpp.gch")
+    if not parsed.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:
+            partial = Path(temporary) / parsed.name
+            source = ROOT / "guest" / "standard_headers.hpp"
+            outcome = execute(["g++", *FLAGS, "-x", "c++-header", source, "-o", partial])
+            assert outcome.code == 0, outcome.text
+            partial.replace(parsed)
+    # What is parsed stands beside a header of the same name, which is read where the compiler refuses it.
+    header.write_text(f'#include "{ROOT / "guest" / "standard_headers.hpp"}"\n')
+    return ["-include", header]
 
 
 def compile_native(flags: list[str | Path], header: str, program: Path) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from guest_programs import BACKENDS, HERE, LOG_BACKENDS, ROOT, TOOLCHAIN, Outcome, execute
 
+import compiled
+
 BANK = ROOT / "guest" / "examples" / "stamp" / "bank.c"
 TEST = HERE / "stamp_test.c"
 CAN_RESTART = [backend for backend in BACKENDS if backend != "plain"]
@@ -18,28 +20,29 @@ Build = Callable[..., Path]
 
 
 @pytest.fixture(scope="module")
-def stamp(tmp_path_factory: pytest.TempPathFactory) -> Build:
+def stamp() -> Build:
     """stamp(source, backend, hooks="") builds a C program for the host; hooks as for workloads."""
     if shutil.which("g++") is None or shutil.which("gcc") is None:
         pytest.skip("skipped: there is no gcc and g++ for the host")
-    folder = tmp_path_factory.mktemp("stamp")
+    guest = ROOT / "guest"
 
     def build(source: Path, backend: str, hooks: str = "") -> Path:
-        program = folder / f"{source.stem}-{backend}-{hooks}"
-        if program.exists():
-            return program
-        guest = ROOT / "guest"
         define = next(info.define for info in TOOLCHAIN.backends() if info.name == backend)
         shared = [f"-I{guest / 'include'}", f"-I{guest}", f"-D{define}", "-O1", "-Wall", "-Wextra", "-Werror"]
         shared += ["-DDURASIM_TEST_HOOKS"] if hooks else []
         names = f"-I{guest / 'include' / 'durasim' / 'stamp'}"
         # What is clobbered by a restart is what the sources are about.
-        of_c = ["gcc", names, *shared, "-std=gnu17", "-Wno-clobbered"]
-        assert execute([*of_c, "-c", source, "-o", f"{program}.o"]) == Outcome(0, "")
-        sources = [guest / "stamp" / "stamp.cpp", *([HERE / f"{hooks}.cpp"] if hooks else [])]
+        of_c = ["gcc", names, *shared, "-std=gnu17", "-Wno-clobbered", "-c"]
         of_cpp = ["g++", *shared, "-std=c++20", "-Wpedantic", "-Wshadow", "-pthread", "-Wl,--wrap=free"]
-        assert execute([*of_cpp, *sources, f"{program}.o", "-o", program]) == Outcome(0, "")
-        return program
+        of_stamp = [*of_cpp[:-1], "-c"]
+
+        def object_of(command: list[str], one: Path) -> Path:
+            return compiled.command(f"{one.stem}-{backend}-{hooks}.o", [*command, one], [one])
+
+        objects = [object_of(of_c, source), object_of(of_stamp, guest / "stamp" / "stamp.cpp")]
+        if hooks:
+            objects.append(object_of(of_stamp, HERE / f"{hooks}.cpp"))
+        return compiled.command(f"{source.stem}-{backend}-{hooks}", [*of_cpp, *objects], [source])
 
     return build
 

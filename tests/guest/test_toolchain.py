@@ -71,11 +71,12 @@ cp "$source" "$2$output"
 def test_results_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = _fake_compiler(tmp_path, monkeypatch)
     lines: list[str] = []
-    first = TOOLCHAIN.build_all(lines.append)
-    of_objects = {(workload, backend) for workload in OBJECT_WORKLOADS for backend in OBJECT_BACKENDS}
-    assert first.keys() == {(workload, backend) for workload in WORKLOADS for backend in BACKENDS} | of_objects
+    only = ("btree", "queue", OBJECT_WORKLOADS[0])
+    first = TOOLCHAIN.build_all(lines.append, only)
+    of_objects = {(only[2], backend) for backend in OBJECT_BACKENDS}
+    assert first.keys() == {(workload, backend) for workload in only[:2] for backend in BACKENDS} | of_objects
     assert sum(line.startswith("building ") for line in lines) == len(first)
-    assert TOOLCHAIN.build_all(lines.append) == first
+    assert TOOLCHAIN.build_all(lines.append, only) == first
     assert len(lines) == 2 * len(first)
     assert calls.read_text().count("x") == len(first)
     assert len({path.name for path in first.values()}) == len(first)

@@ -7,16 +7,14 @@ from pathlib import Path
 import pytest
 from htm_runs import HERE, Program
 
-from durasim import toolchain
+import compiled
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
+def program() -> Program:
     """Compiles a source of this folder, once for each set of flags."""
-    folder = tmp_path_factory.mktemp("hardware-transactions")
 
     def build(name: str, *flags: str) -> Path:
-        output = folder / "-".join([name, *(flag.lstrip("-") for flag in flags)])
-        return output if output.is_file() else toolchain.compile_program(HERE / f"{name}.cpp", output, flags)
+        return compiled.program(HERE / f"{name}.cpp", flags)
 
     return build

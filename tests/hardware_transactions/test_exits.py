@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from htm_runs import ROOMY
 
+import compiled
 import durasim as ds
-from durasim import toolchain
 
 HERE = Path(__file__).resolve().parent
 DESIGNS = ["spht", "nv-htm", "spht-eadr"]
@@ -35,16 +35,15 @@ def _counters(elf: Path, pool: Path, design: str, *arguments: str) -> list[int]:
     return [int(number) for number in said.split()]
 
 
-def _program(folder: Path, design: str) -> Path:
-    define = f"-DDURASIM_BACKEND_{design.upper().replace('-', '_')}"
-    return toolchain.compile_program(HERE / "exits.cpp", folder / "exits", [define])
+def _program(design: str) -> Path:
+    return compiled.program(HERE / "exits.cpp", [f"-DDURASIM_BACKEND_{design.upper().replace('-', '_')}"])
 
 
 @pytest.mark.parametrize("where", ["outside", "inside"])
 @pytest.mark.parametrize("design", DESIGNS)
 def test_what_was_acknowledged_before_the_exit_is_there(tmp_path: Path, design: str, where: str) -> None:
     """The exit waits for what is committing, and no transaction commits behind it."""
-    elf, pool = _program(tmp_path, design), tmp_path / "pool"
+    elf, pool = _program(design), tmp_path / "pool"
     acknowledged = _counters(elf, pool, design, "run", where)
     found = _counters(elf, pool, design, "check")
     assert min(acknowledged[1:]) >= 20
@@ -56,7 +55,7 @@ def test_what_was_acknowledged_before_the_exit_is_there(tmp_path: Path, design: 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_a_transaction_behind_the_end_of_the_session_is_refused(tmp_path: Path, design: str) -> None:
     """It would wait indefinitely for the lock that its own thread keeps."""
-    elf, pool = _program(tmp_path, design), tmp_path / "pool"
+    elf, pool = _program(design), tmp_path / "pool"
     code, said = _run(elf, pool, design, "run", "behind")
     assert (code, said) == (
         70,

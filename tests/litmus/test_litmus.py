@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from memory_model import outcomes
 
+import compiled
 from durasim import _core, toolchain
 
 HERE = Path(__file__).resolve().parent
@@ -31,21 +32,16 @@ Run = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    """program(name) compiles a source of this folder for RISC-V, program(name, host=True) for the host; both once."""
-    folder = tmp_path_factory.mktemp("litmus")
+def program() -> Program:
+    """program(name) compiles a source of this folder for RISC-V, program(name, host=True) for the host."""
 
     def build(name: str, host: bool = False) -> Path:
-        output = folder / (f"{name}-host" if host else name)
-        if output.is_file():
-            return output
         source = HERE / f"{name}.cpp"
         if not host:
-            return toolchain.compile_program(source, output)
+            return compiled.program(source)
         include = toolchain.guest_folder() / "include"
         command = ["g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{include}", source]
-        subprocess.run([*command, "-o", output], check=True, timeout=120)
-        return output
+        return compiled.command(f"{name}-host", command, [source])
 
     return build
 

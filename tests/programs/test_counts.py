@@ -16,7 +16,6 @@ import csv
 import importlib.util
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 
 import pytest
 
+import compiled
 from durasim import _core, toolchain
 
 HERE = Path(__file__).resolve().parent
@@ -64,25 +64,18 @@ OWN = {row: count for row, count in RECORDED.items() if row[0] != "kernels.rv64"
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
+def program() -> Callable[[str, str], Path]:
     """program(name, compiler) gives an executable of that name; "musl" means the compiler of guest programs."""
-    folder = tmp_path_factory.mktemp("counted")
 
     def build(name: str, compiler: str) -> Path:
         if name == "kernels.rv64":
             return ROOT / "tests" / "timing" / name
         (source,) = HERE.glob(f"{name}.[cS]*")
-        output = folder / compiler / name
-        output.parent.mkdir(exist_ok=True)
-        if output.exists():
-            return output
         if compiler == "musl":
-            flags = {".S": ("-x", "assembler-with-cpp", "-nostdlib"), ".c": C_FLAGS, ".cpp": ()}[source.suffix]
-            return toolchain.compile_program(source, output, flags)
+            return compiled.program(source, ("-x", "assembler-with-cpp", "-nostdlib") if source.suffix == ".S" else ())
         driver = "riscv64-linux-gnu-g++" if source.suffix == ".cpp" else GNU
         language = ("-std=c++20",) if source.suffix == ".cpp" else ()
-        subprocess.run([driver, "-O2", "-static", *language, source, "-o", output, "-lm"], check=True)
-        return output
+        return compiled.command(name, [driver, "-O2", "-static", *language, source, "-lm"], [source])
 
     return build
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from durasim import _core, toolchain
+import compiled
+from durasim import _core
 
 HERE = Path(__file__).resolve().parent
 QEMU = shutil.which("qemu-riscv64-static") or shutil.which("qemu-riscv64")
@@ -70,16 +71,12 @@ class Ending:
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """program(name) compiles a source of this folder, once per session."""
-    folder = tmp_path_factory.mktemp("programs")
+def program() -> Callable[[str], Path]:
+    """program(name) compiles a source of this folder."""
 
     def build(name: str) -> Path:
-        output = folder / name
-        if not output.is_file():
-            (source,) = [path for path in HERE.glob(f"{name}.c*") if path.suffix in (".c", ".cpp")]
-            toolchain.compile_program(source, output, C_FLAGS if source.suffix == ".c" else ())
-        return output
+        (source,) = [path for path in HERE.glob(f"{name}.c*") if path.suffix in (".c", ".cpp")]
+        return compiled.program(source)
 
     return build
 
@@ -134,21 +131,16 @@ def test_qemu_agrees(case: Case, program: Callable[[str], Path], tmp_path: Path)
 
 
 @pytest.fixture(scope="session")
-def glibc_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def glibc_program() -> Callable[[str], Path]:
     """glibc_program(name) compiles with the other C library, or skips the test."""
-    folder = tmp_path_factory.mktemp("glibc")
 
     def build(name: str) -> Path:
-        output = folder / name
         (source,) = [path for path in HERE.glob(f"{name}.c*") if path.suffix in (".c", ".cpp")]
         driver = "riscv64-linux-gnu-g++" if source.suffix == ".cpp" else "riscv64-linux-gnu-gcc"
         standard = "-std=c++20" if source.suffix == ".cpp" else "-std=gnu17"
         if shutil.which(driver) is None:
             pytest.skip(f"{driver} is not installed")
-        if not output.is_file():
-            command = [driver, "-O2", "-static", "-pthread", standard, source, "-o", output, "-lm"]
-            subprocess.run(command, check=True, capture_output=True)
-        return output
+        return compiled.command(name, [driver, "-O2", "-static", "-pthread", standard, source, "-lm"], [source])
 
     return build
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+import compiled
 import durasim
-from durasim import toolchain
 from durasim.results import RunResult
 
 HERE = Path(__file__).resolve().parent
@@ -26,8 +26,8 @@ Measure = Callable[..., tuple[list[int], RunResult]]
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return toolchain.compile_program(HERE / "hardware_threads.cpp", tmp_path_factory.mktemp("threads") / "threads")
+def program() -> Path:
+    return compiled.program(HERE / "hardware_threads.cpp", name="threads")
 
 
 @pytest.fixture(scope="session")

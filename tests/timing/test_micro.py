@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+import compiled
 import durasim
-from durasim import toolchain
 from durasim.results import RunResult
 
 HERE = Path(__file__).resolve().parent
@@ -164,8 +164,8 @@ Measure = Callable[..., Measured]
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return toolchain.compile_program(HERE / "micro.cpp", tmp_path_factory.mktemp("micro") / "micro")
+def program() -> Path:
+    return compiled.program(HERE / "micro.cpp")
 
 
 @pytest.fixture
