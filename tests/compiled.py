@@ -26,7 +26,7 @@ def _guest_sources() -> bytes:
 
 
 @cache
-def _version(command: str) -> str:
+def version(command: str) -> str:
     return subprocess.run([command, "--version"], check=True, capture_output=True, text=True).stdout
 
 
@@ -89,7 +89,7 @@ def command(name: str, command_line: Sequence[str | Path], sources: Sequence[Pat
     words = [str(word) for word in command_line]
     return once(
         name,
-        [_version(words[0])],
+        [version(words[0])],
         sources,
         words,
         lambda output: subprocess.run([*words, "-o", str(output)], check=True, timeout=300),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
 from pathlib import Path
@@ -10,86 +9,70 @@ from pathlib import Path
 import pytest
 from guest_programs import HERE, ROOT, TOOLCHAIN, NativeBuild, execute
 
+import compiled
+
+GUEST = ROOT / "guest"
 FLAGS = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-pthread"]
+INCLUDES = [f"-I{GUEST / 'include'}", f"-I{GUEST}"]
 
 
 @pytest.fixture(scope="session")
 def native() -> NativeBuild:
-    """native(workload, backend, hooks="", history=False, planted=False) builds a workload, native("api_test", backend)
+    """native(workload, backend, hooks="", history=None, planted=False) builds a workload, native("api_test", backend)
     the test of the API; `structures_test`, `objects_test` and `object_crashes` likewise. `before` is the name of a
-    header that is included in front of the program."""
+    header that is included in front of the program.
+
+    A workload reports its history unless `history` says otherwise, to a machine that listens if `hooks` names none: one
+    compilation serves most tests. The tests of the API are built as they are."""
     if shutil.which("g++") is None:
         pytest.skip("skipped: there is no g++ for the host")
-    guest = ROOT / "guest"
-    read = (*sorted(guest.rglob("*.h")), *sorted(HERE.glob("*.h")), *sorted(HERE.glob("*.cpp")))
-    sources = [path.read_bytes() for path in read]
-    version = execute(["g++", "--version"]).text
-    common = hashlib.blake2b(b"\0".join([version.encode(), *sources]), digest_size=16)
-    built: dict[tuple[str, str, str, bool, bool, tuple[str, ...], str], Path] = {}
+    defined = {info.name: f"-D{info.define}" for info in TOOLCHAIN.backends()}
 
     def build(
         name: str,
         backend: str,
         hooks: str = "",
         *,
-        history: bool = False,
+        history: bool | None = None,
         planted: bool = False,
         defines: tuple[str, ...] = (),
         before: str = "",
     ) -> Path:
-        key = (name, backend, hooks, history, planted, defines, before)
-        if key in built:
-            return built[key]
-        define = next(info.define for info in TOOLCHAIN.backends() if info.name == backend)
         source, header = HERE / f"{name}.cpp", ""
-        if not source.is_file():
-            source = guest / "workloads" / f"{name}.cpp"
+        is_workload = not source.is_file()
+        if history is None:
+            history = is_workload
+            hooks = hooks or ("history" if history else "")
+        if is_workload:
+            source = GUEST / "workloads" / f"{name}.cpp"
             header = TOOLCHAIN.arguments_header(name, backend, history=history, planted=planted)
-        flags: list[str | Path] = [*FLAGS, f"-I{guest / 'include'}", f"-I{guest}", f"-D{define}"]
-        flags += [*(f"-D{one}" for one in defines), source]
-        if before:
-            flags += ["-include", HERE / f"{before}.h"]
-        if history:
-            flags.append("-DDURASIM_HISTORY")
-        if planted:
-            flags.append("-DDURASIM_PLANTED")
+        flags = [*INCLUDES, defined[backend], *(f"-D{one}" for one in defines)]
+        flags += ["-include", str(HERE / f"{before}.h")] if before else []
+        flags += [
+            f"-DDURASIM_{word}"
+            for word, wanted in (("HISTORY", history), ("PLANTED", planted), ("TEST_HOOKS", hooks))
+            if wanted
+        ]
+        objects = [_compiled(source, flags, header)]
         if hooks:
-            flags += ["-DDURASIM_TEST_HOOKS", HERE / f"{hooks}.cpp"]
-        digest = common.copy()
-        digest.update("\0".join([*map(str, flags), header]).encode() + source.read_bytes())
-        program = ROOT / "build" / "native" / f"{name}-{digest.hexdigest()}"
-        if not program.is_file():
-            compile_native([*parsed_headers(common.hexdigest()), *flags], header, program)
-        built[key] = program
-        return program
+            objects.append(_compiled(HERE / f"{hooks}.cpp", [*INCLUDES, "-DDURASIM_TEST_HOOKS"]))
+        return compiled.command(f"{name}-{backend}", ["g++", *FLAGS, *objects], [])
 
     return build
 
 
-def parsed_headers(digest: str) -> list[str | Path]:
-    """Gives flags with which g++ takes headers of the C++ library as it has parsed them once, with the same flags."""
-    folder = ROOT / "build" / "native"
-    header = folder / f"headers-{digest}.hpp"
-    parsed = header.with_suffix(".hpp.gch")
-    if not parsed.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as temporary:
-            partial = Path(temporary) / parsed.name
-            source = ROOT / "guest" / "standard_headers.hpp"
-            outcome = execute(["g++", *FLAGS, "-x", "c++-header", source, "-o", partial])
-            assert outcome.code == 0, outcome.text
-            partial.replace(parsed)
+def _compiled(source: Path, flags: list[str], header: str = "") -> Path:
+    """Gives the object of a source, for which `header` is durasim_arguments.h."""
     # What is parsed stands beside a header of the same name, which is read where the compiler refuses it.
-    header.write_text(f'#include "{ROOT / "guest" / "standard_headers.hpp"}"\n')
-    return ["-include", header]
+    standard = GUEST / "standard_headers.hpp"
+    parsed = compiled.command("standard_headers.hpp.gch", ["g++", *FLAGS, "-x", "c++-header", standard], [standard])
+    included = ["-include", str(parsed.with_suffix(""))]
+    parsed.with_suffix("").write_text(f'#include "{standard}"\n')
 
+    def build(output: Path) -> None:
+        with tempfile.TemporaryDirectory(dir=output.parent) as folder:
+            (Path(folder) / "durasim_arguments.h").write_text(header)
+            outcome = execute(["g++", *FLAGS, *included, *flags, f"-I{folder}", "-c", source, "-o", output])
+            assert outcome.code == 0, outcome.text
 
-def compile_native(flags: list[str | Path], header: str, program: Path) -> None:
-    """Whoever looks sees a whole program or none: tests run in several processes."""
-    program.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=program.parent) as folder:
-        (Path(folder) / "durasim_arguments.h").write_text(header)
-        partial = Path(folder) / "program"
-        outcome = execute(["g++", *flags, f"-I{folder}", "-o", partial])
-        assert outcome.code == 0, outcome.text
-        partial.replace(program)
+    return compiled.once(f"{source.stem}.o", [compiled.version("g++")], [source], [*FLAGS, *flags, header], build)

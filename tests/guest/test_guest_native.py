@@ -316,7 +316,7 @@ def test_bad_arguments(native: NativeBuild, tmp_path: Path, arguments: list[str]
 @pytest.mark.parametrize(("workload", "backend"), pairs(BACKENDS, "markers"))
 def test_describe(native: NativeBuild, workload: str, backend: str) -> None:
     printed = json.loads(execute([native(workload, backend), "--describe"]).text)
-    assert printed == json.loads(json.dumps(TOOLCHAIN.describe(workload, backend)))
+    assert printed == json.loads(json.dumps(TOOLCHAIN.describe(workload, backend, history=True)))
     assert {"ops", "seed", "threads", "populate"} <= {argument["name"] for argument in printed["arguments"]}
     assert execute([native(workload, backend), "--help"]).code == 0
 
@@ -421,7 +421,9 @@ def test_false_sharing_needs_isolated_words(native: NativeBuild, tmp_path: Path,
     """A log of lines undoes what a neighbour has committed; one of words does not, nor one of unshared lines."""
     arguments = ["--populate", "4", "--ops", "200", "--threads", "4", "--shared-lines", shared]
     arguments += ["--log-granularity", granularity]
-    failures = PowerFailures(native("false-sharing", "undo-flush", hooks="power_failure"), tmp_path, "adr", arguments)
+    failures = PowerFailures(
+        native("false-sharing", "undo-flush", hooks="power_failure", history=False), tmp_path, "adr", arguments
+    )
     codes = {verdict.code for _, verdict in failures.outcomes(60, transactions_before=1, nested=False)}
     assert codes == ({0, 1} if (granularity, shared) == ("line", "true") else {0})
 

@@ -28,7 +28,7 @@ RUNNING_S = 0.15
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_killed_processes_leave_what_recovery_can_use(native: NativeBuild, tmp_path: Path, backend: str) -> None:
     chance, pool = random.Random(backend), tmp_path / "pool"  # noqa: S311 - moments, not secrets
-    program, report = native("array-swap", backend, before="acknowledged"), tmp_path / "report"
+    program, report = native("array-swap", backend, before="acknowledged", history=False), tmp_path / "report"
     sizes = ["--ops", "1000000000", "--populate", str(POPULATED), "--element-bytes", "64"]
     sizes += ["--threads", "3", "--log-bytes", "1024"]
     if backend == "spht":

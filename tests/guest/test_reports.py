@@ -116,10 +116,10 @@ def test_a_torn_pool_is_dumped_and_then_refused(native: NativeBuild, tmp_path: P
 
 
 def test_ordinary_builds_have_none_of_it(native: NativeBuild, tmp_path: Path) -> None:
-    program = native("btree", "markers")
+    program = native("btree", "markers", history=False)
     assert execute([program, "dump"]).code == 2
     assert "no argument" in execute([program, "check", "--dump"]).text
-    hooked = native("btree", "markers", hooks="history")
+    hooked = native("btree", "markers", hooks="history", history=False)
     report = tmp_path / "report"
     assert execute([hooked, "run", "--pool-path", tmp_path / "pool"], DURASIM_TEST_REPORT=report).code == 0
     numbers = {int(line.split()[1]) for line in report.read_text().splitlines()}
