@@ -30,8 +30,8 @@ def run(design: str, *, dram_mib: int = 64, **arguments: object) -> tuple[ds.Run
 @pytest.mark.parametrize("design", ["spht-eadr", "spht-eadr-flush"])
 def test_heaps_may_be_larger_than_the_dram(design: str) -> None:
     """The program checks what it finds at its end, most of it outside of the DRAM."""
-    result, said = run(design, dram_mib=1, shadow_bytes=MIB // 4)
-    assert (result.guest_exit_code, said) == (0, "array-swap: ops=60 elements=3000 swaps=60 ok\n")
+    result, said = run(design, dram_mib=1, shadow_bytes=MIB // 8, populate=1200)
+    assert (result.guest_exit_code, said) == (0, "array-swap: ops=60 elements=1200 swaps=60 ok\n")
     assert result.replay is not None
     assert result.replay.page_outs > 0
     assert result.replay.page_out_cycles > 100 * result.replay.page_outs
@@ -40,7 +40,7 @@ def test_heaps_may_be_larger_than_the_dram(design: str) -> None:
 
 
 def test_a_shadow_with_room_for_all_has_no_page_leave() -> None:
-    replay = run("spht-eadr", shadow_bytes=32 * MIB)[0].replay
+    replay = run("spht-eadr", shadow_bytes=32 * MIB, populate=600)[0].replay
     assert replay is not None
     assert (replay.page_outs, replay.page_out_cycles) == (0, 0)
 

@@ -92,9 +92,9 @@ def test_what_read_only_transactions_have_read_survives_if_they_wait(design: str
             workload="false-sharing",
             machine="tiny",
             domain="adr",
-            ops=600,
+            ops=300,
             threads=4,
-            points=1000,
+            points=400,
             set=ROOMY,
             workload_args={"populate": 4, "shared-lines": "false", "look-percent": 50, "read-only": how},
         ).violations
