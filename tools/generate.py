@@ -104,6 +104,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "sensitivity": sensitivity.tables,
     "sensitivity-ranges": sensitivity.ranges,
     "sensitivity-places": sensitivity.places,
+    "scoreboard": published.scoreboard,
     "published-lad-micro19": partial(published.table, "lad-micro19"),
     "published-lad-micro19-workloads": partial(published.part_table, "lad-micro19", "workloads"),
     "experiments-lad-micro19": partial(published.experiments_table, "lad-micro19"),
