@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from durasim.assumptions import MEASURED, NO_EFFECT, NOT_MEASURED, Assumption, assumptions, effect_text, headline
+import durasim
+from durasim.assumptions import (
+    MEASURED,
+    NO_EFFECT,
+    NOT_MEASURED,
+    Assumption,
+    assumptions,
+    assumptions_of,
+    effect_text,
+    headline,
+    relative_throughput,
+)
+from durasim.sensitivity import not_varied
 
 INTRODUCTION = """# Deviations
 
@@ -13,12 +25,13 @@ assumption. Code, presets and the registry cite its key. An entry has the paper 
 assumed, the parameter that changes it with the alternatives, and what they change; its link leads to the whole text,
 beside the mechanism. `durasim designs NAME` lists those of a design. Nothing here is chosen to meet a published number.
 
-Effects are those of alternatives tried one at a time: throughput relative to `opt` under the same alternative, by which
-entries are sorted, and pmem writes, each as a multiple of the run as assumed, the least and the greatest over all
-designs that were run. The runs are short, of earlier builds, and on `tiny`, `hercules-tecs23-modern`, `tc-dac17` and
-`pinspect-micro20`, not on `hercules-tecs23` with its suite; [the tables](docs/results/sensitivity.md) say what they
-cannot show. *Settled*: sources agree or no source can tell. All others are open: a paper or a measurement may still
-settle them.
+Effects are those of alternatives tried one at a time: throughput relative to `opt` under the same alternative, by
+which entries are sorted, and pmem writes, each as a multiple of the run as assumed, the least and the greatest over
+all designs that were run. The runs are short, of earlier builds, and on `tiny`, `hercules-tecs23-modern`, `tc-dac17`
+and `pinspect-micro20`, not on `hercules-tecs23` with its suite; [the tables](docs/results/sensitivity.md) say what
+they cannot show. Where an alternative needs a second change to matter, as FIFOs of 8 entries, the effect is that of
+both. *Settled*: sources agree or no source can tell. All others are open: a paper or a measurement may still settle
+them.
 """
 SECTIONS = (
     (MEASURED, "Measured, the largest effect first"),
@@ -30,7 +43,7 @@ SHOWN_PARAMETERS = 2
 
 def deviations() -> str:
     """Gives the text of DEVIATIONS.md."""
-    lines = [INTRODUCTION]
+    lines = [INTRODUCTION, by_design(), ""]
     for status, title in SECTIONS:
         found = [assumption for assumption in assumptions().values() if assumption.status == status]
         # Equal effects, as of what is not measured, keep the order of the file.
@@ -39,6 +52,21 @@ def deviations() -> str:
         for assumption in found:
             lines += [f"### {assumption.key}", "", entry(assumption), ""]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def by_design() -> str:
+    """Gives what changes the throughput of each design most, and how many of its assumptions were not tried with it."""
+    lines = ["| design | changes its throughput most | from | to | not tried |", "| --- | --- | ---: | ---: | ---: |"]
+    for row in durasim.designs():
+        if not row["assumptions"]:
+            continue
+        first = assumptions_of(row["name"])[0]
+        ends = relative_throughput(first.key, row["name"])
+        cells = [f"{end.value:.2f}" for end in ends] if ends else ["-", "-"]
+        missing = len(not_varied(row["name"]))
+        count = f"{missing} of {len(row['assumptions'])}"
+        lines.append(f"| `{row['name']}` | [{first.key}](#{first.key}) | {' | '.join(cells)} | {count} |")
+    return "\n".join(lines)
 
 
 def entry(assumption: Assumption) -> str:
