@@ -1,37 +1,20 @@
-"""How a measured number is held against a published one.
+"""What experiments share: their commands, their documents, and the numbers that formulas make of these.
 
-Every published gain, loss or share is a ratio of two designs here. *reproduced*: ours is within 15 % of it, or a rate
-below 5 % within one point, or a claim holds. *direction holds*: the same design is ahead, and the logarithm of our
-ratio is between half of the published one and twice of it. *differs*: else. *calibration*: it decided
-how the experiment is set up. *not comparable*: the reason says why.
+`scoring.py` has the rule by which a measured number is compared with a published one.
 """
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
-from pathlib import Path
 from statistics import stdev
 from typing import Any
 
-WITHIN = 0.15
-POINT = 0.01
-# A throughput below this has three digits behind the point in tables.
+from scoring import Published
+
+# A throughput below this has three digits after the point in tables.
 SMALL = 0.1
-
-
-class Kind(Enum):
-    """What a measured number is compared as."""
-
-    RATIO = "a ratio of two designs"
-    RATE = "a rate, of which a point counts"
-    AMOUNT = "a number that is no ratio"
-    CLAIM = "a claim that holds or does not"
-    CALIBRATION = "what decided how the experiment is set up, and therefore reproduces nothing"
-    NONE = "nothing"
 
 
 @dataclass(frozen=True)
@@ -76,53 +59,33 @@ class Experiment:
 
 
 @dataclass(frozen=True)
-class Published:
-    """A number of a paper. `exact` is `true` if it is printed, `approx` if the text rounds it."""
-
-    figure: str
-    metric: str
-    design: str
-    workload: str
-    baseline: str
-    value: str
-    unit: str
-    exact: str
-
-    @property
-    def key(self) -> tuple[str, str, str, str]:
-        """What identifies it."""
-        return self.figure, self.metric, self.design, self.workload
-
-    @property
-    def number(self) -> float:
-        """Its value."""
-        return float(self.value)
-
-
-def read_published(name: str) -> list[Published]:
-    """Reads the numbers of a paper, in its order."""
-    file = Path(__file__).parent / name.replace("-", "_") / "published.csv"
-    with file.open(encoding="utf-8", newline="") as text:
-        return [Published(**row) for row in csv.DictReader(text)]
-
-
-@dataclass(frozen=True)
 class Measured:
     """What was measured for a published number.
 
     Attributes:
         text: Ours, in the unit of the paper.
-        kind: What it is compared as.
-        ours: Our ratio, rate or amount; whether a claim holds.
-        published: Theirs.
-        reason: What is to be known about it.
+        values: The numbers that are compared, in the unit of the paper; none if there is nothing to compare.
+        reason: What a reader has to know about it.
     """
 
     text: str
-    kind: Kind
-    ours: float = math.nan
-    published: float = math.nan
+    values: tuple[float, ...] = ()
     reason: str = ""
+
+
+def measured(value: float, digits: int, reason: str = "") -> Measured:
+    """Gives a number in the unit of the paper, whose text has some digits after the point."""
+    return Measured(f"{value:.{digits}f}", (value,), reason)
+
+
+def percent_more(ratio: float, digits: int = 1, reason: str = "") -> Measured:
+    """Gives a ratio as what it is more than one, in percent."""
+    return measured((ratio - 1) * 100, digits, reason)
+
+
+def percent_less(ratio: float, digits: int = 1, reason: str = "") -> Measured:
+    """Gives a ratio as what it is less than one, in percent."""
+    return measured((1 - ratio) * 100, digits, reason)
 
 
 @dataclass
@@ -142,26 +105,6 @@ Formula = Callable[[Documents, Published], Measured]
 Rows = list[dict[str, str]]
 # A further table of a page: its commands, and what makes its rows of their documents.
 Part = tuple[dict[str, Command], Callable[[Documents], Rows]]
-
-
-def verdict(measured: Measured) -> str:
-    """Says what follows from a measured number."""
-    ours, published = measured.ours, measured.published
-    if measured.kind is Kind.NONE:
-        return "not comparable"
-    if measured.kind is Kind.CALIBRATION:
-        return "calibration"
-    if measured.kind is Kind.CLAIM:
-        return "reproduced" if ours else "differs"
-    if measured.kind is Kind.RATE:
-        return "reproduced" if abs(ours - published) <= POINT else "differs"
-    if published and abs(ours / published - 1) <= WITHIN:
-        return "reproduced"
-    if measured.kind is Kind.RATIO and ours > 0 and math.log(published) * math.log(ours) > 0:
-        share = math.log(ours) / math.log(published)
-        if 0.5 <= share <= 2:  # noqa: PLR2004 - half and twice
-            return "direction holds"
-    return "differs"
 
 
 def throughput(document: Mapping[str, Any]) -> float:

@@ -24,7 +24,8 @@ from durasim import design_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
-import published  # noqa: E402 - found by the path above, also if this file is run as a module of tests
+import deviations  # noqa: E402 - found by the path above, also if this file is run as a module of tests
+import published  # noqa: E402
 import sensitivity  # noqa: E402
 
 CONFORMANCE = ROOT / "tests" / "conformance"
@@ -104,6 +105,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "sensitivity": sensitivity.tables,
     "sensitivity-ranges": sensitivity.ranges,
     "sensitivity-places": sensitivity.places,
+    "scoreboard": published.scoreboard,
     "published-lad-micro19": partial(published.table, "lad-micro19"),
     "published-lad-micro19-workloads": partial(published.part_table, "lad-micro19", "workloads"),
     "experiments-lad-micro19": partial(published.experiments_table, "lad-micro19"),
@@ -152,7 +154,7 @@ def documents() -> dict[Path, str]:
         text = path.read_text(encoding="utf-8")
         if PART.search(text):
             found[path] = PART.sub(lambda part: f"{part[1]}{PARTS[part[2]]()}\n{part[3]}", text)
-    return found | {DEVIATIONS: sensitivity.with_effects(DEVIATIONS.read_text(encoding="utf-8"))}
+    return found | {DEVIATIONS: deviations.deviations()}
 
 
 def write_documents() -> None:

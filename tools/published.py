@@ -1,19 +1,19 @@
-"""Runs what a paper measured and holds it against the numbers that the paper prints.
+"""Reruns a paper's experiments and compares the results with its published numbers.
 
     .venv/bin/python tools/published.py lad-micro19      # 15 minutes on two cores
+    .venv/bin/python tools/published.py all --compare    # no runs: the rule again, on the recorded numbers
 
-`experiments/NAME/published.csv` has the paper's numbers, `experiments/NAME/table.py` the commands and, for each number,
-the formula that gives ours from their documents. Written is `docs/results/NAME.csv`, of which `make generate` makes the
-table of the page beside it, and `docs/results/NAME-PART.csv` for each of its `TABLES`. `PARTS` are tables of runs
-that no published number needs, made one at a time with `--part`. Nothing is tuned here: a number that differs stays as
-it is.
+`experiments/published.csv` has the numbers of all papers, `experiments/NAME/table.py` the commands and, for each one,
+the formula that gives ours from their documents; `experiments/scoring.py` has the rule. It writes
+`docs/results/NAME.csv`, of which `make generate` makes the table of the page beside it, and `NAME-PART.csv` there
+for each of its `TABLES`. `PARTS` are tables of runs that no published number needs, made one at a time with `--part`.
+Nothing is tuned here: a number that differs stays as it is.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import dataclasses
 import io
 import json
 import runpy
@@ -34,15 +34,26 @@ from comparison import (  # noqa: E402 - found by the path above
     Documents,
     Experiment,
     Measured,
+)
+from scoring import (  # noqa: E402
+    NOT_COMPARABLE,
+    REPRODUCED,
+    SCORING,
+    VERDICTS,
     Published,
+    class_of,
     read_published,
+    score,
     verdict,
 )
 
 DURASIM = Path(sys.executable).with_name("durasim")
 COLUMNS = (
-    "figure", "metric", "design", "workload", "baseline", "published", "unit", "ours", "verdict", "reason", "command",
+    "figure", "metric", "design", "workload", "baseline", "published", "unit", "ours", "values", "class", "verdict",
+    "reason", "command",
 )  # fmt: skip
+# What a formula is found by.
+KEY = ("figure", "metric", "design", "workload")
 EXPERIMENT_COLUMNS = (
     "experiment", "workload", "design", "throughput_ops_per_us", "relative_to_opt", "prepare_cycles", "commit_cycles",
     "undo_entries", "media_writes_per_tx", "instructions_per_tx", "command",
@@ -52,13 +63,21 @@ EXPERIMENT_COLUMNS = (
 def main() -> None:
     """Runs all commands of a paper, or evaluates the documents of earlier runs, and writes the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", choices=sorted(folder.name.replace("_", "-") for folder in _papers()))
+    names = sorted(folder.name.replace("_", "-") for folder in _papers())
+    parser.add_argument("name", choices=[*names, "all"])
     parser.add_argument("--documents", type=Path, help="folder that keeps the documents; what it has is not run again")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--experiments", action="store_true", help="run the experiments of its page instead")
     instead.add_argument("--part", metavar="NAME", help="run one further table of its page instead")
+    instead.add_argument("--compare", action="store_true", help="run nothing: compare the recorded numbers again")
     parser.add_argument("--jobs", type=int, choices=range(1, 65), metavar="1-64", default=2, help="runs at a time")
     arguments = parser.parse_args()
+    if arguments.compare:
+        for name in names if arguments.name == "all" else [arguments.name]:
+            _write_results(name, compared_again(name))
+        return
+    if arguments.name == "all":
+        parser.error("all: only with --compare")
     table = runpy.run_path(str(ROOT / "experiments" / arguments.name.replace("-", "_") / "table.py"))
     published = read_published(arguments.name)
     unknown = {row.key for row in published} ^ table["FORMULAS"].keys()
@@ -89,10 +108,15 @@ def main() -> None:
             return
         documents = run_all(table["COMMANDS"], folder, arguments.jobs)
     rows = evaluate(published, table["FORMULAS"], documents, table["COMMANDS"])
-    (results / f"{arguments.name}.csv").write_text(csv_text(COLUMNS, rows), encoding="utf-8")
-    print(f"docs/results/{arguments.name}.csv: {summary(rows)}")
+    _write_results(arguments.name, rows)
     for part, rows_of in table.get("TABLES", {}).items():
         _write_part(arguments.name, part, rows_of(documents))
+
+
+def _write_results(name: str, rows: Sequence[Mapping[str, str]]) -> None:
+    file = ROOT / "docs" / "results" / f"{name}.csv"
+    file.write_text(csv_text(COLUMNS, rows), encoding="utf-8")
+    print(f"docs/results/{file.name}: {summary(rows)}")
 
 
 def _write_part(name: str, part: str, rows: Sequence[Mapping[str, str]]) -> None:
@@ -174,17 +198,44 @@ def evaluate(
         used = sorted(documents.used)
         command = f"durasim {shlex.join(commands[used[0]].by_itself)}" if used else ""
         more = f" (and {len(used) - 1} more)" if len(used) > 1 else ""
-        text = dataclasses.asdict(number)
-        rows.append({
-            **{name: text[name] for name in ("figure", "metric", "design", "workload", "baseline")},
-            "published": number.value,
-            "unit": number.unit,
-            "ours": measured.text,
-            "verdict": verdict(measured),
-            "reason": measured.reason,
-            "command": command + more,
-        })  # fmt: skip
+        rows.append(result_row(number, measured, command + more))
     return rows
+
+
+def result_row(number: Published, measured: Measured, command: str) -> dict[str, str]:
+    """Gives the row of a published number."""
+    return {
+        **{name: getattr(number, name) for name in ("figure", "metric", "design", "workload", "baseline")},
+        "published": number.value,
+        "unit": number.unit,
+        "ours": measured.text,
+        "values": " ".join(f"{value:.6g}" for value in measured.values),
+        "class": class_of(number),
+        "verdict": verdict(number, measured.values),
+        "reason": measured.reason,
+        "command": command,
+    }
+
+
+def recorded(name: str) -> list[dict[str, str]]:
+    """Reads the recorded results of a paper."""
+    with (ROOT / "docs" / "results" / f"{name}.csv").open(encoding="utf-8", newline="") as text:
+        return list(csv.DictReader(text))
+
+
+def compared_again(name: str) -> list[dict[str, str]]:
+    """Compares the recorded numbers of a paper with the published ones by the present rule, without a run."""
+    numbers, rows = read_published(name), recorded(name)
+    if [number.key for number in numbers] != [tuple(row[column] for column in KEY) for row in rows]:
+        sys.exit(f"docs/results/{name}.csv: its rows are not those of experiments/published.csv; measure it again")
+    return [
+        result_row(
+            number,
+            Measured(row["ours"], tuple(map(float, row["values"].split())), row["reason"]),
+            row["command"],
+        )
+        for number, row in zip(numbers, rows, strict=True)
+    ]
 
 
 def _baseline(experiment: Experiment, workload: str) -> str:
@@ -239,10 +290,9 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
 
 def table(name: str) -> str:
     """Gives the results of a paper as a table of its page, with the numbers of verdicts above it."""
-    with (ROOT / "docs" / "results" / f"{name}.csv").open(encoding="utf-8", newline="") as text:
-        rows = list(csv.DictReader(text))
+    rows = recorded(name)
     lines = [
-        f"{len(rows)} numbers: {summary(rows)}.",
+        f"{summary(rows)}.",
         "",
         "| where | what | design | baseline | workload | published | ours | verdict | note |",
         "| --- | --- | --- | --- | --- | ---: | ---: | --- | --- |",
@@ -250,8 +300,37 @@ def table(name: str) -> str:
     for row in rows:
         published = f"{row['published']} {row['unit']}".strip()
         names = (row["figure"], row["metric"], row["design"], row["baseline"], row["workload"])
-        lines.append(f"| {' | '.join((*names, published, row['ours'], row['verdict'], row['reason']))} |")
+        lines.append(f"| {' | '.join((*names, published, row['ours'], shown_verdict(row), row['reason']))} |")
     return "\n".join(lines)
+
+
+def shown_verdict(row: Mapping[str, str]) -> str:
+    """Gives a verdict with the class of its number in brackets if it does not score."""
+    if row["class"] in SCORING or row["verdict"] == NOT_COMPARABLE:
+        return row["verdict"]
+    return f"({row['class']}: {row['verdict']})"
+
+
+def scoreboard() -> str:
+    """Gives the verdicts of all papers that score, and what does not score by its class."""
+    names = sorted(folder.name.replace("_", "-") for folder in _papers())
+    results = {name: recorded(name) for name in names}
+    lines = []
+    results["all"] = [row for of in results.values() for row in of]
+    for title, rows in results.items():
+        cells = {
+            column: f"{count} ({_brackets(rows, column)})" if count and column not in VERDICTS else str(count)
+            for column, count in score(rows).items()
+        }
+        link = title if title == "all" else f"[{title}]({title}.md)"
+        lines.append(f"| {link} | {len(rows)} | {' | '.join(cells.values())} |")
+    header = f"| experiment | numbers | {' | '.join(cells)} |"
+    return "\n".join([header, f"| --- |{' ---: |' * (len(cells) + 1)}", *lines])
+
+
+def _brackets(rows: Sequence[Mapping[str, str]], kind: str) -> int:
+    """How many numbers of a class that does not score are reproduced."""
+    return sum(row["class"] == kind and row["verdict"] == REPRODUCED for row in rows)
 
 
 def experiments_table(name: str) -> str:
@@ -286,9 +365,11 @@ def _is_number(cell: str) -> bool:
 
 
 def summary(rows: Sequence[Mapping[str, str]]) -> str:
-    """Says how many numbers have which verdict."""
-    of = [row["verdict"] for row in rows]
-    return ", ".join(f"{of.count(name)} {name}" for name in dict.fromkeys(sorted(of)))
+    """Says how many numbers score with which verdict, and how many of which class do not score."""
+    of = score(rows)
+    scored = {name: of.pop(name) for name in VERDICTS}
+    texts = [", ".join(f"{count} {name}" for name, count in part.items() if count) for part in (scored, of)]
+    return f"{len(rows)} numbers: {texts[0]}" + (f"; not scored: {texts[1]}" if texts[1] else "")
 
 
 if __name__ == "__main__":

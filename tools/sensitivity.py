@@ -8,7 +8,7 @@ tuned here: the first runs are as the presets and designs say, the others show h
     .venv/bin/python tools/sensitivity.py --outdated # those that are not measured as described
     .venv/bin/python tools/sensitivity.py --missing  # of those the runs that are missing, say of a new design
 
-`make generate` writes the tables of docs/results/sensitivity.md and the effects in DEVIATIONS.md from the same file.
+`make generate` writes the tables of docs/results/sensitivity.md and DEVIATIONS.md from the same file.
 """
 
 import csv
@@ -158,8 +158,6 @@ TABLES = _tables()
 
 OUTDATED = "--outdated"
 MISSING = "--missing"
-EFFECT = re.compile(r"^- Effect: .*?(?=^- )", re.MULTILINE | re.DOTALL)
-ENTRY = re.compile(r"(?<=^### )(\S+)$(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def places_of(key: str) -> list[Place]:
@@ -323,36 +321,6 @@ def ranges() -> str:
 def places() -> str:
     """Gives where the alternatives are tried, in Markdown."""
     return "\n".join(f"- {place.name}: {place.what}." for place in PLACES)
-
-
-def with_effects(page: str) -> str:
-    """Gives DEVIATIONS.md with the effect of each measured assumption in a sentence."""
-    by_key = {key: list(group) for key, group in itertools.groupby(ratios(measurements()), lambda of: of.measured.key)}
-
-    def entry(found: re.Match[str]) -> str:
-        key, text = found[1], found[2]
-        return f"{key}{EFFECT.sub(effect(key, by_key[key]), text) if key in by_key else text}"
-
-    return ENTRY.sub(entry, page)
-
-
-def effect(key: str, of: Sequence[Ratio]) -> str:
-    """Gives the field of an entry that says what its alternatives change, over all designs that were measured."""
-    written = [ratio for ratio in of if ratio.pmem_bytes is not None]
-    parts = [_range_of("throughput", of, [ratio.throughput for ratio in of])]
-    if written:
-        parts.append(_range_of("bytes", written, [ratio.pmem_bytes or 0.0 for ratio in written]))
-    changes = ",\n  ".join(parts)
-    return f"- Effect: {changes} ([table](docs/results/sensitivity.md#{key})).\n"
-
-
-def _range_of(what: str, of: Sequence[Ratio], multiples: Sequence[float]) -> str:
-    s = "" if what == "bytes" else "s"
-    least, most = (choose(zip(multiples, range(len(of)), strict=True)) for choose in (min, max))
-    if f"{least[0]:.2f}" == f"{most[0]:.2f}" == "1.00":
-        return f"{what} stay{s} within 1 %"
-    ends = [f"{multiple:.2f} (`{of[number].measured.design}`)" for multiple, number in (least, most)]
-    return f"{what} become{s} {ends[0]} to {ends[1]} times that as assumed"
 
 
 def main(keys: list[str]) -> None:

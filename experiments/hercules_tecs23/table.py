@@ -15,11 +15,12 @@ from comparison import (
     Documents,
     Experiment,
     Formula,
-    Kind,
     Measured,
-    Published,
     geomean,
     half_interval,
+    measured,
+    percent_less,
+    percent_more,
     pmem_bytes,
     throughput,
 )
@@ -51,12 +52,10 @@ from hercules_tecs23.runs import (
     pair,
     reading,
 )
+from scoring import Published
 
 # Workloads that Figure 11 has fall more, and less.
 LIGHT, HEAVY = ("linked-list", "hash-table", "array-swap", "binary-heap"), ("btree", "rbtree", "sdg")
-# Claims in words, as bounds: "comparable" is within 10 %, "no evident fluctuations" within 2 %, "benefit" 5 % and more,
-# "badly degrade" to 0.8 and less.
-COMPARABLE, UNCHANGED, BENEFIT, DEGRADED = 0.10, 0.02, 1.05, 0.80
 
 COMMANDS = RUNS
 EXPERIMENTS: tuple[Experiment, ...] = ()
@@ -76,15 +75,11 @@ def _mean_ratio(
     ])  # fmt: skip
 
 
-def _percent_more(ratio: float, number: Published) -> Measured:
-    return Measured(f"{(ratio - 1) * 100:.1f}", Kind.RATIO, ratio, 1 + number.number / 100)
-
-
 def gain() -> Formula:
     """Throughput over that of the baseline, as a gain in percent."""
 
     def formula(documents: Documents, number: Published) -> Measured:
-        return _percent_more(_mean_ratio(documents, ("hercules", ROWS[number.baseline]), throughput), number)
+        return percent_more(_mean_ratio(documents, ("hercules", ROWS[number.baseline]), throughput))
 
     return formula
 
@@ -94,20 +89,18 @@ def bytes_share() -> Formula:
 
     def formula(documents: Documents, number: Published) -> Measured:
         ours = _mean_ratio(documents, ("hercules", ROWS[number.baseline]), pmem_bytes)
-        return Measured(f"{ours * 100:.1f}", Kind.RATIO, ours, number.number / 100)
+        return measured(ours * 100, 1)
 
     return formula
 
 
-def of_motivation(value: Any, kind: Kind = Kind.RATIO, *, is_share: bool = False) -> Formula:
+def of_motivation(value: Any, *, is_share: bool = False) -> Formula:
     """A value of the B+-tree of section 3 under one design, relative to another one."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         pair = [documents[key(MOTIVATION, ROWS[name])] for name in (number.design, number.baseline)]
         ours = value(pair[0]) / value(pair[1])
-        if is_share:
-            return Measured(f"{ours * 100:.1f}", kind, ours, number.number / 100)
-        return Measured(f"{(ours - 1) * 100:.1f}", kind, ours, 1 + number.number / 100)
+        return measured(ours * 100, 1) if is_share else percent_more(ours)
 
     return formula
 
@@ -123,7 +116,7 @@ def tail() -> Formula:
         ours, theirs = (
             documents[key(MOTIVATION, of)]["latency_ns"]["p999"] for of in ("hercules", ROWS[number.baseline])
         )
-        return Measured(f"{(1 - ours / theirs) * 100:.1f}", Kind.RATIO, ours / theirs, 1 - number.number / 100)
+        return percent_less(ours / theirs)
 
     return formula
 
@@ -131,30 +124,27 @@ def tail() -> Formula:
 def of_picl(*, is_time: bool) -> Formula:
     """Time, or bytes, of PiCL relative to Hercules."""
 
-    def formula(documents: Documents, number: Published) -> Measured:
+    def formula(documents: Documents, _number: Published) -> Measured:
         ratios = []
         for workload in WORKLOADS:
             ours, theirs = (documents[key(workload, design)] for design in ("hercules", "picl"))
             time = throughput(ours) / throughput(theirs)
             ratios.append(time if is_time else pmem_bytes(theirs) / pmem_bytes(ours))
         ratio = geomean(ratios)
-        if is_time:
-            return _percent_more(ratio, number)
-        return Measured(f"{ratio:.1f}", Kind.RATIO, ratio, number.number)
+        return percent_more(ratio) if is_time else measured(ratio, 1)
 
     return formula
 
 
 def lines(workload: str, column: str) -> Formula:
-    """Lines that a transaction writes."""
+    """Lines that a transaction writes, in the suite whose runs are compared."""
 
-    def formula(documents: Documents, number: Published) -> Measured:
+    def formula(documents: Documents, _number: Published) -> Measured:
         own, beyond = (
             next(row for row in documents[f"lines.{suite}"] if row["name"] == f"{suite}-{workload}")["tx_lines"][column]
             for suite in ("hercules", "hercules-beyond")
         )
-        note = f"`hercules-beyond-{workload}`, which is made for this table; `hercules-{workload}` {own:.1f}"
-        return Measured(f"{beyond:.1f}", Kind.CALIBRATION, beyond, number.number, note)
+        return measured(own, 1, f"`hercules-beyond-{workload}`, which is made for this table: {beyond:.1f}")
 
     return formula
 
@@ -162,9 +152,9 @@ def lines(workload: str, column: str) -> Formula:
 def eviction_loss() -> Formula:
     """What the limit of the eWPQ costs transactions of 60,000 lines."""
 
-    def formula(documents: Documents, number: Published) -> Measured:
+    def formula(documents: Documents, _number: Published) -> Measured:
         ours, free = (throughput(documents[f"huge-60.hercules.{of}"]) for of in ("512", "unlimited"))
-        return Measured(f"{(1 - ours / free) * 100:.1f}", Kind.RATIO, ours / free, 1 - number.number / 100)
+        return percent_less(ours / free)
 
     return formula
 
@@ -178,7 +168,7 @@ def huge_gain() -> Formula:
             throughput(documents[f"huge-{n}.hercules.down"]) / throughput(documents[f"huge-{n}.{baseline}.down"])
             for n in HUGE
         ]
-        return _percent_more(geomean(ratios), number)
+        return percent_more(geomean(ratios))
 
     return formula
 
@@ -193,7 +183,7 @@ def macro_gain(threads: int) -> Formula:
             / throughput(documents[f"{workload}.{baseline}.{threads}"])
             for workload in MACRO
         ]
-        return _percent_more(geomean(ratios), number)
+        return percent_more(geomean(ratios))
 
     return formula
 
@@ -201,13 +191,12 @@ def macro_gain(threads: int) -> Formula:
 def scaling(threads: int) -> Formula:
     """Throughput of Hercules with several threads, relative to one."""
 
-    def formula(documents: Documents, number: Published) -> Measured:
+    def formula(documents: Documents, _number: Published) -> Measured:
         ratios = [
             throughput(documents[f"{workload}.hercules.{threads}"]) / throughput(documents[f"{workload}.hercules.1"])
             for workload in MACRO
         ]
-        ours = geomean(ratios)
-        return Measured(f"{ours:.1f}", Kind.RATIO, ours, number.number)
+        return measured(geomean(ratios), 1)
 
     return formula
 
@@ -220,9 +209,8 @@ def _bits(documents: Documents, name: str) -> float:
 def storage(name: str, divisor: float, digits: int = 0) -> Formula:
     """The size of a structure, in the unit of the paper."""
 
-    def formula(documents: Documents, number: Published) -> Measured:
-        ours = _bits(documents, name) / divisor
-        return Measured(f"{ours:.{digits}f}", Kind.AMOUNT, ours, number.number)
+    def formula(documents: Documents, _number: Published) -> Measured:
+        return measured(_bits(documents, name) / divisor, digits)
 
     return formula
 
@@ -235,60 +223,57 @@ LINES_OF = {"l1d": 480, "l2": 4096, "llc": 262144}
 def overhead(level: str) -> Formula:
     """Bits of TransTags for each line, as a share of a line's."""
 
-    def formula(documents: Documents, number: Published) -> Measured:
-        ours = _bits(documents, f"TransTags {level}") / LINES_OF[level] / LINE_BITS
-        return Measured(f"{ours * 100:.1f}", Kind.AMOUNT, ours * 100, number.number)
+    def formula(documents: Documents, _number: Published) -> Measured:
+        return measured(_bits(documents, f"TransTags {level}") / LINES_OF[level] / LINE_BITS * 100, 1)
 
     return formula
 
 
-def tag_growth(documents: Documents, number: Published) -> Measured:
+def tag_growth(documents: Documents, _number: Published) -> Measured:
     """Bits of a TransTag in a tag that has one."""
     bits = _bits(documents, "TransTags l1d") / LINES_OF["l1d"]
-    ours = bits / (TAG_BITS + bits) * 100
-    return Measured(f"{ours:.1f}", Kind.AMOUNT, ours, number.number)
+    return measured(bits / (TAG_BITS + bits) * 100, 1)
 
 
 def energy(name: str, digits: int) -> Formula:
     """An energy of a crash."""
 
-    def formula(documents: Documents, number: Published) -> Measured:
-        ours = documents["cost"][0]["cost"][name]
-        return Measured(f"{ours:.{digits}f}", Kind.AMOUNT, ours, number.number)
+    def formula(documents: Documents, _number: Published) -> Measured:
+        return measured(documents["cost"][0]["cost"][name], digits)
 
     return formula
 
 
-def energy_overhead(documents: Documents, number: Published) -> Measured:
+def energy_overhead(documents: Documents, _number: Published) -> Measured:
     """The energy that TransTags add to a crash, as a share."""
     cost = documents["cost"][0]["cost"]
     ours = (cost["crash_energy_mj"] + cost["crash_comparison_energy_nj"] * 1e-6) / cost["crash_base_energy_mj"] * 100
-    return Measured(f"{ours:.2f}", Kind.AMOUNT, ours, number.number)
+    return measured(ours, 2)
 
 
 def comparable(documents: Documents, _number: Published) -> Measured:
-    """Whether Hercules is as fast as without durability."""
+    """Throughput of Hercules relative to that without durability."""
     ours = _mean_ratio(documents, ("hercules", "opt"), throughput)
-    return Measured(f"{ours:.2f} x", Kind.CLAIM, float(abs(ours - 1) <= COMPARABLE))
+    return Measured(f"{ours:.2f} x", (ours,))
 
 
-def best_ratio(documents: Documents, number: Published) -> Measured:
+def best_ratio(documents: Documents, _number: Published) -> Measured:
     """Which ratio of TransTags in the last level is best for transactions of 30,000 lines."""
     found = {percent: throughput(documents[f"huge-30.hercules.ratio-{percent}"]) for percent in RATIOS}
-    best = max(found, key=lambda percent: found[percent])
-    return Measured(str(best), Kind.AMOUNT, best, number.number, f"of {', '.join(map(str, RATIOS))}")
+    best = [percent for percent in RATIOS if found[percent] == max(found.values())]
+    return Measured(", ".join(map(str, best)), tuple(map(float, best)), f"of {', '.join(map(str, RATIOS))}")
 
 
 def reset_order(documents: Documents, _number: Published) -> Measured:
-    """Whether light transactions lose more than heavy ones by a longer state reset."""
+    """What light and heavy transactions lose by a longer state reset."""
     drops = {
         workload: 1
         - throughput(documents[f"{workload}.hercules.reset-90"]) / throughput(documents[f"{workload}.hercules.reset-0"])
         for workload in WORKLOADS
     }
-    holds = min(drops[of] for of in LIGHT) > max(drops[of] for of in HEAVY)
-    text = ", ".join(f"{of} {drops[of] * 100:.1f} %" for of in (*LIGHT, *HEAVY))
-    return Measured(text, Kind.CLAIM, float(holds), reason="lost from 0 to 90 cycles")
+    values = tuple(drops[of] * 100 for of in (*LIGHT, *HEAVY))
+    text = ", ".join(f"{of} {lost:.1f} %" for of, lost in zip((*LIGHT, *HEAVY), values, strict=True))
+    return Measured(text, values, reason="lost from 0 to 90 cycles")
 
 
 def _ends(documents: Documents, design: str, setting: str, values: Iterable[int]) -> float:
@@ -298,36 +283,29 @@ def _ends(documents: Documents, design: str, setting: str, values: Iterable[int]
 
 
 def unaffected(setting: str, values: tuple[int, ...]) -> Formula:
-    """Whether throughput stays the same."""
+    """Throughput with the last of some values, relative to that with the first."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         ours = _ends(documents, ROWS[number.design], setting, values)
-        return Measured(
-            f"{ours:.2f} x", Kind.CLAIM, float(abs(ours - 1) <= UNCHANGED), reason=f"from {values[0]} to {values[-1]}"
-        )
+        return Measured(f"{ours:.2f} x", (ours,), f"from {values[0]} to {values[-1]}")
 
     return formula
 
 
 def queue_helps(documents: Documents, _number: Published) -> Measured:
-    """Whether HOOP and Proteus gain by more entries of the write queue."""
+    """What HOOP and Proteus gain by more entries of the write queue."""
     found = [_ends(documents, design, "queue", WRITE_QUEUES) for design in ("hoop", "proteus")]
     text = ", ".join(f"{ratio:.2f}" for ratio in found)
-    return Measured(
-        f"{text} x",
-        Kind.CLAIM,
-        float(min(found) >= BENEFIT),
-        reason=f"HOOP, Proteus, from {WRITE_QUEUES[0]} to {WRITE_QUEUES[-1]}",
-    )
+    return Measured(f"{text} x", tuple(found), f"HOOP, Proteus, from {WRITE_QUEUES[0]} to {WRITE_QUEUES[-1]}")
 
 
 def latency_hurts(documents: Documents, _number: Published) -> Measured:
-    """Whether designs that write copies lose by slower persistent memory."""
+    """What designs that write copies keep of their throughput with slower persistent memory."""
     names = tuple(design for design in VARIED if design != "hercules")
     found = [_ends(documents, design, "write", WRITE_LATENCIES_NS) for design in names]
     text = ", ".join(f"{ratio:.2f}" for ratio in found)
     reason = f"{', '.join(names)}, from {WRITE_LATENCIES_NS[0]} to {WRITE_LATENCIES_NS[-1]} ns"
-    return Measured(f"{text} x", Kind.CLAIM, float(max(found) <= DEGRADED), reason=reason)
+    return Measured(f"{text} x", tuple(found), reason)
 
 
 LEVELS = {"L1": "l1d", "L2": "l2", "L3": "llc"}
@@ -336,9 +314,8 @@ LEVELS = {"L1": "l1d", "L2": "l2", "L3": "llc"}
 def of_pair(level: str, other: str, tree: str) -> Formula:
     """The miss rate of the ordinary thread of Table 5."""
 
-    def formula(documents: Documents, number: Published) -> Measured:
-        ours = _first_thread_miss_percent(documents[pair(TREES[tree], CONTENDERS[other])], level)
-        return Measured(f"{ours:.2f}", Kind.CALIBRATION, ours, number.number)
+    def formula(documents: Documents, _number: Published) -> Measured:
+        return measured(_first_thread_miss_percent(documents[pair(TREES[tree], CONTENDERS[other])], level), 2)
 
     return formula
 
@@ -350,7 +327,7 @@ def _first_thread_miss_percent(document: Mapping[str, Any], level: str) -> float
 
 def not_measured(reason: str) -> Formula:
     """A number without one of ours."""
-    return lambda _documents, _number: Measured("", Kind.NONE, reason=reason)
+    return lambda _documents, _number: Measured("", reason=reason)
 
 
 PREVALENT, MOTIVATION_ROW = "avg(prevalent workloads)", "B+-Tree 1M KV inserts (8B/8B)"
@@ -361,9 +338,7 @@ FORMULAS: dict[tuple[str, str, str, str], Formula] = {
     ("Sec1 (intro)", "throughput_gain", "Hercules", PREVALENT): gain(),
     ("Sec1 (intro)", "pmem_write_ratio", "Hercules", PREVALENT): bytes_share(),
     ("Fig2b", "throughput_gain", "SWL_eADR", MOTIVATION_ROW): of_motivation(throughput),
-    ("Fig2c", "pmem_write_ratio", "SWL_eADR", MOTIVATION_ROW): of_motivation(
-        pmem_bytes, Kind.CALIBRATION, is_share=True
-    ),
+    ("Fig2c", "pmem_write_ratio", "SWL_eADR", MOTIVATION_ROW): of_motivation(pmem_bytes, is_share=True),
     ("Fig5", "throughput_gain", "Hercules", MICRO): gain(),
     ("Fig5", "throughput_relation", "Hercules", "micro"): comparable,
     ("Fig6", "pmem_write_ratio", "Hercules", MICRO): bytes_share(),
@@ -420,9 +395,7 @@ FORMULAS: dict[tuple[str, str, str, str], Formula] = {
     ("Fig15", "throughput_gain", "Hercules", MACRO_ROW.format("4 threads")): macro_gain(4),
 }
 FORMULAS |= {
-    ("Fig2d", f"cache_access_increase_{published}", "SWL_eADR", MOTIVATION_ROW): of_motivation(
-        _accesses(level), Kind.CALIBRATION
-    )
+    ("Fig2d", f"cache_access_increase_{published}", "SWL_eADR", MOTIVATION_ROW): of_motivation(_accesses(level))
     for published, level in (("L1D", "l1d"), ("L2", "l2"), ("L3", "llc"))
 }
 FORMULAS |= {

@@ -5,7 +5,8 @@ Figures 8 and 9, Tables 2, 4 and 5, sections 4.2, 4.3, 6.1, 6.2 and 6.4. Volatil
 
 from __future__ import annotations
 
-from comparison import Command, Documents, Experiment, Formula, Kind, Measured, Published, geomean
+from comparison import Command, Documents, Experiment, Formula, Measured, geomean, measured, percent_less, percent_more
+from scoring import Published
 
 # Operations before the measured region and in it. The first write the 131,072 lines of the last-level cache once, by
 # the lines that a transaction modifies, or most of them where it reads much; data of rbt fit into it.
@@ -142,17 +143,17 @@ def share(variant: str = "single", note: str = "") -> Formula:
 
     def of(documents: Documents, row: Published) -> Measured:
         ours = _mean(documents, ROWS[row.design], ROWS[row.baseline], variant)
-        return Measured(f"{100 * ours:.0f}", Kind.RATIO, ours, row.number / 100, note)
+        return measured(100 * ours, 0, note)
 
     return of
 
 
-def loss(variant: str = "single", note: str = "") -> Formula:
-    """The same, of which the published number is what is lost."""
+def loss(variant: str = "single", note: str = "", digits: int = 0) -> Formula:
+    """What is lost of the baseline's throughput, in percent; the geometric mean over all workloads."""
 
     def of(documents: Documents, row: Published) -> Measured:
         ours = _mean(documents, ROWS[row.design], ROWS[row.baseline], variant)
-        return Measured(f"{100 * (1 - ours):.0f}", Kind.RATIO, ours, 1 - row.number / 100, note)
+        return percent_less(ours, digits, note)
 
     return of
 
@@ -164,33 +165,21 @@ def gain(variant: str = "single", note: str = "") -> Formula:
         pair = (ROWS[row.design], ROWS[row.baseline])
         one = NAMES.get(row.workload)
         ours = _relative(documents, one, pair, variant) if one else _mean(documents, *pair, variant)
-        return Measured(f"{100 * (ours - 1):.1f}", Kind.RATIO, ours, 1 + row.number / 100, note)
+        return percent_more(ours, 1, note)
 
     return of
 
 
-def points_below_volatile(documents: Documents, row: Published) -> Measured:
+def points_below_volatile(documents: Documents, _row: Published) -> Measured:
     """Volatile over LAD-LLC in points of Volatile, as Table 4 has it."""
     ours = _mean(documents, "lad-llc", "opt", "single")
-    return Measured(
-        f"{100 * (1 - ours):.0f}", Kind.RATIO, ours, 1 - row.number / 100, "points of Volatile, as in Table 4"
-    )
-
-
-def within(variant: str = "single", note: str = "") -> Formula:
-    """Whether the design loses no more against the baseline than the paper says."""
-
-    def of(documents: Documents, row: Published) -> Measured:
-        ours = _mean(documents, ROWS[row.design], ROWS[row.baseline], variant)
-        return Measured(f"{100 * (1 - ours):.1f}", Kind.CLAIM, float(1 - ours <= row.number / 100), reason=note)
-
-    return of
+    return percent_less(ours, 0, "points of Volatile, as in Table 4")
 
 
 def unaffected(documents: Documents, row: Published) -> Measured:
-    """Whether software logging leaves 95 % of Volatile's throughput."""
+    """What software logging leaves of Volatile's throughput, in percent."""
     ours = _relative(documents, NAMES[row.workload], (ROWS[row.design], ROWS[row.baseline]), "single")
-    return Measured(f"{100 * ours:.0f} %", Kind.CLAIM, float(ours >= 0.95), reason="unaffected: 95 % and more")  # noqa: PLR2004
+    return Measured(f"{100 * ours:.0f} %", (100 * ours,), "unaffected: 95 % and more")
 
 
 def phase(name: str) -> Formula:
@@ -198,7 +187,7 @@ def phase(name: str) -> Formula:
 
     def of(documents: Documents, row: Published) -> Measured:
         ours = float(documents[f"{NAMES[row.workload]}.lad.single"]["phases"][name]["mean_cycles"])
-        return Measured(f"{ours:.0f}", Kind.AMOUNT, ours, row.number, PHASES_DIFFER)
+        return measured(ours, 0, PHASES_DIFFER)
 
     return of
 
@@ -207,7 +196,7 @@ def total(documents: Documents, row: Published) -> Measured:
     """Mean cycles of a transaction."""
     phases = documents[f"{NAMES[row.workload]}.lad.single"]["phases"]
     cycles = sum(phases[name]["mean_cycles"] for name in ("execute", "prepare", "commit"))
-    return Measured(f"{cycles:.0f}", Kind.NONE, reason=PROGRAMS_ARE_OURS)
+    return Measured(f"{cycles:.0f}", reason=PROGRAMS_ARE_OURS)
 
 
 def early_flush_bound(documents: Documents, row: Published) -> Measured:
@@ -218,20 +207,20 @@ def early_flush_bound(documents: Documents, row: Published) -> Measured:
     ours = whole / (whole - max(0.0, phases["prepare"]["mean_cycles"] - least)) - 1
     by_columns = {"TATP": 6, "RBT": 2, "CQ": 5, "PC": 5, "SPS": 3, "TPCC": 0}[row.workload]
     note = f"with 80 cycles for one line the columns of Table 5 give {by_columns} %"
-    return Measured(f"{100 * ours:.1f}", Kind.RATE, ours, row.number / 100, note)
+    return measured(100 * ours, 1, note)
 
 
-def unloaded_commit(documents: Documents, row: Published) -> Measured:
+def unloaded_commit(documents: Documents, _row: Published) -> Measured:
     """The commit phase of single threads."""
     all_of = [documents[f"{name}.lad.one-thread"]["phases"]["commit"] for name in SMALL_TRANSACTIONS]
     ours = sum(of["mean_cycles"] for of in all_of) / len(all_of)
-    return Measured(f"{ours:.0f}", Kind.AMOUNT, ours, row.number, PHASES_DIFFER)
+    return measured(ours, 0, PHASES_DIFFER)
 
 
-def unloaded_flush(documents: Documents, row: Published) -> Measured:
+def unloaded_flush(documents: Documents, _row: Published) -> Measured:
     """The prepare phase of a single thread that has one line to flush."""
     ours = float(documents["tatp.lad.one-thread"]["phases"]["prepare"]["mean_cycles"])
-    return Measured(f"{ours:.0f}", Kind.AMOUNT, ours, row.number, PHASES_DIFFER)
+    return measured(ours, 0, PHASES_DIFFER)
 
 
 def _accesses(documents: Documents, workload: str, design: str, variant: str) -> float:
@@ -239,7 +228,7 @@ def _accesses(documents: Documents, workload: str, design: str, variant: str) ->
     return float(accesses["reads"] + accesses["writes"])
 
 
-def accesses(claim: bool) -> Formula:
+def accesses(digits: int) -> Formula:
     """Memory accesses for a transaction, averaged over all workloads, as a multiple of the baseline's."""
 
     def of(documents: Documents, row: Published) -> Measured:
@@ -247,21 +236,18 @@ def accesses(claim: bool) -> Formula:
             sum(_accesses(documents, workload, ROWS[design], "single") for workload in OPERATIONS)
             for design in (row.design, row.baseline)
         )
-        ratio = ours / baseline
-        if claim:
-            return Measured(f"{ratio:.1f}", Kind.CLAIM, float(ratio > row.number))
-        return Measured(f"{ratio:.2f}", Kind.RATIO, ratio, row.number)
+        return measured(ours / baseline, digits)
 
     return of
 
 
 def blocks_written(documents: Documents, _: Published) -> Measured:
-    """Whether LAD adds no more memory accesses than the lines that its transactions write."""
+    """Memory accesses that LAD adds, relative to the lines that its transactions write."""
     more, lines = 0.0, 0.0
     for workload in OPERATIONS:
         more += _accesses(documents, workload, "lad", "single") - _accesses(documents, workload, "opt", "single")
         lines += documents[f"{workload}.lines"][0]["tx_lines"]["avg"]
-    return Measured(f"+ {more / lines:.2f} of the lines written", Kind.CLAIM, float(more <= 1.15 * lines))
+    return Measured(f"+ {more / lines:.2f} of the lines written", (more / lines,))
 
 
 def undo_entries(documents: Documents, _: Published) -> Measured:
@@ -269,9 +255,7 @@ def undo_entries(documents: Documents, _: Published) -> Measured:
     found = {name: documents[f"{name}.lad.single"]["stats"]["lad"]["undo_entries"]["value"] for name in OPERATIONS}
     held = max(documents[f"{name}.lad.single"]["stats"]["lad"]["held_max"]["value"] for name in OPERATIONS)
     where = ", ".join(f"{name} {count:.0f}" for name, count in found.items() if count) or "none"
-    text = f"{sum(found.values()):.0f}"
-    held_text = f"by workload: {where}; at most {held:.0f} entries of 64 held"
-    return Measured(text, Kind.CLAIM, float(not any(found.values())), reason=held_text)
+    return measured(sum(found.values()), 0, f"by workload: {where}; at most {held:.0f} entries of 64 held")
 
 
 def small_queue_loss(documents: Documents, row: Published) -> Measured:
@@ -279,10 +263,7 @@ def small_queue_loss(documents: Documents, row: Published) -> Measured:
     names = [NAMES[row.workload]] if row.workload in NAMES else list(OPERATIONS)
     pair = ("lad", "opt")
     ours = geomean([_relative(documents, w, pair, "queue-8") / _relative(documents, w, pair, "single") for w in names])
-    text = f"{100 * (1 - ours):.1f}"
-    if "below" in row.metric:
-        return Measured(text, Kind.CLAIM, float(1 - ours < row.number / 100))
-    return Measured(text, Kind.RATIO, ours, 1 - row.number / 100)
+    return percent_less(ours)
 
 
 def small_queue_writes(documents: Documents, row: Published) -> Measured:
@@ -291,8 +272,7 @@ def small_queue_writes(documents: Documents, row: Published) -> Measured:
         documents[f"{NAMES[row.workload]}.lad.{variant}"]["accesses_per_tx"]["writes"]
         for variant in ("queue-8", "single")
     )
-    ratio = few / many
-    return Measured(f"{100 * (ratio - 1):.0f}", Kind.RATIO, ratio, 1 + row.number / 100)
+    return percent_more(few / many, 0)
 
 
 def overprovisioned(documents: Documents, _: Published) -> Measured:
@@ -306,57 +286,51 @@ def overprovisioned(documents: Documents, _: Published) -> Measured:
         if ours < 0.99:  # noqa: PLR2004 - one percent
             break
         smallest = entries
-    factor = 64 / smallest
-    return Measured(f"{factor:.0f}", Kind.CLAIM, float(4 <= factor <= 8), reason=SMALLEST)  # noqa: PLR2004
+    return measured(64 / smallest, 0, SMALLEST)
 
 
 def _cost(documents: Documents) -> dict[str, tuple[int, int]]:
     return {of["name"]: (of["bits"], of["instances"]) for of in documents["cost"][0]["cost"]["structures"]}
 
 
-def controller_bytes(documents: Documents, row: Published) -> Measured:
+def controller_bytes(documents: Documents, _row: Published) -> Measured:
     """What a controller gets for 64 entries and 256 threads."""
     cost = _cost(documents)
     ours = sum(cost[name][0] for name in ("DTX_ID, LAD_TID, speculative bit of queue entries", "DTX_CID")) / 8
-    return Measured(f"{ours:.0f}", Kind.RATIO, ours, row.number)
+    return measured(ours, 0)
 
 
 def controller_overhead(documents: Documents, row: Published) -> Measured:
-    """The same next to 64 entries of a line and its address of eight bytes."""
-    ours = float(controller_bytes(documents, row).text) / (64 * (64 + 8))
-    return Measured(f"{100 * ours:.1f}", Kind.CLAIM, float(ours < row.number / 100), reason=PLAIN_ENTRIES)
+    """What a controller gets, relative to 64 entries of a line and its address of eight bytes, in percent."""
+    (added,) = controller_bytes(documents, row).values
+    return measured(100 * added / (64 * (64 + 8)), 1, PLAIN_ENTRIES)
 
 
-def tracking_bytes(documents: Documents, row: Published) -> Measured:
+def tracking_bytes(documents: Documents, _row: Published) -> Measured:
     """A set of tracking structures beside an L1D of 32 KB."""
     cost = _cost(documents)
     ours = sum(cost[name][0] for name in ("DTX bit vector", "LAD_TID, DTX_ID, DTX_State, DTX Ack Counter")) / 8
-    return Measured(f"{ours:.0f}", Kind.RATIO, ours, row.number)
+    return measured(ours, 0)
 
 
-def queue_capacity(documents: Documents, row: Published) -> Measured:
+def queue_capacity(documents: Documents, _row: Published) -> Measured:
     """Bytes of data in the queues of all controllers."""
     pmem = documents["tatp.lad.single"]["configuration"]["pmem"]
     ours = pmem["controllers"] * pmem["controller"]["write_queue_entries"] * 64 / 1024
-    return Measured(f"{ours:.0f}", Kind.RATIO, ours, row.number)
+    return measured(ours, 0)
 
 
-def llc_capacity(documents: Documents, row: Published) -> Measured:
+def llc_capacity(documents: Documents, _row: Published) -> Measured:
     """Bytes of the last level."""
     ours = documents["tatp.lad-llc.single"]["configuration"]["llc"]["size_bytes"] / 2**20
-    return Measured(f"{ours:.0f}", Kind.RATIO, ours, row.number)
+    return measured(ours, 0)
 
 
 def lines_written(documents: Documents, row: Published) -> Measured:
-    """Lines that a transaction writes: the average, and whether it lies in the published range."""
+    """Lines that a transaction writes on average."""
     lines = documents[f"{NAMES[row.workload]}.lines"][0]["tx_lines"]
-    text = f"{lines['avg']:.1f}"
-    if "-" not in row.value:
-        return Measured(text, Kind.RATIO, lines["avg"], row.number)
-    least, most = map(float, row.value.split("-"))
-    return Measured(
-        text, Kind.CLAIM, float(least <= lines["avg"] <= most), reason=f"from {lines['min']} to {lines['max']}"
-    )
+    is_range = "-" in row.value
+    return measured(lines["avg"], 1, f"from {lines['min']} to {lines['max']}" if is_range else "")
 
 
 def shifts_marginally(documents: Documents, _: Published) -> Measured:
@@ -364,8 +338,8 @@ def shifts_marginally(documents: Documents, _: Published) -> Measured:
     designs = ("lad-llc", "lad", "swl-flush")
     moved = {name: _mean(documents, name, "opt", "nvm") - _mean(documents, name, "opt", "single") for name in designs}
     text = ", ".join(f"{name} {100 * points:+.0f}" for name, points in moved.items())
-    worst = max(abs(points) for points in moved.values())
-    return Measured(text, Kind.CLAIM, float(worst <= 0.05), reason="marginally: 5 points of Volatile and less")  # noqa: PLR2004
+    values = tuple(100 * points for points in moved.values())
+    return Measured(text, values, "marginally: 5 points of Volatile and less")
 
 
 PROGRAMS_ARE_OURS = "the programs of the paper are not public: what a transaction computes is ours"
@@ -377,7 +351,7 @@ FORMULAS: dict[tuple[str, str, str, str], Formula] = {
     ("abstract", "performance_vs_ideal (up to)", "LAD", ""): share(),
     ("Fig8", "throughput_gain", "Volatile", "average"): points_below_volatile,
     ("Fig8", "throughput_loss", "SW Logging", "average"): loss(),
-    ("Fig8", "throughput_gap (within)", "LAD", "average"): within(note=CONTRADICTION),
+    ("Fig8", "throughput_gap (within)", "LAD", "average"): loss(note=CONTRADICTION, digits=1),
     ("Fig8", "throughput_loss", "LAD-Base", "average"): loss(),
     ("Fig8", "throughput_gain", "LAD", "TATP"): gain(),
     ("Fig8", "throughput_relation", "SW Logging", "TPCC"): unaffected,
@@ -388,7 +362,7 @@ FORMULAS: dict[tuple[str, str, str, str], Formula] = {
     },
     ("Sec6.1 (Table4 text)", "throughput_gain dual-socket", "LAD", "average"): gain("dual"),
     ("Sec6.1 (Table4 text)", "throughput_gain dual-socket", "LAD", "TATP"): gain("dual"),
-    ("Sec6.1", "throughput_gap single-socket (within)", "LAD", "average"): within(),
+    ("Sec6.1", "throughput_gap single-socket (within)", "LAD", "average"): loss(digits=1),
     **{("Table5", "tx_latency_total", "LAD", name): total for name in NAMES},
     **{("Table5", "prepare_phase_latency", "LAD", name): phase("prepare") for name in NAMES},
     **{("Table5", "commit_phase_latency", "LAD", name): phase("commit") for name in NAMES},
@@ -398,8 +372,8 @@ FORMULAS: dict[tuple[str, str, str, str], Formula] = {
     },
     ("Sec6.2", "commit_phase_latency unloaded", "LAD", "single-threaded"): unloaded_commit,
     ("Sec6.2", "min_single_block_flush_latency L1->LLC->MC->Ack", "LAD", "TATP unloaded"): unloaded_flush,
-    ("Fig9", "memory_accesses_per_tx_ratio (more than)", "SW Logging", "average"): accesses(claim=True),
-    ("Fig9", "memory_accesses_per_tx", "LAD-LLC", "average"): accesses(claim=False),
+    ("Fig9", "memory_accesses_per_tx_ratio (more than)", "SW Logging", "average"): accesses(1),
+    ("Fig9", "memory_accesses_per_tx", "LAD-LLC", "average"): accesses(2),
     ("Fig9", "memory_access_increase", "LAD", "average"): blocks_written,
     ("Fig9", "fallback_trigger_count queue=64", "LAD", "all"): undo_entries,
     ("Fig9", "throughput_loss queue=8 (below)", "LAD", "average"): small_queue_loss,
@@ -414,7 +388,7 @@ FORMULAS: dict[tuple[str, str, str, str], Formula] = {
     ("Sec4.3", "added_storage per MC", "LAD", "64-entry queue, 256 threads"): controller_bytes,
     ("Sec4.3", "added_storage_overhead per MC (below)", "LAD", "64-entry queue"): controller_overhead,
     ("Sec4.2", "DTX_tracking_storage per L1D set of structures", "LAD", "32KB L1D"): tracking_bytes,
-    ("conclusion", "performance_cost (as low as)", "LAD", ""): loss(),
+    ("conclusion", "performance_cost (as low as)", "LAD", ""): loss(digits=1),
     **{("Table2", "writes_per_DTX", "(workload property)", name): lines_written for name in NAMES},
 }
 

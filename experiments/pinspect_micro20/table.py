@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from comparison import Command, Documents, Formula, Kind, Measured, Published
+from comparison import Command, Documents, Formula, Measured, measured, percent_less
+from scoring import Published
 
 MACHINE = "pinspect-micro20"
 KERNELS = {
@@ -109,7 +110,7 @@ def reduction(quantity: Quantity, design: str, suffix: str = "", group: str = ""
         ratios = [_ratio(documents, quantity, workload, design, suffix) for workload in named.values()]
         ours = sum(ratios) / len(ratios)
         text = f"from {100 * (1 - max(ratios)):.0f} to {100 * (1 - min(ratios)):.0f}"
-        return Measured(f"{100 * (1 - ours):.0f}", Kind.RATIO, ours, 1 - row.number / 100, text)
+        return percent_less(ours, 0, text)
 
     return of
 
@@ -119,15 +120,16 @@ def reduction_of_one(quantity: Quantity, design: str) -> Formula:
 
     def of(documents: Documents, row: Published) -> Measured:
         ours = _ratio(documents, quantity, PROGRAMS[row.workload], design)
-        return Measured(f"{100 * (1 - ours):.1f}", Kind.RATIO, ours, 1 - row.number / 100)
+        return percent_less(ours)
 
     return of
 
 
 def faster_than_ideal(documents: Documents, row: Published) -> Measured:
-    """Whether P-INSPECT is faster than Ideal-R in one program."""
+    """How much less time P-INSPECT takes than Ideal-R in one program, in percent."""
     ours, ideal = (_cycles(documents, PROGRAMS[row.workload], design) for design in ("p-inspect", "ideal-r"))
-    return Measured(f"{100 * (1 - ours / ideal):.1f} % less time", Kind.CLAIM, float(ours < ideal))
+    less = 100 * (1 - ours / ideal)
+    return Measured(f"{less:.1f} % less time", (less,))
 
 
 def gap_to_ideal(documents: Documents, row: Published) -> Measured:
@@ -137,19 +139,17 @@ def gap_to_ideal(documents: Documents, row: Published) -> Measured:
         _ratio(documents, _cycles, workload, "p-inspect") - _ratio(documents, _cycles, workload, "ideal-r")
         for workload in group
     ]
-    ours = sum(gaps) / len(gaps)
-    return Measured(f"{100 * ours:.1f}", Kind.RATE, ours, row.number / 100)
+    return measured(100 * sum(gaps) / len(gaps), 1)
 
 
-def framework_share(documents: Documents, row: Published) -> Measured:
+def framework_share(documents: Documents, _row: Published) -> Measured:
     """Which share of the baseline's instructions a program without persistence does not have, as a range."""
     shares = [
         1 - _instructions(documents, workload, "volatile") / _instructions(documents, workload, "baseline")
         for workload in PROGRAMS.values()
     ]
-    least, most = (float(bound) / 100 for bound in row.value.split("-"))
-    holds = least <= min(shares) and max(shares) <= most
-    return Measured(f"{100 * min(shares):.0f}-{100 * max(shares):.0f}", Kind.CLAIM, float(holds))
+    ends = 100 * min(shares), 100 * max(shares)
+    return Measured(f"{ends[0]:.0f}-{ends[1]:.0f}", ends)
 
 
 def _count(documents: Documents, workload: str, name: str) -> float:
@@ -162,10 +162,7 @@ def _count(documents: Documents, workload: str, name: str) -> float:
 def pmem_share(documents: Documents, row: Published) -> Measured:
     """Which share of loads and stores that go to the caches goes to persistent memory."""
     stats = documents[f"{PROGRAMS[row.workload]}.p-inspect"]["stats"]
-    ours = float(stats["p_inspect"]["nvm_access_percent"]["value"]) / 100
-    # A rate below 5 % is compared by points, others by their ratio.
-    kind = Kind.RATE if row.number < 5 else Kind.AMOUNT  # noqa: PLR2004
-    return Measured(f"{100 * ours:.1f}", kind, ours, row.number / 100)
+    return measured(float(stats["p_inspect"]["nvm_access_percent"]["value"]), 1)
 
 
 def _checks(documents: Documents, workload: str) -> float:
@@ -224,66 +221,59 @@ def _mean(documents: Documents, of: Callable[[Documents, str], float]) -> float:
     return sum(of(documents, workload) for workload in CHARACTERIZED.values()) / len(CHARACTERIZED)
 
 
-def moving(of: Callable[[Documents, str], float], scale: float, digits: int, *, is_percent: bool = False) -> Formula:
+def moving(of: Callable[[Documents, str], float], scale: float, digits: int) -> Formula:
     """What the filters have to do in a program, or its mean over all of them, without profiles of allocation sites."""
 
     def formula(documents: Documents, row: Published) -> Measured:
         average = row.workload in ("Average", "average")
         ours = _mean(documents, of) if average else of(documents, CHARACTERIZED[row.workload])
-        ours /= scale
-        kind = Kind.RATE if is_percent and row.number < 5 else Kind.AMOUNT  # noqa: PLR2004
-        divisor = 100 if kind is Kind.RATE else 1
-        return Measured(f"{ours:.{digits}f}", kind, ours / divisor, row.number / divisor, MOVING)
+        return measured(ours / scale, digits, MOVING)
 
     return formula
 
 
 def share(of: Callable[[Documents], float]) -> Formula:
-    """A share in percent of a few points."""
+    """A share in percent."""
 
-    def formula(documents: Documents, row: Published) -> Measured:
-        ours = of(documents)
-        published = 0.0 if row.value.startswith("close to") else row.number / 100
-        return Measured(f"{100 * ours:.2f}", Kind.RATE, ours, published, MOVING)
+    def formula(documents: Documents, _row: Published) -> Measured:
+        return measured(100 * of(documents), 2, MOVING)
 
     return formula
 
 
-def inserts_per_fill(documents: Documents, row: Published) -> Measured:
+def inserts_per_fill(documents: Documents, _row: Published) -> Measured:
     """How many objects are inserted before 30 % of the bits are set."""
-    ours = _inserts_per_fill(documents, FWD_BITS)
-    return Measured(f"{ours:.0f}", Kind.AMOUNT, ours, row.number, MOVING)
+    return measured(_inserts_per_fill(documents, FWD_BITS), 0, MOVING)
 
 
-def rarely_called_in_vain(documents: Documents, row: Published) -> Measured:
-    """Whether fewer checks than published call a handler because of a false positive alone."""
+def rarely_called_in_vain(documents: Documents, _row: Published) -> Measured:
+    """How many checks call a handler because of a false positive alone, in percent."""
     calls = sum(_count(documents, workload, "handlers/false_positive") for workload in CHARACTERIZED.values())
     ours = calls / sum(_checks(documents, workload) for workload in CHARACTERIZED.values())
-    return Measured(f"{100 * ours:.2f}", Kind.CLAIM, float(100 * ours < row.number), reason=MOVING)
+    return measured(100 * ours, 2, MOVING)
 
 
-def looked_up_more_often(documents: Documents, row: Published) -> Measured:
-    """Whether checks are so many times as frequent as inserts."""
-    ours = _mean(documents, _checks_per_insert)
-    return Measured(f"{ours:.0f}", Kind.CLAIM, float(ours > row.number), reason=MOVING)
+def looked_up_more_often(documents: Documents, _row: Published) -> Measured:
+    """How many checks there are for each insert."""
+    return measured(_mean(documents, _checks_per_insert), 0, MOVING)
 
 
 def is_almost_linear(documents: Documents, _: Published) -> Measured:
-    """Whether the instructions between sweeps grow with the size of the filter, within a tenth."""
+    """Instructions between sweeps for each bit of the filter, by its size, relative to those of 2,047 bits."""
     per_fill = {size: _inserts_per_fill(documents, size) for size in (511, 1023, FWD_BITS, 4095)}
     relative = {size: of / per_fill[FWD_BITS] for size, of in per_fill.items()}
-    holds = all(abs(of / (size / FWD_BITS) - 1) <= 0.1 for size, of in relative.items())  # noqa: PLR2004
+    values = tuple(of / (size / FWD_BITS) for size, of in relative.items())
     text = ", ".join(f"{of:.2f} ({size})" for size, of in relative.items())
-    return Measured(text, Kind.CLAIM, float(holds), reason=MOVING)
+    return Measured(text, values, MOVING)
 
 
-def range_of(of: Callable[[Documents, str], float], least: float, most: float, unit: float, digits: int) -> Formula:
-    """Whether all programs are between two bounds."""
+def range_of(of: Callable[[Documents, str], float], unit: float, digits: int) -> Formula:
+    """The least and the largest value of all programs."""
 
     def formula(documents: Documents, _: Published) -> Measured:
-        values = [of(documents, workload) for workload in CHARACTERIZED.values()]
-        text = f"{min(values) / unit:.{digits}f}-{max(values) / unit:.{digits}f}"
-        return Measured(text, Kind.CLAIM, float(least <= min(values) and max(values) <= most), reason=MOVING)
+        values = [of(documents, workload) / unit for workload in CHARACTERIZED.values()]
+        ends = min(values), max(values)
+        return Measured(f"{ends[0]:.{digits}f}-{ends[1]:.{digits}f}", ends, MOVING)
 
     return formula
 
@@ -308,7 +298,7 @@ def time_of_fenced_stores(documents: Documents, row: Published) -> Measured:
     ]
     ours = sum(ratios) / len(ratios)
     text = "" if len(ratios) == 1 else f"from {100 * (1 - max(ratios)):.0f} to {100 * (1 - min(ratios)):.0f}"
-    return Measured(f"{100 * (1 - ours):.0f}", Kind.RATIO, ours, 1 - row.number / 100, text)
+    return percent_less(ours, 0, text)
 
 
 def split(documents: Documents) -> list[dict[str, str]]:
@@ -388,10 +378,8 @@ FORMULAS: dict[tuple[str, str, str, str], Formula] = {
     ("Sec6.C", "FWD_lookup_per_write_op (over)", "P-INSPECT", "average"): looked_up_more_often,
     ("Sec9.B", "FWD_reads_per_write", "P-INSPECT", "average"): moving(_checks_per_insert, 1, 0),
     ("Fig8", "PUT_interval_vs_FWD_size", "P-INSPECT", "all apps, 511-4095 bits"): is_almost_linear,
-    ("Table8 (text)", "FWD_occupancy_range", "P-INSPECT", "all"): range_of(_occupancy, 14, 16, 1, 1),
-    ("Table8 (text)", "instructions_between_PUT_calls range", "P-INSPECT", "all"): range_of(
-        _interval, 92e6, 45e9, 1e6, 2
-    ),
+    ("Table8 (text)", "FWD_occupancy_range", "P-INSPECT", "all"): range_of(_occupancy, 1, 1),
+    ("Table8 (text)", "instructions_between_PUT_calls range", "P-INSPECT", "all"): range_of(_interval, 1e6, 2),
 }
 for figure, workload in (("abstract", "real-world apps (YCSB KV) average"), ("Sec1", "real-world apps average")):
     FORMULAS[figure, INSTRUCTIONS, "P-INSPECT", workload] = reduction(_instructions, "p-inspect", group=KV)
@@ -410,7 +398,7 @@ for program in (*CHARACTERIZED, "Average"):
     of_table = {
         "instructions_between_PUT_calls": moving(_interval, 1e6, 2),
         "FWD_checks_per_insert": moving(_checks_per_insert, 1e3, 3),
-        "FWD_avg_occupancy": moving(_occupancy, 1, 1, is_percent=True),
-        "PUT_instruction_overhead": moving(_overhead, 1, 1, is_percent=True),
+        "FWD_avg_occupancy": moving(_occupancy, 1, 1),
+        "PUT_instruction_overhead": moving(_overhead, 1, 1),
     }
     FORMULAS |= {("Table8", metric, "P-INSPECT", program): formula for metric, formula in of_table.items()}

@@ -6,34 +6,27 @@ STAMP and TPC-C are an experiment of their own, spht_eadr_2022_programs.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from comparison import (
     LIMITS,
     Command,
     Documents,
     Experiment,
     Formula,
-    Kind,
     Measured,
-    Published,
     attempts,
     geomean,
     limit_key,
     limit_rows,
+    measured,
 )
+from scoring import Published
 from spht_eadr_2022.parts import PARTS  # noqa: F401 - for tools/published.py
 from spht_eadr_2022.runs import ALL, LINKS, MIXES, PEAK, run
 
 DESIGNS = ("htm-sgl", "spht", "spht-eadr", "spht-eadr-flush")
 THREADS = (1, 8, PEAK, ALL)
 
-# Claims of the thesis in words, as bounds: "very close" and "similar" are within 10 %, "noticeably better" is 5 % and
-# more, a "significant advantage" 10 % and more.
-CLOSE, NOTICEABLE, SIGNIFICANT = 0.10, 1.05, 1.10
 MEAN = "geometric mean of the six mixes"
-# Behind a knee a thread adds less than half of what one adds before.
-HALF = 0.5
 # What the thesis does not measure: links between the transactions of SPHT, and a limit on open transactions.
 LINKED, LIMITED = ("1w9r", "5w5r", "5w45r"), ("9w1r", "45w5r")
 
@@ -76,11 +69,8 @@ def _mix(number: Published) -> str:
     return number.workload.removeprefix("synthetic ").replace("/", "")
 
 
-def _against(ours: float, number: Published) -> Measured:
-    """Holds a ratio against a number, or against the nearest one of a range."""
-    ends = [float(end) for end in number.value.split("-")]
-    published = min(max(ours, ends[0]), ends[-1])
-    return Measured(f"{ours:.2f}", Kind.RATIO, ours, published)
+def _times(ours: float, reason: str = "") -> Measured:
+    return Measured(f"{ours:.2f} x", (ours,), reason)
 
 
 def ratio(reason: str = "") -> Formula:
@@ -89,55 +79,43 @@ def ratio(reason: str = "") -> Formula:
     def formula(documents: Documents, number: Published) -> Measured:
         pair = ROWS[number.design], ROWS[number.baseline]
         mixes = tuple(MIXES) if number.workload == "synthetic no-contention" else (_mix(number),)
-        return replace(_against(geomean([_ratio(documents, mix, pair) for mix in mixes]), number), reason=reason)
+        return measured(geomean([_ratio(documents, mix, pair) for mix in mixes]), 2, reason)
 
     return formula
 
 
-def better(by: float, design: str = "spht-eadr-flush", name: str = "") -> Formula:
-    """Whether a design is so much better than SPHT-eADR with a thread on each core."""
+def over_spht_eadr(name: str = "") -> Formula:
+    """Throughput of SPHT-eADR-Flush over that of SPHT-eADR with a thread on each core."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         mix = _mix(number)
-        run = f"{mix}.{design}.{name or PEAK}"
-        ours = float(documents[run]["throughput_ops_per_us"]) / _throughput(documents, mix, "spht-eadr")
-        return Measured(f"{ours:.2f} x", Kind.CLAIM, ours >= by)
-
-    return formula
-
-
-def close() -> Formula:
-    """Whether SPHT-eADR-Flush is as fast as SPHT-eADR with a thread on each core."""
-
-    def formula(documents: Documents, number: Published) -> Measured:
-        ours = _ratio(documents, _mix(number), ("spht-eadr-flush", "spht-eadr"))
-        return Measured(f"{ours:.2f} x", Kind.CLAIM, abs(ours - 1) <= CLOSE)
+        run = f"{mix}.spht-eadr-flush.{name or PEAK}"
+        return _times(float(documents[run]["throughput_ops_per_us"]) / _throughput(documents, mix, "spht-eadr"))
 
     return formula
 
 
 def low_threads() -> Formula:
-    """Whether SPHT-eADR-Flush is better with one thread."""
+    """Throughput of SPHT-eADR-Flush over that of SPHT-eADR with one thread."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         ours = _ratio(documents, _mix(number), ("spht-eadr-flush", "spht-eadr"), threads=1)
-        return Measured(f"{ours:.2f} x", Kind.CLAIM, ours >= SIGNIFICANT, reason="with 1 thread")
+        return _times(ours, "with 1 thread")
 
     return formula
 
 
-def higher() -> Formula:
-    """Whether a design has a significant advantage over its baseline with a thread on each core."""
+def over_baseline() -> Formula:
+    """Throughput of a design over that of its baseline with a thread on each core."""
 
     def formula(documents: Documents, number: Published) -> Measured:
-        ours = _ratio(documents, _mix(number), (ROWS[number.design], ROWS[number.baseline]))
-        return Measured(f"{ours:.2f} x", Kind.CLAIM, ours >= SIGNIFICANT)
+        return _times(_ratio(documents, _mix(number), (ROWS[number.design], ROWS[number.baseline])))
 
     return formula
 
 
 def fewer_aborts() -> Formula:
-    """Whether fewer attempts of SPHT abort than of both forms of SPHT-eADR, with all hardware threads."""
+    """Which attempts of SPHT and of both forms of SPHT-eADR abort, in percent, with all hardware threads."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         rates = {}
@@ -147,31 +125,29 @@ def fewer_aborts() -> Formula:
             rates[design] = 100 * aborted / (aborted + tx["htm_committed"])
         ours = ", ".join(f"{rate:.2f} %" for rate in rates.values())
         reason = f"of attempts, {ALL} threads: SPHT, SPHT-eADR, SPHT-eADR-Flush"
-        return Measured(
-            ours, Kind.CLAIM, rates["spht"] < min(rates["spht-eadr"], rates["spht-eadr-flush"]), reason=reason
-        )
+        return Measured(ours, tuple(rates.values()), reason)
 
     return formula
 
 
 def best() -> Formula:
-    """Whether a design is ahead of all others that are built."""
+    """Throughput of a design over that of the fastest other one that is built."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         found = {design: _throughput(documents, _mix(number), design) for design in DESIGNS}
-        first = max(found, key=lambda design: found[design])
-        return Measured(f"{first} is", Kind.CLAIM, first == ROWS[number.design], reason="of those that are built")
+        own = found.pop(ROWS[number.design])
+        second = max(found, key=lambda design: found[design])
+        return _times(own / found[second], f"over `{second}`, the fastest other one that is built")
 
     return formula
 
 
 def lines_flushed() -> Formula:
-    """Whether it does not matter if lines are cleaned or flushed."""
+    """Throughput where lines are cleaned, over that where they are flushed."""
 
     def formula(documents: Documents, _: Published) -> Measured:
         flushed = float(documents["5w5r.spht-eadr-flush.lines-flushed"]["throughput_ops_per_us"])
-        ours = _throughput(documents, "5w5r", "spht-eadr-flush") / flushed
-        return Measured(f"{ours:.2f} x", Kind.CLAIM, abs(ours - 1) <= CLOSE)
+        return _times(_throughput(documents, "5w5r", "spht-eadr-flush") / flushed)
 
     return formula
 
@@ -182,13 +158,13 @@ def peak() -> Formula:
     def formula(documents: Documents, number: Published) -> Measured:
         run = _mix(number), ROWS[number.design]
         found = max(THREADS, key=lambda threads: _throughput(documents, *run, threads))
-        return Measured(str(found), Kind.CLAIM, found in (8, PEAK), reason=f"of {', '.join(map(str, THREADS))}")
+        return measured(found, 0, f"of {', '.join(map(str, THREADS))}")
 
     return formula
 
 
 def knee() -> Formula:
-    """Whether a thread adds less than half as much once each core has one."""
+    """What a thread adds once each core has one, relative to what one adds before."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         mix, later = _mix(number), []
@@ -197,26 +173,26 @@ def knee() -> Formula:
             later.append((everything - peak) / (ALL - PEAK) / ((peak - first) / (PEAK - 1)))
         ours = ", ".join(f"{gain:.2f}" for gain in later)
         reason = "what a thread beyond 12 adds, relative to one before: SPHT-eADR, SPHT-eADR-Flush"
-        return Measured(ours, Kind.CLAIM, max(later) < HALF, reason=reason)
+        return Measured(ours, tuple(later), reason)
 
     return formula
 
 
 FORMULAS: dict[tuple[str, str, str, str], Formula] = {
     ("Sec1.1.2", "throughput_ratio", "SPHT-eADR", "synthetic no-contention"): ratio(MEAN),
-    ("Fig3.1", "throughput_relation", "SPHT", "synthetic 5w/5r"): higher(),
-    ("Fig3.3", "throughput_relation", "SPHT", "synthetic 5w/45r"): higher(),
-    ("Fig4.1", "throughput_relation", "SPHT-eADR-Flush (CLFLUSHOPT)", "synthetic 5w/5r"): better(
-        NOTICEABLE, name="lines-flushed"
+    ("Fig3.1", "throughput_relation", "SPHT", "synthetic 5w/5r"): over_baseline(),
+    ("Fig3.3", "throughput_relation", "SPHT", "synthetic 5w/45r"): over_baseline(),
+    ("Fig4.1", "throughput_relation", "SPHT-eADR-Flush (CLFLUSHOPT)", "synthetic 5w/5r"): over_spht_eadr(
+        "lines-flushed"
     ),
-    ("Fig4.2", "throughput_relation", "SPHT-eADR-Flush (CLWB)", "synthetic 5w/5r"): better(NOTICEABLE),
+    ("Fig4.2", "throughput_relation", "SPHT-eADR-Flush (CLWB)", "synthetic 5w/5r"): over_spht_eadr(),
     ("Fig4.1/4.2", "throughput_knee_threads", "SPHT-eADR and SPHT-eADR-Flush", "synthetic 5w/5r"): knee(),
     ("Fig4.1/4.2", "throughput_difference CLWB vs CLFLUSHOPT", "SPHT-eADR-Flush", "synthetic 5w/5r"): lines_flushed(),
     ("Fig4.3/4.4", "abort_rate_relation", "SPHT", "synthetic 5w/5r"): fewer_aborts(),
     ("Fig4.5", "throughput_ratio", "SPHT-eADR", "synthetic 1w/9r"): ratio(),
-    ("Fig4.5", "throughput_relation", "SPHT-eADR-Flush", "synthetic 1w/9r"): close(),
+    ("Fig4.5", "throughput_relation", "SPHT-eADR-Flush", "synthetic 1w/9r"): over_spht_eadr(),
     ("Fig4.6", "throughput_ratio", "SPHT-eADR", "synthetic 5w/45r"): ratio(),
-    ("Fig4.6", "throughput_relation", "SPHT-eADR-Flush", "synthetic 5w/45r"): close(),
+    ("Fig4.6", "throughput_relation", "SPHT-eADR-Flush", "synthetic 5w/45r"): over_spht_eadr(),
     ("Fig4.9", "throughput_ratio", "SPHT-eADR", "synthetic 5w/5r"): ratio(),
     ("Fig4.9", "throughput_ratio", "SPHT-eADR-Flush", "synthetic 5w/5r"): ratio(),
     ("Fig4.9", "throughput_rank", "SPHT-eADR-Flush", "synthetic 5w/5r"): best(),

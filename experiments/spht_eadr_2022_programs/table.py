@@ -13,17 +13,15 @@ from comparison import (
     Documents,
     Experiment,
     Formula,
-    Kind,
     Measured,
     Part,
-    Published,
     Rows,
     limit_key,
     limit_rows,
-    read_published,
+    measured,
     throughput_text,
-    verdict,
 )
+from scoring import Published, class_of, read_published, verdict
 from spht_eadr_2022_programs.runs import PROGRAMS, run
 from spht_eadr_2022_programs.variants import PARTS as VARIANTS
 
@@ -38,8 +36,6 @@ FEW, YADA = 4, "STAMP yada"
 SEEDS = (1, 2)
 # What the thesis does not measure: a limit on open transactions.
 LIMITED = ("STAMP kmeans low", "TPC-C")
-# "Significantly better" is 10 % and more, as on the page of the synthetic benchmark.
-SIGNIFICANT = 1.10
 HARDLY_LESS = 0.95
 EADR_BOTH, ALL_OF_THEM = "SPHT-eADR (both)", "(all solutions)"
 
@@ -111,19 +107,13 @@ def _program(number: Published) -> str:
     return "TPC-C" if number.workload.startswith("TPC-C") else number.workload
 
 
-def _against(ours: float, number: Published) -> Measured:
-    ends = [float(end) for end in number.value.split("-")]
-    return Measured(f"{ours:.2f}", Kind.RATIO, ours, min(max(ours, ends[0]), ends[-1]))
-
-
 def peak_threads() -> Formula:
     """With how many threads each design is fastest."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         found = [_peak_threads(documents, _program(number), design) for design in _designs(number)]
         reason = f"of {', '.join(map(str, _threads_of(_program(number))))}: {', '.join(_designs(number))}"
-        holds = all(threads == int(number.number) for threads in found)
-        return Measured(", ".join(map(str, found)), Kind.CLAIM, float(holds), reason=reason)
+        return Measured(", ".join(map(str, found)), tuple(map(float, found)), reason)
 
     return formula
 
@@ -134,7 +124,7 @@ def peak_ratio() -> Formula:
     def formula(documents: Documents, number: Published) -> Measured:
         program = _program(number)
         ours = _peak(documents, program, _designs(number)) / _peak(documents, program, _baselines(number))
-        return _against(ours, number)
+        return measured(ours, 2)
 
     return formula
 
@@ -149,18 +139,18 @@ def ratio(threads: tuple[int, ...] = (PEAK,)) -> Formula:
             for design in _designs(number)
             for n in threads
         )
-        return _against(ours, number)
+        return measured(ours, 2)
 
     return formula
 
 
 def ahead_of_all() -> Formula:
-    """Whether HTM+SGL is so far ahead of all forms of SPHT, each with the threads that suit it most."""
+    """Throughput of HTM+SGL over that of all forms of SPHT, each with the threads that suit it most."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         program = _program(number)
         ours = _peak(documents, program, ("htm-sgl",)) / _peak(documents, program, DESIGNS[1:])
-        return Measured(f"{ours:.2f} x", Kind.CLAIM, float(ours > number.number))
+        return Measured(f"{ours:.2f} x", (ours,))
 
     return formula
 
@@ -178,13 +168,13 @@ def _abort_rate(htm: float, sgl: float, aborted: float) -> float:
 
 
 def aborts_over() -> Formula:
-    """Whether more than so many percent of attempts abort, with all hardware threads."""
+    """Which attempts abort, in percent, with all hardware threads."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         rates = [100 * _rate(documents, _program(number), design, ALL, _abort_rate) for design in DESIGNS]
         text = ", ".join(f"{rate:.0f}" for rate in rates)
         reason = f"of attempts, {ALL} threads: {', '.join(DESIGNS)}"
-        return Measured(text, Kind.CLAIM, float(min(rates) > number.number), reason=reason)
+        return Measured(text, tuple(rates), reason)
 
     return formula
 
@@ -201,41 +191,41 @@ def commits_in_hardware() -> Formula:
         ]
         ours, most = min(shares), sum(share >= HARDLY_LESS for share in shares)
         reason = f"the least of {len(shares)}; {most} have {100 * HARDLY_LESS:.0f} % and more"
-        return Measured(f"{100 * ours:.2f}", Kind.RATE, ours, number.number / 100, reason)
+        return measured(100 * ours, 2, reason)
 
     return formula
 
 
 def scales() -> Formula:
-    """Whether every design becomes faster with each step to more threads."""
+    """Throughput of every design with more threads over that with fewer, step by step."""
 
     def formula(documents: Documents, number: Published) -> Measured:
-        program, texts, holds = _program(number), [], True
+        program, texts, steps = _program(number), [], []
         for design in DESIGNS:
             found = [_throughput(documents, program, design, threads) for threads in THREADS]
             texts.append(f"{found[-1] / found[0]:.2f}")
-            holds = holds and found == sorted(found)
+            steps += [more / less for less, more in pairwise(found)]
         reason = f"throughput with {ALL} threads over that with {SOME}: {', '.join(DESIGNS)}"
-        return Measured(", ".join(texts), Kind.CLAIM, float(holds), reason=reason)
+        return Measured(", ".join(texts), tuple(steps), reason)
 
     return formula
 
 
 def better() -> Formula:
-    """Whether both forms of SPHT-eADR have a significant advantage at their peaks."""
+    """Throughput of both forms of SPHT-eADR over that of the baseline, each at its peak."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         program = _program(number)
         baseline = _peak(documents, program, _baselines(number))
         found = [_peak(documents, program, (design,)) / baseline for design in _designs(number)]
         text = ", ".join(f"{each:.2f}" for each in found) + " x"
-        return Measured(text, Kind.CLAIM, float(min(found) >= SIGNIFICANT))
+        return Measured(text, tuple(found))
 
     return formula
 
 
 def degrades() -> Formula:
-    """Whether both forms of SPHT-eADR become slower behind one thread on each core, and not before."""
+    """Throughput of both forms of SPHT-eADR up to one thread on each core, and from there on, step by step."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         program = _program(number)
@@ -246,26 +236,24 @@ def degrades() -> Formula:
             ]
             for less, more in pairwise(THREADS)
         }
-        before, behind = steps[PEAK, SOME], steps[ALL, PEAK]
         texts = [f"{', '.join(f'{each:.2f}' for each in found)} ({m} over {n})" for (m, n), found in steps.items()]
         reason = f"threads; {', '.join(_designs(number))}"
-        holds = min(before) >= 1 and max(behind) < 1
-        return Measured("; ".join(texts), Kind.CLAIM, float(holds), reason=reason)
+        return Measured("; ".join(texts), (*steps[PEAK, SOME], *steps[ALL, PEAK]), reason)
 
     return formula
 
 
 def fewer_with_threads() -> Formula:
-    """Whether the rate of aborts of one design falls with threads while those of all others rise."""
+    """How the rates of aborts change with threads, in points: that of SPHT first."""
 
     def formula(documents: Documents, number: Published) -> Measured:
-        program, holds, texts = _program(number), True, []
+        program, changes, texts = _program(number), {}, []
         for design in DESIGNS:
             first, last = (100 * _rate(documents, program, design, threads, _abort_rate) for threads in (SOME, ALL))
-            holds = holds and (last < first if design == "spht" else last > first)
+            changes[design] = last - first
             texts.append(f"{first:.0f} to {last:.0f} %")
         reason = f"from {SOME} to {ALL} threads: {', '.join(DESIGNS)}"
-        return Measured(", ".join(texts), Kind.CLAIM, float(holds), reason=reason)
+        return Measured(", ".join(texts), (changes.pop("spht"), *changes.values()), reason)
 
     return formula
 
@@ -328,12 +316,12 @@ def _uncounted(documents: Documents) -> Rows:
     """The published numbers again."""
     renamed, found = _as_counted(documents), []
     for number in read_published("spht-eadr-2022-programs"):
-        measured = FORMULAS[number.key](renamed, number)
+        ours = FORMULAS[number.key](renamed, number)
         row = {name: getattr(number, name) for name in ("figure", "metric", "design", "baseline", "workload")}
         found.append(
             row
-            | {"published": f"{number.value} {number.unit}", "ours": measured.text, "verdict": verdict(measured)}
-            | {"reason": measured.reason}
+            | {"published": f"{number.value} {number.unit}", "ours": ours.text, "class": class_of(number)}
+            | {"verdict": verdict(number, ours.values), "reason": ours.reason}
         )
     return found
 

@@ -14,14 +14,15 @@ from comparison import (
     Documents,
     Experiment,
     Formula,
-    Kind,
     Measured,
-    Published,
     geomean,
     half_interval,
+    measured,
+    percent_more,
     pmem_bytes,
     throughput,
 )
+from scoring import Published
 
 MACHINE = "tc-dac17"
 THREADS = 4
@@ -32,8 +33,6 @@ FOOTPRINTS = {"beyond": "tc", "inside": "tc-inside"}
 DESIGNS = ("opt", "tc", "kiln", "sp")
 SEEDS = (1, 2, 3)
 ROWS = {"TC": "tc", "Kiln": "kiln", "SP": "sp", "Optimal": "opt"}
-# "Hardly any" stall is less than a percent of the time.
-HARDLY = 0.01
 # What docs/results/tc-dac17.md explains differences by: one thing is other than in the runs that are compared.
 OTHER = {
     "one thread": ("--threads", "1"),
@@ -125,43 +124,41 @@ def normalized(value: Any, scale: float = 100, digits: int = 1) -> Formula:
         pair = (ROWS[number.design], ROWS[number.baseline])
         ours, inside = (_mean_ratio(documents, pair, value, footprint) for footprint in ("beyond", "inside"))
         note = f"data inside the LLC: {inside * scale:.{digits}f}" if inside == inside else ""  # noqa: PLR0124 - NaN
-        return Measured(f"{ours * scale:.{digits}f}", Kind.RATIO, ours, number.number / scale, note)
+        return measured(ours * scale, digits, note)
 
     return formula
 
 
-def more_misses(documents: Documents, number: Published) -> Measured:
-    """By how much the miss rate of the last level is higher than under `opt`; the increase is what counts."""
+def more_misses(documents: Documents, _number: Published) -> Measured:
+    """By how much the miss rate of the last level is higher than under `opt`."""
     of_opt, of_tc = (_mean_ratio(documents, ("kiln", other), _llc_miss_rate) for other in ("opt", "tc"))
-    text = f"{(of_opt - 1) * 100:.1f}"
-    note = f"than TC: {(of_tc - 1) * 100:.1f}"
-    return Measured(text, Kind.AMOUNT, of_opt - 1, number.number / 100, note)
+    return percent_more(of_opt, reason=f"than TC: {(of_tc - 1) * 100:.1f}")
 
 
-def stalled(documents: Documents, number: Published) -> Measured:
+def stalled(documents: Documents, _number: Published) -> Measured:
     """The share of time that sps waits for the transaction cache."""
     ours, inside = (
         mean(_full_share(documents[key("sps", "tc", footprint, seed)]) for seed in SEEDS)
         for footprint in ("beyond", "inside")
     )
-    return Measured(
-        f"{ours * 100:.2f}", Kind.RATE, ours, number.number / 100, f"data inside the LLC: {inside * 100:.2f}"
-    )
+    return measured(ours * 100, 2, f"data inside the LLC: {inside * 100:.2f}")
 
 
 def hardly_stalled(documents: Documents, _number: Published) -> Measured:
-    """Whether the others hardly wait for it."""
-    found = [
-        mean(_full_share(documents[key(of, "tc", "beyond", seed)]) for seed in SEEDS) for of in WORKLOADS if of != "sps"
-    ]
-    text = ", ".join(f"{share * 100:.2f}" for share in found)
-    return Measured(f"{text} %", Kind.CLAIM, float(max(found) < HARDLY), reason="graph, rbtree, btree, hashtable")
+    """The shares of time that the others wait for it."""
+    found = tuple(
+        100 * mean(_full_share(documents[key(of, "tc", "beyond", seed)]) for seed in SEEDS)
+        for of in WORKLOADS
+        if of != "sps"
+    )
+    text = ", ".join(f"{share:.2f}" for share in found)
+    return Measured(f"{text} %", found, "graph, rbtree, btree, hashtable")
 
 
 def order_of_writes(documents: Documents, _number: Published) -> Measured:
-    """Whether TC writes more than Kiln, and Kiln more than `opt`."""
+    """Bytes that TC writes over those of Kiln, and over those of `opt`."""
     kiln, opt = (_mean_ratio(documents, ("tc", other), pmem_bytes) for other in ("kiln", "opt"))
-    return Measured(f"{kiln:.2f}, {opt:.2f} x", Kind.CLAIM, float(opt > kiln > 1), reason="TC over Kiln, over Optimal")
+    return Measured(f"{kiln:.2f}, {opt:.2f} x", (kiln, opt), "TC over Kiln, over Optimal")
 
 
 FORMULAS: dict[tuple[str, str, str, str], Formula] = {

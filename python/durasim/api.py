@@ -312,18 +312,24 @@ def designs() -> list[dict[str, Any]]:
 
 
 def describe_design(name: str) -> dict[str, Any]:
-    """Gives a design as `designs` does, and its parameters: name, default, range, source and description of each.
+    """Gives a design as `designs` does, its parameters, and the assumptions that it rests on.
+
+    `parameters` has name, default, range, source and description of each; `rests_on` has key, paper, section, what is
+    assumed, parameters, range, status, effect on this design and page of each assumption, the largest effect first.
 
     Raises:
         ConfigError: There is none of that name.
     """
-    from durasim import parameters  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim import assumptions, parameters  # noqa: PLC0415 - keeps the start-up of other commands short
 
     rows = design_rows()
     if row_name(name) not in rows:
         raise unknown_name("design", name, rows)
     design = rows[row_name(name)]
-    return design | {"parameters": [parameter.to_dict() for parameter in parameters.parameters_of(design["hardware"])]}
+    return design | {
+        "parameters": [parameter.to_dict() for parameter in parameters.parameters_of(design["hardware"])],
+        "rests_on": assumptions.described(design["name"]),
+    }
 
 
 def check_designs(

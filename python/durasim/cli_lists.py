@@ -17,7 +17,9 @@ def designs(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...", help="Designs to describe with their parameters.", autocompletion=completion.designs
+            metavar="[NAME]...",
+            help="Designs to describe with their parameters and assumptions.",
+            autocompletion=completion.designs,
         ),
     ] = None,
     check: Annotated[
@@ -29,7 +31,7 @@ def designs(
     ] = False,
     json: options.JsonFile = None,
 ) -> None:
-    """List the designs, describe some with all their parameters, or verify what their pages say of them."""
+    """List the designs, describe some with parameters and assumptions, or verify what their pages say of them."""
     check_json(json)
     if check:
         _check_designs(names, json)

@@ -143,4 +143,23 @@ def parameter_tables(designs: Iterable[Mapping[str, Any]]) -> RenderableType:
         prefix = f"--set design.{design['hardware']}.PARAMETER=VALUE changes one"
         table.caption = prefix if design["parameters"] else "it has no parameters"
         parts.append(table)
+        if design["rests_on"]:
+            parts.append(_assumptions_table(design))
     return Group(*parts)
+
+
+def _assumptions_table(design: Mapping[str, Any]) -> FoldedTable:
+    """Gives the assumptions that a design rests on, as `assumptions.described` has them."""
+    columns = (
+        Column("assumption"), Column("silent", wraps=True, wraps_at=18), Column("assumed", wraps=True),
+        Column("what alternatives change", wraps=True, wraps_at=22),
+    )  # fmt: skip
+    table = FoldedTable(f"{with_dagger(design['name'])} rests on", columns)
+    for of in design["rests_on"]:
+        silent = of["paper"] if of["section"] == "none" else f"{of['paper']}, {of['section']}"
+        table.add_row(of["key"], silent, of["assumed"].replace("`", ""), of["effect"].replace("`", ""))
+    table.caption = (
+        "Tried one at a time in short runs, the largest effect first, throughput relative to opt; DEVIATIONS.md and "
+        "the pages that it names have the parameters and the whole text"
+    )
+    return table

@@ -38,10 +38,3 @@ def test_a_measurement_with_another_setting_is_noticed():
     ]
     noticed = set(SENSITIVITY["outdated"](changed)) - set(outdated())
     assert noticed == {"tc-overflow"}
-
-
-def test_an_effect_that_is_not_the_measured_one_is_noticed():
-    page = (ROOT / "DEVIATIONS.md").read_text(encoding="utf-8")
-    changed = page.replace("times that as assumed", "times that of the paper")
-    assert changed != page
-    assert SENSITIVITY["with_effects"](changed) == page

@@ -1,0 +1,87 @@
+"""Gives DEVIATIONS.md, which is made of `python/durasim/assumptions.toml` and `sensitivity.csv`."""
+
+from __future__ import annotations
+
+import durasim
+from durasim.assumptions import (
+    MEASURED,
+    NO_EFFECT,
+    NOT_MEASURED,
+    Assumption,
+    assumptions,
+    assumptions_of,
+    effect_text,
+    headline,
+    relative_throughput,
+)
+from durasim.sensitivity import not_varied
+
+INTRODUCTION = """# Deviations
+
+Generated from `python/durasim/assumptions.toml` by `make generate`.
+
+Where a paper is silent, contradicts itself, or states something that this model does not do, durasim takes an
+assumption. Code, presets and the registry cite its key. An entry has the paper and the section that is silent, what is
+assumed, the parameter that changes it with the alternatives, and what they change; its link leads to the whole text,
+beside the mechanism. `durasim designs NAME` lists those of a design. Nothing here is chosen to meet a published number.
+
+Effects are those of alternatives tried one at a time: throughput relative to `opt` under the same alternative, by
+which entries are sorted, and pmem writes, each as a multiple of the run as assumed, the least and the greatest over
+all designs that were run. The runs are short, of earlier builds, and on `tiny`, `hercules-tecs23-modern`, `tc-dac17`
+and `pinspect-micro20`, not on `hercules-tecs23` with its suite; [the tables](docs/results/sensitivity.md) say what
+they cannot show. Where an alternative needs a second change to matter, as FIFOs of 8 entries, the effect is that of
+both. *Settled*: sources agree or no source can tell. All others are open: a paper or a measurement may still settle
+them.
+"""
+SECTIONS = (
+    (MEASURED, "Measured, the largest effect first"),
+    (NO_EFFECT, "No effect: within 1 %, or not met by the workloads"),
+    (NOT_MEASURED, "Not measured"),
+)
+SHOWN_PARAMETERS = 2
+
+
+def deviations() -> str:
+    """Gives the text of DEVIATIONS.md."""
+    lines = [INTRODUCTION, by_design(), ""]
+    for status, title in SECTIONS:
+        found = [assumption for assumption in assumptions().values() if assumption.status == status]
+        # Equal effects, as of what is not measured, keep the order of the file.
+        found.sort(key=lambda assumption: -round(headline(assumption), 2))
+        lines += [f"## {title}", ""]
+        for assumption in found:
+            lines += [f"### {assumption.key}", "", entry(assumption), ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def by_design() -> str:
+    """Gives what changes the throughput of each design most, and how many of its assumptions were not tried with it."""
+    lines = ["| design | changes its throughput most | from | to | not tried |", "| --- | --- | ---: | ---: | ---: |"]
+    for row in durasim.designs():
+        if not row["assumptions"]:
+            continue
+        first = assumptions_of(row["name"])[0]
+        ends = relative_throughput(first.key, row["name"])
+        cells = [f"{end.value:.2f}" for end in ends] if ends else ["-", "-"]
+        missing = len(not_varied(row["name"]))
+        count = f"{missing} of {len(row['assumptions'])}"
+        lines.append(f"| `{row['name']}` | [{first.key}](#{first.key}) | {' | '.join(cells)} | {count} |")
+    return "\n".join(lines)
+
+
+def entry(assumption: Assumption) -> str:
+    """Gives an entry below its heading."""
+    place = assumption.paper if assumption.section == "none" else f"{assumption.paper}, {assumption.section}"
+    parts = [f"{place}: {assumption.assumed}."]
+    if assumption.parameters:
+        more = ", …" if len(assumption.parameters) > SHOWN_PARAMETERS else ""
+        named = ", ".join(f"`{parameter}`" for parameter in assumption.parameters[:SHOWN_PARAMETERS])
+        parts.append(f"{named}{more} ({assumption.range}).")
+    else:
+        parts.append("Not configurable.")
+    if assumption.status == MEASURED:
+        text = effect_text(assumption)
+        parts.append(f"{text[0].upper()}{text[1:]}.")
+    if assumption.settled:
+        parts.append("Settled.")
+    return f"{' '.join(parts)} [More]({assumption.page}#{assumption.key})"
