@@ -70,7 +70,7 @@ def mechanisms() -> str:
         rows = [row for row in tables if row.design == name]
         functions = {function for row in rows for function in row.functions}
         tests = {test for row in rows for test in row.tests}
-        lines.append(f"| [`{name}`](docs/designs/{name}.md) | {len(rows)} | {len(functions)} | {len(tests)} |")
+        lines.append(f"| [`{name}`](designs/{name}.md) | {len(rows)} | {len(functions)} | {len(tests)} |")
     return "\n".join(lines)
 
 
