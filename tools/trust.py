@@ -61,7 +61,12 @@ class Reading:
 
 
 READINGS = (
-    Reading("TC: ... until persistent memory has all lines", "tc", "tc-commit", "a commit waits for persistent memory"),
+    Reading(
+        "TC: a commit holds later stores until persistent memory has all lines",
+        "tc",
+        "tc-commit",
+        "a commit waits for persistent memory",
+    ),
     Reading("Kiln: an LLC as large as that of the others", "kiln", "kiln-llc", "an LLC as large as all others have"),
     Reading("Kiln: writes of the LLC are pipelined", "kiln", "kiln-llc-ports", "writes of the LLC are pipelined"),
     Reading("Kiln: both versions of a line in the LLC", "kiln", "kiln-home-first", "both versions stay in the LLC"),
@@ -72,11 +77,7 @@ READINGS = (
     Reading("SWL_eADR: a log of 64 MB, four times the LLC", "swl-eadr", "swl-granularity", "a log of 4 times the LLC"),
 )
 # Kiln where all caches survive is another row of the registry and no assumption of this one.
-NOT_VARIED = {
-    "Kiln: on eADR",
-    # The preset has this setting already.
-    "TC: a commit holds later stores until the array has it",
-}
+NOT_VARIED = {"Kiln: on eADR"}
 
 
 @cache
@@ -264,7 +265,13 @@ def crashes() -> str:
     lines = [f"| {title} | trials | {title} | trials |", "| --- | ---: | --- | ---: |"]
     lines += [f"| {left} | {right} |" for left, right in zip(cells[:half], cells[half:], strict=True)]
     total = sum(_number(trials) for _, trials in found)
-    return "\n".join([*lines, "", f"Together {total / MILLION:.1f} million trials, no violation; all controls failed."])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"Together {total / MILLION:.1f} million trials, no violation; every control failed, as it has to.",
+        ]
+    )
 
 
 def _number(text: str) -> float:
