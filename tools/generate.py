@@ -27,6 +27,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import deviations  # noqa: E402 - found by the path above, also if this file is run as a module of tests
 import published  # noqa: E402
 import sensitivity  # noqa: E402
+import trust  # noqa: E402
 
 CONFORMANCE = ROOT / "tests" / "conformance"
 PART = re.compile(r"(<!-- generated (\S+) -->\n).*?(<!-- end generated -->)", re.DOTALL)
@@ -121,6 +122,12 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "sensitivity-ranges": sensitivity.ranges,
     "sensitivity-places": sensitivity.places,
     "scoreboard": published.scoreboard,
+    "trust-scoreboard": trust.scoreboard,
+    "trust-ranges": trust.ranges,
+    "trust-assumptions": trust.headline_assumptions,
+    "trust-gem5": trust.gem5,
+    "trust-crashes": trust.crashes,
+    "trust-planted": trust.planted,
     "published-lad-micro19": partial(published.table, "lad-micro19"),
     "published-lad-micro19-workloads": partial(published.part_table, "lad-micro19", "workloads"),
     "experiments-lad-micro19": partial(published.experiments_table, "lad-micro19"),

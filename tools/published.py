@@ -311,13 +311,17 @@ def shown_verdict(row: Mapping[str, str]) -> str:
     return f"({row['class']}: {row['verdict']})"
 
 
-def scoreboard() -> str:
-    """Gives the verdicts of all papers that score, and what does not score by its class."""
+def results_by_page() -> dict[str, list[dict[str, str]]]:
+    """Gives the recorded results of all papers by the name of their page, and of all together."""
     names = sorted(folder.name.replace("_", "-") for folder in _papers())
     results = {name: recorded(name) for name in names}
+    return results | {"all": [row for of in results.values() for row in of]}
+
+
+def scoreboard() -> str:
+    """Gives the verdicts of all papers that score, and what does not score by its class."""
     lines = []
-    results["all"] = [row for of in results.values() for row in of]
-    for title, rows in results.items():
+    for title, rows in results_by_page().items():
         cells = {
             column: f"{count} ({_brackets(rows, column)})" if count and column not in VERDICTS else str(count)
             for column, count in score(rows).items()

@@ -155,8 +155,10 @@ def _pair_runs() -> dict[str, Command]:
 # Designs by what the papers leave open, on all workloads: the design, and what is set. Without a setting it is the
 # domain that is another one.
 READINGS = {
-    "TC: a commit holds later stores until the array has it": ("tc", ("--set", "design.tc.commit=accepted")),
-    "TC: ... until persistent memory has all lines": ("tc", ("--set", "design.tc.commit=acknowledged")),
+    "TC: a commit holds later stores until persistent memory has all lines": (
+        "tc",
+        ("--set", "design.tc.commit=acknowledged"),
+    ),
     "Kiln: an LLC as large as that of the others": ("kiln", ("--set", "design.kiln.llc_size_factor=1")),
     "Kiln: writes of the LLC are pipelined": ("kiln", ("--set", "design.kiln.llc_pipelined=all")),
     "Kiln: both versions of a line in the LLC": ("kiln", ("--set", "design.kiln.versions=two-in-llc")),

@@ -9,13 +9,12 @@ member of a suite, or of a runtime; its value is the default.
 import csv
 import math
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 import durasim as ds
-from durasim import toolchain
+from presets import argument, value, workloads
 
 TABLE = Path(__file__).with_name("published_parameters.csv")
 ROWS = list(csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines()))
@@ -68,51 +67,13 @@ CHOSEN = {
 STAMP = {"bayes", "genome", "intruder", "kmeans", "labyrinth", "ssca2", "vacation", "yada"}
 
 
-@cache
-def _effective(machine, design):
-    """What a run on the preset says of itself, with every default."""
-    over_objects = next(row for row in ds.designs() if row["name"] == design)["interfaces"] == ["objects"]
-    result = ds.run(
-        design=design, control=True, workload="pinspect-hashmap" if over_objects else "array-swap", machine=machine,
-        ops=1, workload_args={"populate": 4}, guest_output=lambda *_: None,
-    )  # fmt: skip
-    return result.to_dict()["configuration"]
-
-
-def _value(machine, key):
-    """The value of a key on a preset, or None."""
-    kind, _, path = key.partition(":")
-    if kind == "argument":
-        return _argument(path).default
-    design = path.split(".")[0] if kind == "design" else "opt"
-    at = _effective(machine, design)
-    for part in (["design"] if kind == "design" else []) + path.split("."):
-        if not isinstance(at, dict) or part not in at:
-            return None
-        at = at[part]
-    return at
-
-
-@cache
-def _workloads():
-    """Programs and members of suites, by name."""
-    return {workload.name: workload for workload in [*ds.workloads(), *(member.info for member in ds.suite_members())]}
-
-
-def _argument(path):
-    """The argument of a workload or of a runtime, or None; there has to be such a workload or runtime."""
-    name, argument = path.split(".")
-    owner = (_workloads() | {runtime.name: runtime for runtime in toolchain.backends()})[name]
-    return next((known for known in owner.arguments if known.name == argument), None)
-
-
 def _exists(key):
     """Whether a key can be set at all."""
     kind, _, path = key.partition(":")
     if kind == "workload":
-        return path in _workloads()
+        return path in workloads()
     if kind == "argument":
-        return _argument(path) is not None
+        return argument(path) is not None
     schema = ds.machine_schema()
     at = schema
     for part in (["design"] if kind == "design" else []) + path.split("."):
@@ -137,11 +98,11 @@ def test_a_preset_has_the_published_value(row):
     if len(published) == 1:
         published *= len(keys)
     for key, text in zip(keys, published, strict=True):
-        found = _value(row["machine"], key)
+        found = value(row["machine"], key)
         if row["conversion"] in WORDS:
             assert str(found) == text, key
         else:
-            mhz = _value(row["machine"], "machine:frequency_mhz")
+            mhz = value(row["machine"], "machine:frequency_mhz")
             assert found == CONVERSIONS[row["conversion"]](float(text), mhz), key
 
 
@@ -178,7 +139,7 @@ def test_what_suites_and_runtimes_have_ends_a_row_that_says_not_modelled(key):
 def test_what_is_not_published_as_a_value_has_the_one_chosen_here(name):
     row = ROWS[NAMES.index(name)]
     values = CHOSEN[name] if isinstance(CHOSEN[name], tuple) else (CHOSEN[name],)
-    assert tuple(dict.fromkeys(_value(row["machine"], key) for key in row["keys"].split())) == values
+    assert tuple(dict.fromkeys(value(row["machine"], key) for key in row["keys"].split())) == values
 
 
 def test_the_suite_stamp_has_all_programs_but_bayes():
@@ -190,7 +151,7 @@ def test_the_suite_stamp_has_all_programs_but_bayes():
 def test_what_an_experiment_gives_is_allowed():
     for row in ROWS:
         if row["conversion"] == "allowed":
-            known = _argument(row["keys"].removeprefix("argument:"))
+            known = argument(row["keys"].removeprefix("argument:"))
             assert known.maximum is None or known.maximum >= float(row["published"])
 
 

@@ -23,6 +23,9 @@ from durasim import render
 
 HERE = Path(__file__).resolve().parent
 REFERENCE = HERE / "gem5_mc.csv"
+# The cycles of all rows here; the tests hold them to a run.
+RECORDED = HERE / "durasim_mc.csv"
+RECORDED_COLUMNS = ("machine", "args", "region_cycles")
 ELF = "mc.rv64"
 STARTUP = "none"
 DIFFERENCE_PERCENT_MAX = 10
@@ -171,6 +174,21 @@ def measure_all(rows: Sequence[Reference], settings: Sequence[str] = ()) -> list
         for future in futures:
             future.add_done_callback(lambda _: bar.advance(task))
         return [future.result() for future in futures]
+
+
+def record(rows: Sequence[Row]) -> None:
+    """Writes the cycles of all rows here."""
+    with RECORDED.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(RECORDED_COLUMNS)
+        writer.writerows((row.gem5.machine, row.gem5.args, row.cycles) for row in rows)
+
+
+def recorded() -> list[Row]:
+    """Reads the recorded rows."""
+    with RECORDED.open(newline="") as file:
+        cycles = {(row["machine"], row["args"]): int(row["region_cycles"]) for row in csv.DictReader(file)}
+    return [Row(reference, cycles[reference.machine, reference.args]) for reference in references()]
 
 
 def table(rows: Sequence[Row]) -> Table:

@@ -22,6 +22,12 @@ def test_the_readme_names_every_reason():
     assert [name for name in multicore.REASONS if f"- **{name}.**" not in text] == []
 
 
+def test_the_recorded_cycles_are_those_of_a_run(rows):
+    """`python tests/timing/validation.py --record` records them again."""
+    recorded = {row.gem5: row.cycles for row in multicore.recorded()}
+    assert {row.gem5: recorded[row.gem5] for row in rows} == {row.gem5: row.cycles for row in rows}
+
+
 def test_rows_are_as_on_gem5_or_have_a_reason(rows):
     assert [row for row in rows if not row.is_close and multicore.reason(row.gem5) is None] == []
 

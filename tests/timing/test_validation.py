@@ -3,6 +3,8 @@
 Entries of DEVIATIONS.md that name a gap have a test here that fails when the gap closes.
 """
 
+import csv
+
 import pytest
 import validation
 
@@ -44,6 +46,16 @@ def test_the_ipc_is_gem5s(rows):
     assert summary.ipc_error_mean_percent <= IPC_ERROR_MEAN_PERCENT_MAX
     assert summary.ipc_error_max_percent <= IPC_ERROR_PERCENT_MAX
     assert summary.speedup_error_max_percent <= SPEEDUP_ERROR_PERCENT_MAX
+
+
+def test_the_recorded_cycles_are_those_of_a_run(rows):
+    """`python tests/timing/validation.py --record` records them again."""
+    with validation.RECORDED.open(newline="") as file:
+        recorded = {(row["machine"], row["args"]): int(row["cycles"]) for row in csv.DictReader(file)}
+    assert recorded.keys() == {(row.machine, row.args) for row in validation.references()}
+    assert {name: recorded[name] for name in recorded if name[1].split()[0] in KERNELS} == {
+        (row.gem5.machine, row.gem5.args): row.cycles for row in rows.values()
+    }
 
 
 @pytest.mark.parametrize("kernel", [k for k in validation.MEMORY_BOUND if k in KERNELS])

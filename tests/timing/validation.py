@@ -31,6 +31,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 REFERENCE = HERE / "gem5.csv"
 REPORT = ROOT / "target" / "validate.csv"
+# The cycles of all programs here, which TRUST.md compares with gem5's. The tests hold them to a run.
+RECORDED = HERE / "durasim.csv"
+RECORDED_COLUMNS = ("machine", "args", "cycles", "ipc")
 STARTUP = "none"
 MACHINES = ("A", "B")
 # Kernels whose misses below the L1D are to be right: all of these are bound by memory.
@@ -161,6 +164,25 @@ def measure_all(rows: Sequence[Reference], folder: Path = HERE, settings: Sequen
         return [futures[i].result() for i in range(len(rows))]
 
 
+def ipc_errors() -> dict[str, dict[str, float]]:
+    """By how many percent the recorded IPC is larger than gem5's, by program and machine."""
+    there = {(row.machine, row.args): row.ipc for row in references()}
+    found: dict[str, dict[str, float]] = {}
+    with RECORDED.open(newline="") as file:
+        for row in csv.DictReader(file):
+            of_gem5 = there[row["machine"], row["args"]]
+            found.setdefault(row["args"], {})[row["machine"]] = 100 * (float(row["ipc"]) / of_gem5 - 1)
+    return found
+
+
+def record(rows: Sequence[Row]) -> None:
+    """Writes what the programs take here."""
+    with RECORDED.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(RECORDED_COLUMNS)
+        writer.writerows((row.gem5.machine, row.gem5.args, row.cycles, f"{row.ipc:.6f}") for row in rows)
+
+
 def speed_ups(rows: Sequence[Row]) -> list[SpeedUp]:
     """The programs that ran on both machines."""
     first, second = ({r.gem5.args: r for r in rows if r.gem5.machine == machine} for machine in MACHINES)
@@ -180,8 +202,13 @@ def validate(
     reference: Annotated[Path, typer.Option("--reference", help="Results of gem5.")] = REFERENCE,
     kernel: Annotated[list[str] | None, typer.Option("--kernel", help="Only this kernel; may be repeated.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="Override of both machines.")] = None,
+    is_recorded: Annotated[
+        bool, typer.Option("--record", help="Write the results to tests/timing/durasim.csv and durasim_mc.csv.")
+    ] = False,
 ) -> None:
     """Run the programs of the reference on gem5's machines and print both results."""
+    if is_recorded and (kernel or settings or reference != REFERENCE):
+        raise refusal("--record", "records all programs of gem5.csv as they are; leave the other options out")
     rows = references(reference, kernel or ())
     shared = multicore.references(kernels=kernel or ())
     if not rows and not shared:
@@ -190,11 +217,15 @@ def validate(
         results = multicore.measure_all(shared, settings or ())
         render.show(multicore.table(results))
         output.write_stdout(multicore.summary(results) + "\n")
+        if is_recorded:
+            multicore.record(results)
     if rows:
-        _validate_one_core(rows, reference.parent, settings or ())
+        of_one_core = _validate_one_core(rows, reference.parent, settings or ())
+        if is_recorded:
+            record(of_one_core)
 
 
-def _validate_one_core(rows: Sequence[Reference], folder: Path, settings: Sequence[str]) -> None:
+def _validate_one_core(rows: Sequence[Reference], folder: Path, settings: Sequence[str]) -> list[Row]:
     results = measure_all(rows, folder, settings)
     render.show(_table(results))
     render.show(_speed_up_table(speed_ups(results)))
@@ -206,6 +237,7 @@ def _validate_one_core(rows: Sequence[Reference], folder: Path, settings: Sequen
             (r.gem5.machine, r.gem5.args, r.instructions, r.cycles, f"{r.ipc:.6f}", r.gem5.ipc) for r in results
         )
     output.write_stdout(summary(results).line() + "\n")
+    return results
 
 
 def _table(rows: Sequence[Row]) -> Table:
