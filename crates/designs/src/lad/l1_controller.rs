@@ -1,8 +1,8 @@
 //! The LAD controller beside each L1D (sections 4.2 and 4.4, Figure 5, Table 1): what a DTX has stored to and not flushed, its
 //! state, and what it waits for.
 
+use super::planted;
 use crate::dtx::{Dtx, Ids};
-use crate::lad::planted;
 use crate::undo::Undo;
 use durasim_design::ActiveFault;
 use durasim_types::LineAddr;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// DTX_State (Figure 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::lad) enum DtxState {
+pub(super) enum DtxState {
     /// No DTX.
     #[default]
     Off,
@@ -19,13 +19,13 @@ pub(in crate::lad) enum DtxState {
     Run,
     /// Prepare: what is marked is flushed, and acknowledgements are awaited.
     Flush,
-    /// The controllers are told.
+    /// DTX_Commit is sent to the controllers.
     Commit,
 }
 
 /// Why a marked line is flushed (Table 1; section 4.2 for threads that change).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(in crate::lad) enum FlushCause {
+pub(super) enum FlushCause {
     /// The DTX ends.
     End,
     /// The line leaves the L1D.
@@ -55,7 +55,7 @@ impl FlushCause {
 
 /// The steps of an abort, which the paper does not have [D:lad-abort].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::lad) enum AbortStep {
+pub(super) enum AbortStep {
     /// None has begun.
     #[default]
     None,
@@ -67,14 +67,14 @@ pub(in crate::lad) enum AbortStep {
 
 /// A DTX that ended at the first acknowledgement while others were missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::lad) struct Unacknowledged {
+pub(super) struct Unacknowledged {
     pub id: u8,
     pub missing: u32,
 }
 
 /// The tracking structures of a thread (section 4.2), which go with it from core to core.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::lad) struct Tracking {
+pub(super) struct Tracking {
     pub state: DtxState,
     /// DTX_ID.
     pub id: u8,
@@ -102,7 +102,7 @@ impl Tracking {
 
 /// The LAD controllers of all cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::lad) struct LadControllers {
+pub(super) struct LadControllers {
     /// The thread whose structures each core uses: LAD_TID.
     running: Vec<u8>,
     threads: BTreeMap<u8, Tracking>,
@@ -153,10 +153,9 @@ impl LadControllers {
     /// A store of the DTX on a core marks its line (Table 1, Write).
     pub fn mark(&mut self, core: usize, line: LineAddr, fault: ActiveFault) {
         let tracking = self.of(self.running[core]);
-        if fault.is(planted::FLUSHED_LINE_NOT_MARKED) && tracking.flushed.contains(&line) {
-            return;
+        if !(fault.skips(planted::FLUSHED_LINE_NOT_MARKED) && tracking.flushed.contains(&line)) {
+            tracking.marked.insert(line);
         }
-        tracking.marked.insert(line);
     }
 
     /// The bit of a line is cleared, because it is flushed: the DTX; `None` if the line is not marked.

@@ -1,51 +1,54 @@
-//! Recovery, sections 3.4 and 4.8: three steps, which one core does for one controller after the other.
+//! Power failure and recovery, sections 3.4 and 4.8. Recovery has three steps, which one core does for one controller after
+//! the other.
 
+use super::memory_controller::McExtension;
+use super::planted;
+use super::regions::{PurgatoryHeader, UndoRegion, purgatory_count, purgatory_record};
+use super::spec::LadSpec;
 use crate::dtx::{Dtx, Ids, THREADS};
-use crate::lad::planted;
-use crate::lad::regions::{PurgatoryHeader, UndoRegion, purgatory_count, purgatory_record};
-use crate::lad::spec::LadSpec;
-use durasim_design::{
-    BudgetSpent, CrashImage, CrashSink, CrashView, Geometry, RecoveryCut, RecoveryReport, StagedWrite, snapshot,
-};
+use durasim_design::{BudgetSpent, CrashImage, CrashSink, CrashView, Geometry, RecoveryCut, RecoveryReport, snapshot};
 use durasim_types::{LINE_BYTES, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// What the controllers keep by themselves: DTX_CID, and the registers of the undo log.
-pub(in crate::lad) const CONTROLLERS: &str = "lad-controllers";
+pub(super) const CONTROLLERS: &str = "lad-controllers";
 
 /// The battery-backed registers of a controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::lad) struct Kept {
+pub(super) struct Kept {
     pub committed: Vec<u8>,
     pub head: u64,
     pub records: u64,
 }
 
-/// Power fails (section 4.8): speculative entries go to the purgatory in chronological order, and with them the ordinary ones
-/// behind one of their line [D:lad-purgatory]. Others have gone home.
-pub(in crate::lad) fn drain_queues(
+impl Kept {
+    pub fn of(mc: &McExtension) -> Self {
+        Kept { committed: mc.committed.clone(), head: mc.head, records: mc.records.len() as u64 }
+    }
+}
+
+/// Power fails (section 4.8): speculative entries go to the purgatory in chronological order, and so do the ordinary entries
+/// that arrived after one of their line [D:lad-purgatory]. The others are at home.
+pub(super) fn drain_queues(
     view: &CrashView<'_>,
     kept: &[Kept],
     geometry: &Geometry,
     sink: &mut CrashSink<'_>,
 ) -> Result<(), BudgetSpent> {
     sink.keep(CONTROLLERS, snapshot::to_bytes(&kept));
-    let fault = geometry.planted;
-    let mut staged: Vec<StagedWrite> = view.staged.to_vec();
-    if fault.is(planted::PURGATORY_NEWEST_FIRST) {
-        staged.reverse();
-    }
-    for (index, write) in (0..).zip(&staged) {
-        let at = purgatory_record(geometry, index);
+    let count = view.staged.len() as u64;
+    for (index, write) in (0..).zip(view.staged) {
+        let place = geometry.planted.swaps(planted::PURGATORY_NEWEST_FIRST, index, count - 1 - index);
+        let at = purgatory_record(geometry, place);
         sink.write(at.plus(LINE_BYTES), &write.data)?;
         sink.write(at, &PurgatoryHeader::of(write).bytes())?;
     }
-    sink.write(purgatory_count(geometry), &(staged.len() as u64).to_le_bytes())
+    sink.write(purgatory_count(geometry), &count.to_le_bytes())
 }
 
 /// Recovers. All of it can be repeated: what it reads is left as it is until everything is home.
-pub(in crate::lad) fn recover(
+pub(super) fn recover(
     spec: &LadSpec,
     geometry: &Geometry,
     image: &mut CrashImage,
@@ -54,7 +57,7 @@ pub(in crate::lad) fn recover(
     if image.dirty_shutdown {
         recovery.report.losses.push("The energy ended before the queues were in the purgatory".to_owned());
     }
-    if geometry.planted.is(planted::RECOVERY_CLEARS_FIRST) {
+    if geometry.planted.skips(planted::RECOVERY_CLEARS_FIRST) {
         image.write_u64(purgatory_count(geometry), 0)?;
     }
     recovery.undo(image)?;
@@ -91,10 +94,8 @@ impl<'a> Recovery<'a> {
         let mut newest = vec![0u8; THREADS];
         for (number, of) in kept.iter().enumerate() {
             for (newest, &id) in newest.iter_mut().zip(&of.committed) {
-                let is_newer = match geometry.planted.is(planted::RECOVERY_TAKES_NUMERIC_MAX) {
-                    true => id > *newest,
-                    false => ids.is_committed(*newest, id),
-                };
+                let (is_newer, is_larger) = (ids.is_committed(*newest, id), id > *newest);
+                let is_newer = geometry.planted.swaps(planted::RECOVERY_TAKES_NUMERIC_MAX, is_newer, is_larger);
                 if number == 0 || is_newer {
                     *newest = id;
                 }
@@ -123,29 +124,24 @@ impl<'a> Recovery<'a> {
     }
 
     fn has_committed(&self, dtx: Dtx, controller: u16) -> bool {
-        let last = match self.geometry.planted.is(planted::RECOVERY_WITHOUT_CONSENSUS) {
-            true => self.kept.get(usize::from(controller)).map(|kept| kept.committed[usize::from(dtx.tid)]),
-            false => self.newest.as_ref().map(|newest| newest[usize::from(dtx.tid)]),
-        };
-        last.is_some_and(|last| self.ids.is_committed(dtx.id, last))
+        let own = self.kept.get(usize::from(controller)).map(|kept| &kept.committed);
+        let vector = self.geometry.planted.swaps(planted::RECOVERY_WITHOUT_CONSENSUS, self.newest.as_ref(), own);
+        vector.is_some_and(|last| self.ids.is_committed(dtx.id, last[usize::from(dtx.tid)]))
     }
 
     /// Step 2: the undo log of each controller from its oldest entry to its newest. What an uncommitted DTX wrote in place is
     /// restored.
     fn undo(&mut self, image: &mut CrashImage) -> Result<(), RecoveryCut> {
         let fault = self.geometry.planted;
-        if fault.is(planted::RECOVERY_UNDOES_NOTHING) {
-            return Ok(());
-        }
         let region = UndoRegion::new(self.geometry);
         for number in 0..self.kept.len() as u16 {
             let Kept { head, records, .. } = self.kept[usize::from(number)];
-            for n in 0..records {
+            for n in 0..fault.swaps(planted::RECOVERY_UNDOES_NOTHING, records, 0) {
                 let slot = (head + n) % self.spec.undo_log_entries_max;
                 let header = region.header(number, slot);
                 let (home, group) = (PhysAddr(image.read_u64(header)), image.read_u64(header.plus(8)));
                 let dtx = Dtx::of(group);
-                let is_undone = !self.has_committed(dtx, number) || fault.is(planted::RECOVERY_UNDOES_COMMITTED);
+                let is_undone = fault.assumes(planted::RECOVERY_UNDOES_COMMITTED, !self.has_committed(dtx, number));
                 if group == dtx.number() && is_undone && self.geometry.is_home(home) {
                     let old = image.line(region.old_value(number, slot));
                     image.write(home, &old)?;
@@ -160,13 +156,8 @@ impl<'a> Recovery<'a> {
     /// Step 3: the purgatory in chronological order. Entries of uncommitted DTXs are dropped.
     fn write_purgatory(&mut self, image: &mut CrashImage) -> Result<(), RecoveryCut> {
         let fault = self.geometry.planted;
-        let mut entries = self.entries;
-        if fault.is(planted::RECOVERY_DROPS_PURGATORY) {
-            entries = 0;
-        }
-        if fault.is(planted::RECOVERY_OVERLOOKS_LAST) {
-            entries = entries.saturating_sub(1);
-        }
+        let entries = fault.swaps(planted::RECOVERY_DROPS_PURGATORY, self.entries, 0);
+        let entries = fault.swaps(planted::RECOVERY_OVERLOOKS_LAST, entries, entries.saturating_sub(1));
         for index in 0..entries {
             let at = purgatory_record(self.geometry, index);
             let PurgatoryHeader { home, dtx, mask } = PurgatoryHeader::read(image, at);
@@ -175,7 +166,7 @@ impl<'a> Recovery<'a> {
             }
             let controller = self.geometry.controller_of(home.line());
             if let Some(dtx) = dtx {
-                if !self.has_committed(dtx, controller) && !fault.is(planted::RECOVERY_WRITES_UNCOMMITTED) {
+                if fault.ignores(planted::RECOVERY_WRITES_UNCOMMITTED, !self.has_committed(dtx, controller)) {
                     self.discarded.insert(dtx.number());
                     continue;
                 }
@@ -198,7 +189,7 @@ impl<'a> Recovery<'a> {
             kept.records = 0;
         }
         image.keep(CONTROLLERS, snapshot::to_bytes(&self.kept))?;
-        if !self.geometry.planted.is(planted::RECOVERY_KEEPS_PURGATORY) {
+        if !self.geometry.planted.skips(planted::RECOVERY_KEEPS_PURGATORY) {
             image.write_u64(purgatory_count(self.geometry), 0)?;
         }
         let empty = Kept { committed: vec![0; THREADS], head: 0, records: 0 };

@@ -1,25 +1,25 @@
-//! What LAD adds to each memory controller (sections 4.3, 4.4 and 4.6), all of it battery-backed: DTX_CID, the order of its
-//! speculative entries, and the undo log that it falls back to.
+//! What LAD adds to each memory controller, all of it battery-backed: DTX_CID and the speculative entries of its queue (section
+//! 4.3), the commit (section 4.4), and the undo log to which it falls back (section 4.6).
 
+use super::planted;
+use super::regions::{UndoRegion, undo_header};
+use super::spec::LadSpec;
 use crate::dtx::{Dtx, Ids, THREADS};
-use crate::lad::planted;
-use crate::lad::regions::{UndoRegion, undo_header};
-use crate::lad::spec::LadSpec;
 use durasim_design::{Accept, Action, Actions, ActiveFault, Arrival, CopyRequest, Occupancy, Origin, Token};
 use durasim_types::{Cause, EventKind, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 
 /// The token of writes to the undo log of a controller, whose number stands in the low bits.
-pub(in crate::lad) const UNDO_TOKEN: u64 = 1 << 32;
+pub(super) const UNDO_TOKEN: u64 = 1 << 32;
 /// The token of the write that voids an undo entry.
-pub(in crate::lad) const VOID_TOKEN: u64 = 1 << 34;
-/// Places of a queue that nothing takes which may have to wait there: without them no undo entry could be written, and no
-/// speculative entry would ever leave.
+pub(super) const VOID_TOKEN: u64 = 1 << 34;
+/// Queue entries reserved for writes that never wait there: without them no undo entry could be written, and no speculative
+/// entry would ever leave.
 const RESERVED_ENTRIES: u32 = 2;
 
 /// A line of a DTX.
-pub(in crate::lad) type LineOfDtx = (LineAddr, u64);
+pub(super) type LineOfDtx = (LineAddr, u64);
 
 /// What a controller does about an undo entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,9 +32,9 @@ enum Logging {
     Header(LineOfDtx),
 }
 
-/// A memory controller.
+/// The registers of a memory controller (section 4.3).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::lad) struct McExtension {
+pub(super) struct McExtension {
     number: u16,
     /// DTX_CID: the last committed DTX_ID of each thread.
     pub committed: Vec<u8>,
@@ -102,8 +102,7 @@ impl McExtension {
         self.speculative.iter().any(|(held, _)| *held == line)
     }
 
-    /// A write that is no DTX_Flush: it waits outside if it would block one of the last places, behind a speculative entry of
-    /// its line.
+    /// A write that is no DTX_Flush. While a speculative entry of its line is in the queue, it takes none of the reserved entries.
     pub fn accept_ordinary(&mut self, arrival: &Arrival, cx: &mut LogContext<'_>) -> Accept {
         if !self.is_speculative(arrival.line) {
             return Accept::Queue { held: None };
@@ -127,7 +126,7 @@ impl McExtension {
         if self.has_committed(dtx.number(), cx.ids) {
             return Accept::Queue { held: None };
         }
-        if self.logged.contains(&of_dtx) && !cx.fault.is(planted::SECOND_VERSION_LOGGED) {
+        if cx.fault.ignores(planted::SECOND_VERSION_LOGGED, self.logged.contains(&of_dtx)) {
             return Accept::Queue { held: None };
         }
         let Occupancy { entries, held, .. } = arrival.queue;
@@ -147,14 +146,14 @@ impl McExtension {
             return Accept::Refuse;
         }
         self.held_max = self.held_max.max(held + 1);
-        if cx.fault.is(planted::SPECULATIVE_BIT_NOT_SET) {
+        if cx.fault.skips(planted::SPECULATIVE_BIT_NOT_SET) {
             return Accept::Queue { held: None };
         }
         self.speculative.push_back(of_dtx);
         Accept::Queue { held: Some(dtx.number()) }
     }
 
-    /// Whether entries are about to leave by themselves: ordinary ones, none of which waits behind a speculative one.
+    /// Whether ordinary entries are about to leave: none of them waits for a speculative entry of its line.
     fn has_ordinary_to_drain(&self, queue: &Occupancy) -> bool {
         queue.ordinary > 0 && self.behind.is_empty()
     }
@@ -203,7 +202,8 @@ impl McExtension {
             return;
         }
         self.ask_for_room(cx);
-        if self.records.len() as u64 >= self.capacity && !cx.fault.is(planted::LOG_OVERRUN) {
+        let (room, _) = self.room_and_slots(cx);
+        if self.records.len() as u64 >= room {
             self.log_full += 1;
             self.wanted = Some(of_dtx);
             return;
@@ -215,11 +215,11 @@ impl McExtension {
             from: of_dtx.0.base(),
             to: cx.region.old_value(self.number, slot),
             len: 64,
-            below_held: !cx.fault.is(planted::UNDO_HAS_NEW_VALUE),
+            below_held: !cx.fault.skips(planted::UNDO_HAS_NEW_VALUE),
             cause: Cause::Log,
             token: self.token(),
         }));
-        if cx.fault.is(planted::UNDO_NOT_AWAITED) {
+        if cx.fault.skips(planted::UNDO_NOT_AWAITED) {
             self.release_logged(of_dtx, cx.out);
         }
     }
@@ -229,10 +229,8 @@ impl McExtension {
         match self.logging {
             Logging::OldValue(of_dtx) => {
                 let slot = self.slot(self.records.len(), cx);
-                let mut dtx = Dtx::of(of_dtx.1);
-                if cx.fault.is(planted::UNDO_OF_ANOTHER_DTX) {
-                    dtx.id = dtx.id.wrapping_sub(1);
-                }
+                let Dtx { tid, id } = Dtx::of(of_dtx.1);
+                let dtx = Dtx { tid, id: cx.fault.swaps(planted::UNDO_OF_ANOTHER_DTX, id, id.wrapping_sub(1)) };
                 self.logging = Logging::Header(of_dtx);
                 let header = undo_header(of_dtx.0, dtx);
                 let at = cx.region.header(self.number, slot);
@@ -246,7 +244,7 @@ impl McExtension {
                 if !self.has_committed(of_dtx.1, cx.ids) {
                     self.logged.insert(of_dtx);
                 }
-                // Before anything else happens: what arrives next of the line is ordinary, and must not stand behind held versions.
+                // In the same step: the next write to the line is ordinary, and must not wait for held versions.
                 self.release_logged(of_dtx, cx.out);
                 cx.out.event(EventKind::DesignStep, of_dtx.0.base());
             }
@@ -254,7 +252,8 @@ impl McExtension {
         }
     }
 
-    fn has_committed(&self, group: u64, ids: Ids) -> bool {
+    /// Whether the controller has committed a DTX.
+    pub fn has_committed(&self, group: u64, ids: Ids) -> bool {
         let dtx = Dtx::of(group);
         ids.is_committed(dtx.id, self.committed[usize::from(dtx.tid)])
     }
@@ -263,15 +262,15 @@ impl McExtension {
     /// comes late does not set DTX_CID back [D:lad-ids].
     pub fn commit(&mut self, dtx: Dtx, cx: &mut LogContext<'_>) {
         let last = &mut self.committed[usize::from(dtx.tid)];
-        let is_late = cx.ids.is_committed(dtx.id, *last) && !cx.fault.is(planted::CID_GOES_BACK);
-        if !is_late && !cx.fault.is(planted::CID_NOT_UPDATED) {
+        let is_late = cx.fault.ignores(planted::CID_GOES_BACK, cx.ids.is_committed(dtx.id, *last));
+        if !is_late && !cx.fault.skips(planted::CID_NOT_UPDATED) {
             *last = dtx.id;
         }
         let group = dtx.number();
-        let of_thread = |of: u64| cx.fault.is(planted::COMMIT_CLEARS_ALL) || of == group;
-        let groups: BTreeSet<u64> = self.speculative.iter().map(|(_, of)| *of).filter(|of| of_thread(*of)).collect();
+        let is_cleared = |of: u64| cx.fault.assumes(planted::COMMIT_CLEARS_ALL, of == group);
+        let groups: BTreeSet<u64> = self.speculative.iter().map(|(_, of)| *of).filter(|of| is_cleared(*of)).collect();
         self.note_released(|(_, of)| groups.contains(of));
-        self.speculative.retain(|(_, of)| !of_thread(*of));
+        self.speculative.retain(|(_, of)| !is_cleared(*of));
         self.logged.retain(|(_, of)| *of != group);
         self.behind.retain(|line| self.speculative.iter().any(|(held, _)| held == line));
         cx.out.event(EventKind::DesignStep, PhysAddr(0));
@@ -288,10 +287,10 @@ impl McExtension {
     /// (section 4.6).
     pub fn reclaim(&mut self, cx: &mut LogContext<'_>) {
         let before = self.records.len();
-        let head_is_open = cx.fault.is(planted::RECLAIMED_WHILE_OPEN);
+        let may_go = |group: u64, mc: &Self| group == 0 || mc.has_committed(group, cx.ids);
         while let Some(&group) = self.records.front()
             && !self.voiding.contains(&self.head)
-            && (head_is_open || group == 0 || self.has_committed(group, cx.ids))
+            && cx.fault.assumes(planted::RECLAIMED_WHILE_OPEN, may_go(group, self))
         {
             self.records.pop_front();
             self.head = (self.head + 1) % cx.slots();
@@ -303,7 +302,7 @@ impl McExtension {
         }
     }
 
-    /// Undo entries of a thread whose DTX has committed are voided where they stand, as the oldest entry of the log may be one
+    /// Undo entries of a thread whose DTX has committed are voided in place, as the oldest entry of the log may be one
     /// of a DTX that stays open: else their ids would come to look like later ones [D:lad-ids].
     pub fn void_committed(&mut self, tid: u8, cx: &mut LogContext<'_>) {
         for index in 0..self.records.len() {
@@ -330,8 +329,13 @@ impl McExtension {
 
     /// Where the n-th oldest entry lies.
     fn slot(&self, index: usize, cx: &LogContext<'_>) -> u64 {
-        let slots = if cx.fault.is(planted::LOG_OVERRUN) { self.capacity } else { cx.slots() };
+        let (_, slots) = self.room_and_slots(cx);
         (self.head + index as u64) % slots
+    }
+
+    /// Entries that the log has room for, and slots after which it wraps around.
+    fn room_and_slots(&self, cx: &LogContext<'_>) -> (u64, u64) {
+        cx.fault.swaps(planted::LOG_OVERRUN, (self.capacity, cx.slots()), (u64::MAX, self.capacity))
     }
 
     /// The log has room again.
@@ -354,7 +358,7 @@ impl McExtension {
         if is_near && !self.grows && self.capacity < cx.spec.undo_log_entries_max {
             self.grows = true;
             cx.out.push(Action::Timer {
-                id: crate::lad::GROWN | u64::from(self.number) << 8,
+                id: super::GROWN | u64::from(self.number) << 8,
                 after_cycles: cx.spec.undo_log_growth_cycles,
             });
         }
@@ -402,7 +406,7 @@ impl McExtension {
 }
 
 /// What the steps of a controller need of the design.
-pub(in crate::lad) struct LogContext<'a> {
+pub(super) struct LogContext<'a> {
     pub spec: &'a LadSpec,
     pub ids: Ids,
     pub region: UndoRegion,
