@@ -36,7 +36,7 @@ impl Plan {
             );
             return Err(ConfigError::new("domain", problem));
         }
-        if config.skew_cycles > 0 && row.backend.compares_clocks() {
+        if config.skew_cycles > 0 && row.backend.compares_clocks {
             let problem = format!(
                 "{} orders transactions by the cycle counts of their cores, so no core may run ahead: it has to be 0",
                 row.name
