@@ -4,6 +4,7 @@
 mod admission;
 mod common;
 mod controller;
+mod load;
 mod measured;
 mod module;
 mod shared;
