@@ -10,3 +10,4 @@ mod module;
 mod shared;
 mod timing;
 mod traces;
+mod witness;
