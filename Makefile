@@ -77,9 +77,10 @@ models: ## All states of the protocols of designs in wider bounds than make test
 planted: $(CORE) ## Every planted fault and the table of what caught it; takes some minutes
 	@$(BIN)/durasim mutation
 
-validate: $(CORE) ## Programs beside gem5's O3 model, messages beside BookSim 2; takes some minutes
+validate: $(CORE) ## Programs beside gem5's O3 model, messages beside BookSim 2, memories beside Ramulator; takes some minutes
 	@$(BIN)/python tests/timing/validation.py
 	@cargo test --locked --quiet -p durasim-machine --lib interconnect::booksim -- --include-ignored --nocapture
+	@$(BIN)/python tests/timing/memory_validation.py
 
 lint: $(STAMPS)/environment ## Linters alone
 	cargo clippy --workspace --all-targets --locked -- -D warnings

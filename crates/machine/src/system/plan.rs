@@ -3,6 +3,7 @@
 use super::PMEM_BASE;
 use crate::{CacheConfig, MachineConfig};
 use durasim_design::{ActiveFault, Checks, Geometry, Hooks, Row, SpecError};
+use durasim_memory::WritePolicy;
 use durasim_types::{Clock, ConfigError, Domain, PAGE_BYTES};
 use serde_json::Value;
 use std::sync::Arc;
@@ -20,6 +21,16 @@ pub struct Plan {
     pub geometry: Geometry,
     /// The design's checks of accesses, if it has any.
     pub checks: Option<Arc<dyn Checks>>,
+}
+
+/// A policy that leaves accepted writes in the queue is for queues that survive.
+fn refuse_writes_that_stay(config: &MachineConfig, domain: Domain) -> Result<(), ConfigError> {
+    if config.pmem.controller.write_policy != Some(WritePolicy::Gem5) || domain.queue_is_durable() {
+        return Ok(());
+    }
+    let problem =
+        format!("'gem5' leaves writes in the queue until others come, and {domain} waits for the media to have them");
+    Err(ConfigError::new("pmem.controller.write_policy", problem))
 }
 
 impl Plan {
@@ -43,6 +54,7 @@ impl Plan {
             );
             return Err(ConfigError::new("skew_cycles", problem));
         }
+        refuse_writes_that_stay(config, domain)?;
         let refuse = |e: SpecError| refused_by(hardware.name, e);
         let mut spec = (hardware.default_spec)();
         if let Some(section) = config.design.get(hardware.name) {
