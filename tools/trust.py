@@ -239,7 +239,7 @@ def gem5() -> str:
     lines += [
         "",
         f"Mean {sum(flat) / len(flat):.1f} %, largest {max(flat):.1f} %. Several cores and cache-block operations: "
-        f"{len(rows) - len(far)} of {len(rows)} rows take cycles within {multicore.DIFFERENCE_PERCENT_MAX} % of gem5's. "
+        f"{len(rows) - len(far)} of {len(rows)} rows are within {multicore.DIFFERENCE_PERCENT_MAX} % of gem5's cycles. "
         f"The others by their [reason]({REASONS_OF_ROWS}):",
         "",
         "| reason | rows | cycles, percent | reason | rows | cycles, percent |",
