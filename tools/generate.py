@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import durasim
-from durasim import design_tables
+from durasim import design_tables, suites
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -39,7 +39,7 @@ def designs() -> str:
     for row in durasim.designs():
         page = f"designs/{row['name']}.md"
         name = f"[`{row['name']}`]({page})" if (ROOT / "docs" / page).is_file() else f"`{row['name']}`"
-        control = " A control: it has to fail." if row["control"] else ""
+        control = " Negative control: it must fail." if row["control"] else ""
         domains = ", ".join(row["domains"])
         lines.append(f"| {name} | {row['summary']}.{control} | {row['paper']} | {domains} | {row['promise']} |")
     return "\n".join(lines)
@@ -49,9 +49,23 @@ def workloads() -> str:
     """Gives the table of all programs, with the suites whose workloads they are."""
     lines = ["| program | what it is | suites |", "| --- | --- | --- |"]
     for workload in durasim.workloads():
-        suites = {of.suite for of in durasim.suite_members() if of.suite and of.info.program == workload.name}
-        names = ", ".join(f"`{suite}`" for suite in sorted(suites))
+        found = {of.suite for of in durasim.suite_members() if of.suite and of.info.program == workload.name}
+        names = ", ".join(f"`{suite}`" for suite in sorted(found))
         lines.append(f"| `{workload.name}` | {workload.description} | {names} |")
+    return "\n".join(lines)
+
+
+def suite_table() -> str:
+    """Gives the table of all suites: what they are from, and what their papers run and compare."""
+    lines = ["| suite | source | workloads | threads | designs |", "| --- | --- | ---: | ---: | --- |"]
+    for suite in suites.suite_names():
+        members = [member for member in durasim.suite_members() if member.suite == suite]
+        threads = " or ".join(str(count) for count in sorted({member.threads for member in members}))
+        try:
+            designs = ", ".join(f"`{name}`" for name in suites.designs_of([f"{suites.GROUP_PREFIX}{suite}"]))
+        except durasim.ConfigError:
+            designs = ""
+        lines.append(f"| `{suite}` | {members[0].source} | {len(members)} | {threads} | {designs} |")
     return "\n".join(lines)
 
 
@@ -71,12 +85,12 @@ def mechanisms() -> str:
         rows = [row for row in tables if row.design == name]
         functions = {function for row in rows for function in row.functions}
         tests = {test for row in rows for test in row.tests}
-        lines.append(f"| [`{name}`](docs/designs/{name}.md) | {len(rows)} | {len(functions)} | {len(tests)} |")
+        lines.append(f"| [`{name}`](designs/{name}.md) | {len(rows)} | {len(functions)} | {len(tests)} |")
     return "\n".join(lines)
 
 
 def hooks() -> str:
-    """Gives the table of hooks and of the designs that answer them, as their sources say; without what each must."""
+    """Gives the table of hooks and of the designs that answer them, from the sources; required methods are left out."""
     trait = HOOKS_TRAIT.search((ROOT / "crates/design/src/hooks.rs").read_text(encoding="utf-8"))
     if trait is None:
         raise ValueError("crates/design/src/hooks.rs has no trait Durability")
@@ -100,6 +114,7 @@ METHOD = re.compile(r"^    fn (\w+)\([^{;]*\{", re.MULTILINE)
 PARTS: Mapping[str, Callable[[], str]] = {
     "designs": designs,
     "workloads": workloads,
+    "suites": suite_table,
     "machines": machines,
     "mechanisms": mechanisms,
     "hooks": hooks,

@@ -3,7 +3,9 @@
 #ifndef DURASIM_OBJECTS_CHECKS_H
 #define DURASIM_OBJECTS_CHECKS_H
 
-#if defined(DURASIM_BACKEND_P_INSPECT)
+#include "durasim/backend.h"
+
+#if defined(DURASIM_CHECKED_ACCESSES_)
 
 #include "objects/filters.h"
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "durasim/backend.h"
 #include "durasim/error.h"
 #include "durasim/layout.h"
 #include "durasim/persist.h"
@@ -11,9 +12,9 @@
 
 namespace durasim {
 
-// By cbo.clean and a fence, or where the caches are durable (DURASIM_BACKEND_UNDO_FENCE, _HTM_SGL, _SPHT_EADR, _SPHT_EADR_FLUSH) by a full fence alone.
+// By cbo.clean and a fence, or where the caches are durable by a full fence alone.
 struct Fences {
-#if defined(DURASIM_BACKEND_UNDO_FENCE) || defined(DURASIM_BACKEND_HTM_SGL) || defined(DURASIM_BACKEND_SPHT_EADR) || defined(DURASIM_BACKEND_SPHT_EADR_FLUSH)
+#if defined(DURASIM_CACHES_ARE_DURABLE_)
     static constexpr bool flushes = false;
 #else
     static constexpr bool flushes = true;

@@ -1,11 +1,12 @@
 // The runtime for hardware designs: plain stores between a begin and a commit marker. The machine makes them atomic and
-// durable, or does not (`opt`). With DURASIM_BACKEND_LOG_OPERATIONS a pair of log operations stands before each store, where
+// durable, or does not (`opt`). With DURASIM_LOG_OPERATIONS_ a pair of log operations stands before each store, where
 // the compiler of Proteus puts it: repeats are the hardware's to drop.
 #ifndef DURASIM_RUNTIMES_MARKERS_H
 #define DURASIM_RUNTIMES_MARKERS_H
 
 #include <cstdint>
 
+#include "durasim/backend.h"
 #include "durasim/error.h"
 #include "durasim/layout.h"
 #include "durasim/log.h"
@@ -17,7 +18,7 @@ namespace durasim {
 
 class Runtime {
 public:
-#if defined(DURASIM_BACKEND_LOG_OPERATIONS)
+#if defined(DURASIM_LOG_OPERATIONS_)
     static constexpr const char* name = "log-operations";
 #else
     static constexpr const char* name = "markers";
@@ -56,7 +57,7 @@ public:
     }
     template <class T>
     void store(T* place, T value) {
-#if defined(DURASIM_BACKEND_LOG_OPERATIONS)
+#if defined(DURASIM_LOG_OPERATIONS_)
         durasim_log_block(place);
 #endif
         put(place, value);

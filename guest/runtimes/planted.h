@@ -6,6 +6,7 @@
 #ifndef DURASIM_RUNTIMES_PLANTED_H
 #define DURASIM_RUNTIMES_PLANTED_H
 
+#include "durasim/backend.h"
 #include "durasim/error.h"
 
 // Each name with - for _ is that of planted/undo.toml, redo.toml, write_ahead.toml, objects.toml, p-inspect.toml, htm.toml, spht.toml, clock.toml, timed.toml, group-commit.toml and nv-htm.toml, one after the other.
@@ -120,30 +121,15 @@ inline bool planted_slow(Fault fault) {
     return planted(fault);
 }
 
+#if !defined(DURASIM_PLANTED_FAULTS_)
+#define DURASIM_PLANTED_FAULTS_(X) X(none) DURASIM_UNDO_FAULTS_(X)
+#endif
+
 // From now on this fault is in the program; the name "none" takes it out.
 inline void plant(const char* name) {
 #define X(fault) \
     if (detail::is_name_of(name, #fault)) return void(detail::planted_fault = Fault::fault);
-#if defined(DURASIM_BACKEND_REDO_FLUSH)
-    X(none) DURASIM_REDO_FAULTS_(X)
-#elif defined(DURASIM_BACKEND_WRITE_AHEAD)
-    X(none) DURASIM_WRITE_AHEAD_FAULTS_(X)
-#elif defined(DURASIM_BACKEND_P_INSPECT)
-    X(none) DURASIM_CHECK_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)
-#elif defined(DURASIM_BACKEND_AUTOPERSIST) || defined(DURASIM_BACKEND_IDEAL_R)
-    X(none) DURASIM_OBJECT_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)
-#elif defined(DURASIM_BACKEND_SPHT_EADR) || defined(DURASIM_BACKEND_SPHT_EADR_FLUSH)
-    X(none) DURASIM_SPHT_FAULTS_(X) DURASIM_CLOCK_FAULTS_(X) DURASIM_TEAM_FAULTS_(X) DURASIM_HTM_FAULTS_(X) X(recovery_first_log_only)
-#elif defined(DURASIM_BACKEND_SPHT) || defined(DURASIM_BACKEND_NV_HTM)
-#if defined(DURASIM_BACKEND_NV_HTM)
-    DURASIM_NV_HTM_FAULTS_(X)
-#endif
-    X(none) DURASIM_TIMED_FAULTS_(X) DURASIM_CLOCK_FAULTS_(X) DURASIM_TIMED_SHARED_FAULTS_(X) DURASIM_TEAM_FAULTS_(X) DURASIM_LINK_FAULTS_(X) X(lock_not_subscribed) X(lock_not_taken) X(ended_where_it_begins)
-#elif defined(DURASIM_BACKEND_HTM_SGL)
-    X(none) DURASIM_HTM_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)
-#else
-    X(none) DURASIM_UNDO_FAULTS_(X)
-#endif
+    DURASIM_PLANTED_FAULTS_(X)
 #undef X
     fail(exit_usage, "durasim: this runtime has no fault '%s'", name);
 }

@@ -3,7 +3,7 @@
 //
 // The log commits inside of the hardware transaction: stores, entries, timestamp and the end of the log become visible, and survive, in
 // one step. A replayer brings logged stores to persistent memory (spht_replay.h, replay_thread.h). After a power failure the shadow is gone, and recovery
-// replays what the logs still hold. With DURASIM_BACKEND_SPHT_EADR_FLUSH the log's lines are cleaned or flushed behind the commit, without a
+// replays what the logs still hold. With DURASIM_LOG_LEAVES_CACHES_ the log's lines are cleaned or flushed behind the commit, without a
 // fence: they will not be needed in the caches again.
 //
 // - As printed, the algorithms never reset `isUpdate`, and Algorithm 5 stores to `*addr` in its begin, where there is no address. Here
@@ -47,7 +47,7 @@ class Runtime : private Fences, public ShadowTransactions<Runtime, SphtLog> {
     friend ShadowTransactions<Runtime, SphtLog>;
 
 public:
-#if defined(DURASIM_BACKEND_SPHT_EADR_FLUSH)
+#if defined(DURASIM_LOG_LEAVES_CACHES_)
     static constexpr const char* name = "spht-eadr-flush";
     static constexpr bool cleans_log = true;
 #else

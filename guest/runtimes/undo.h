@@ -2,8 +2,8 @@
 //
 // Before the first store to a line (or word) its old content goes into a log in persistent memory, and the store waits
 // until the entry is durable. A commit makes the modified lines durable, then invalidates the log with one word store and
-// makes that durable. DURASIM_BACKEND_UNDO_FLUSH makes durable by cbo.clean and a fence, for a persistence domain that
-// begins at the memory controller (ADR); DURASIM_BACKEND_UNDO_FENCE by a full fence alone, for one that holds the caches
+// makes that durable. The backend undo-flush makes durable by cbo.clean and a fence, for a persistence domain that
+// begins at the memory controller (ADR); undo-fence by a full fence alone, for one that holds the caches
 // (eADR).
 //
 // Each thread has a log of its own (undo_log.h), so at most one transaction is open in each. Threads hold their locks until

@@ -16,7 +16,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#if defined(DURASIM_BACKEND_P_INSPECT)
+#include "durasim/backend.h"
+#if defined(DURASIM_CHECKED_ACCESSES_)
 #include "durasim/checked.h"
 #endif
 #include "durasim/error.h"
@@ -38,7 +39,7 @@ struct UndoOptions {
 class UndoLog : private Fences {
 public:
     // Regions over objects clean what they store at once; a transaction cleans its lines when it commits.
-#if defined(DURASIM_BACKEND_AUTOPERSIST) || defined(DURASIM_BACKEND_IDEAL_R) || defined(DURASIM_BACKEND_P_INSPECT)
+#if defined(DURASIM_STORES_ARE_CLEANED_AT_ONCE_)
     static constexpr bool cleans_with_store = true;
 #else
     static constexpr bool cleans_with_store = false;
@@ -195,7 +196,7 @@ private:
     }
 
     // P-INSPECT has one instruction for a store, the clean of its line, and the fence behind that (durasim/checked.h).
-#if defined(DURASIM_BACKEND_P_INSPECT)
+#if defined(DURASIM_CHECKED_ACCESSES_)
     static constexpr bool persists_with_store = true;
     template <class T>
     static void put_and_clean(T* place, T value) {

@@ -1,5 +1,5 @@
 // What stands behind durasim/stamp/*.h: transactions, threads and memory of C programs written for STAMP, with the runtime
-// of one of DURASIM_BACKEND_*. Compiled once for each program and linked to its C sources.
+// of -DDURASIM_BACKEND=NAME. Compiled once for each program and linked to its C sources.
 //
 // Isolation is one lock around all transactions, held until the commit has returned. A runtime that isolates by itself has no
 // lock, and an arena for each thread, so that threads that allocate at a time do not conflict; otherwise the whole pool is one

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 import durasim
-from durasim import api, cli_crash, cli_lists, comparison, documents, hints, options, output, render
+from durasim import api, cli_crash, cli_lists, comparison, documents, formats, hints, options, output, render
 from durasim.comparison_tables import comparison_tables
 from durasim.difference import diff as difference_of
+from durasim.errors import refusal
 from durasim.options import check_json, finish
 from durasim.progress import RunBar
 from durasim.results import RunResult
@@ -57,26 +58,33 @@ def run(
     env: options.Env = None,
     run_options: options.RunOptionValues = None,
     scale: options.ScaleName = DEFAULT_SCALE,
+    wide: options.Wide = False,
+    form: options.Format = formats.TABLE,
     json: options.JsonFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print what the guest prints and nothing else.")] = False,
 ) -> None:
     """Run a workload or a program; what the guest prints passes through.
 
-    With `--json -` standard output carries the document alone and the guest's output goes to standard error.
+    With `--json -`, `--format csv` and `--format json` standard output carries the document alone, and the guest's
+    output goes to standard error.
     """
     scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
         domain=domain, control=control, arg=arg, elf=elf, args=args, env=env, run_options=run_options, scale=scale,
     )  # fmt: skip
     check_json(json)
-    to_stdout = json == output.STANDARD_OUTPUT
+    formats.check(form, json)
+    if quiet and form != formats.TABLE:
+        raise refusal("quiet", "prints no result: leave out --format, which says how a result is printed")
+    to_stdout = formats.is_alone(form, json)
     with render.progress_bar() as bar:
         shown = RunBar(bar, f"running {scenario.design}", output.to_stderr if to_stdout else output.pass_through)
         result = api.run_scenario(scenario, shown.write, shown.show)
     if json is not None:
         output.write_json(json, result.to_dict())
-    if not quiet and not to_stdout:
-        render.show(render.run_table(result))
+    if not quiet and json != output.STANDARD_OUTPUT:
+        shown = render.run_table(result, wide=wide or form != formats.TABLE)
+        formats.show(form, result.to_dict(), shown, lambda: formats.runs_csv([result]))
     if not quiet:
         hints.tell_what_stayed_in_caches([result])
     _exit_with([result])
@@ -104,6 +112,8 @@ def compare(
         bool, typer.Option("--lost-cycles", help="Also print why each design takes more cycles than opt.")
     ] = False,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Runs at a time; all cores if not given.")] = None,
+    wide: options.Wide = False,
+    form: options.Format = formats.TABLE,
     json: options.JsonFile = None,
 ) -> None:
     """Run every workload, or a program, under every design and print one table.
@@ -114,6 +124,7 @@ def compare(
     means.
     """
     check_json(json)
+    formats.check(form, json)
     scenarios = comparison.scenarios(
         None if designs is None else options.names_of(designs),
         None if workloads is None else options.names_of(workloads),
@@ -127,7 +138,11 @@ def compare(
     def show(results: list[RunResult]) -> None:
         judged = comparison.judge(results, scale, bytes_of, throughput_of)
         document = documents.comparison(judged, scale, len(scenarios)).to_dict()
-        finish(json, document, comparison_tables(judged, with_lost_cycles=lost))
+        if json is not None:
+            output.write_json(json, document)
+        if json != output.STANDARD_OUTPUT:
+            shown = comparison_tables(judged, with_lost_cycles=lost, wide=wide or form != formats.TABLE)
+            formats.show(form, document, shown, lambda: formats.runs_csv(results, throughput_of))
 
     with render.progress_bar() as bar:
         task = bar.add_task("running", total=len(scenarios))

@@ -9,11 +9,12 @@ from typing import Any
 
 import typer
 
-from durasim import api, options, render
+from durasim import api, formats, options, output, render
 from durasim.crash_request import DEFAULT_POINTS, DEFAULT_VARIANTS, CrashOptions, faults_of, points_of
 from durasim.errors import refusal
 from durasim.known_check import refuse_unknown_check
 from durasim.options import check_json, finish
+from durasim.results import CrashResult
 from durasim.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario
 from durasim.shell import EXIT_NEGATIVE
 
@@ -40,6 +41,8 @@ def crash(
     check: options.Check = None,
     again: options.Again = None,
     recovery_limit: options.RecoveryLimit = None,
+    wide: options.Wide = False,
+    form: options.Format = formats.TABLE,
     json: options.JsonFile = None,
 ) -> None:
     """Crash a workload or a program at persist events, recover every image and check it.
@@ -48,6 +51,7 @@ def crash(
     """
     _check_crash(_changed(crash, locals()))
     check_json(json)
+    formats.check(form, json)
     chosen = CrashOptions(
         points_of(points),
         faults_of(fault),
@@ -66,7 +70,14 @@ def crash(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
         domain=domain, control=control, arg=arg, elf=elf, args=args, env=env,
     )  # fmt: skip
-    _crash_one(scenario, chosen, shrink, json)
+    result = _crash_one(scenario, chosen, shrink)
+    if json is not None:
+        output.write_json(json, result.to_dict())
+    if json != output.STANDARD_OUTPUT:
+        shown = render.crash_text(result, wide=wide or form != formats.TABLE)
+        formats.show(form, result.to_dict(), shown, lambda: formats.crash_csv(result))
+    if result.violations:
+        raise typer.Exit(EXIT_NEGATIVE)
 
 
 def _changed(command: Callable[..., None], values: Mapping[str, Any]) -> set[str]:
@@ -87,7 +98,7 @@ def _check_crash(given: set[str]) -> None:
         raise refusal("shrink", "only workloads can be reduced: what the arguments of a program mean is its own affair")
 
 
-def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool, json: str | None) -> None:
+def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool) -> CrashResult:
     refuse_unknown_check(scenario, chosen)
     with render.progress_bar() as bar:
         # The program runs twice: once to count its events, then until it has been crashed. Both may populate for long.
@@ -105,9 +116,7 @@ def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool, json: str
         if shrink:
             bar.update(task, description="reducing the first failure", completed=0, total=None)
             result = api.shrink_first(scenario, chosen, result, lambda tried, _: bar.update(task, completed=tried))
-    finish(json, result.to_dict(), render.crash_text(result))
-    if result.violations:
-        raise typer.Exit(EXIT_NEGATIVE)
+    return result
 
 
 def _duration(seconds: float) -> str:

@@ -16,11 +16,19 @@ from durasim.sensitivity import DAGGER, range_of, range_text, with_dagger
 from durasim.tables import Column, FoldedTable
 
 
-def comparison_tables(judged: Sequence[Judged], *, with_lost_cycles: bool = False) -> RenderableType:
-    """Gives one row for each run, the means if there are several workloads, and if wanted where cycles were lost."""
-    parts: list[RenderableType] = [_runs(judged)]
+def comparison_tables(
+    judged: Sequence[Judged], *, with_lost_cycles: bool = False, wide: bool = False
+) -> RenderableType:
+    """Gives one row for each run, the means if there are several workloads, and if wanted where cycles were lost.
+
+    Args:
+        judged: The runs.
+        with_lost_cycles: Whether it says why cycles are lost against `opt`.
+        wide: Whether each run has all columns, and not only those that most readers ask for.
+    """
+    parts: list[RenderableType] = [_runs(judged) if wide else _first_columns(judged)]
     if len({run.result.workload for run in judged}) > 1:
-        parts.append(_means(judged))
+        parts.append(_means(judged, wide=wide))
     if with_lost_cycles:
         parts.extend(_lost(lost) for lost in lost_cycles(run.result for run in judged))
     if any(with_dagger(run.result.design) != run.result.design for run in judged):
@@ -49,26 +57,47 @@ def _lost(lost: LostCycles) -> FoldedTable:
 
 
 def _ranges(judged: Sequence[Judged]) -> FoldedTable:
-    headers = ("sensitivity range\nof throughput", "of bytes\nwritten")
-    columns = [Column("design"), *(Column(header, right=True) for header in headers)]
+    machine = judged[0].result.machine
+    columns = [Column("design"), Column(f"throughput under other assumptions on {machine}", right=True)]
     table = FoldedTable(f"{DAGGER} rests on assumptions", columns)
     for design in dict.fromkeys(run.result.design for run in judged):
         if (name := with_dagger(design)) != design:
-            found = range_of(design)
-            table.add_row(name, range_text(found and found.throughput), range_text(found and found.pmem_bytes))
-    table.caption = (
-        "under other assumptions, one at a time, in the short runs of DEVIATIONS.md; "
-        "`durasim designs --json -` names them, and `durasim run` those that no range covers"
-    )
+            found = range_of(design, machine)
+            table.add_row(name, "not varied" if found is None else range_text(found.throughput))
+    table.caption = "one assumption at a time, in short runs; `durasim designs NAME` lists them"
+    return table
+
+
+def _machines(judged: Sequence[Judged]) -> str:
+    return ", ".join(dict.fromkeys(run.result.machine for run in judged))
+
+
+def _design(run: Judged) -> str:
+    return with_dagger(run.result.design) + ("" if run.scored else " (not scored)")
+
+
+def _first_columns(judged: Sequence[Judged]) -> FoldedTable:
+    headers = (
+        f"throughput\nvs. {_baseline(judged)}", f"pmem bytes\nvs. {_pmem_baseline(judged)}", "IPC", "p99\nns",
+    )  # fmt: skip
+    columns = [Column("workload"), Column("design"), *(Column(header, right=True) for header in headers)]
+    table = FoldedTable(f"designs on {_machines(judged)}", columns, keys=2)
+    previous = None
+    for run in judged:
+        if previous not in (None, run.result.workload):
+            table.add_section()
+        previous = run.result.workload
+        ratios = (run.relative_to_baseline, run.pmem_relative_to_baseline)
+        values = (*ratios, run.result.roi.ipc, getattr(run.result.latency_ns, "p99", None))
+        table.add_row(run.result.workload, _design(run), *(number(value) for value in values))
     return table
 
 
 def _runs(judged: Sequence[Judged]) -> FoldedTable:
-    machines = ", ".join(dict.fromkeys(run.result.machine for run in judged))
     causes = _causes_shown(judged)
     headers = (
-        "throughput\nops/us", f"relative\nto {_baseline(judged)}", "IPC", "pmem bytes\nwritten",
-        f"relative\nto {_pmem_baseline(judged)}", *causes, "p99\nns", "p99.9\nns", "simulated\nMIPS",
+        "throughput\nops/us", f"vs. {_baseline(judged)}", "IPC", "pmem bytes\nwritten",
+        f"vs. {_pmem_baseline(judged)}", *causes, "p99\nns", "p99.9\nns", "simulated\nMIPS",
     )  # fmt: skip
     columns = [
         Column("workload"),
@@ -76,7 +105,7 @@ def _runs(judged: Sequence[Judged]) -> FoldedTable:
         Column("domain"),
         *(Column(header, right=True) for header in headers),
     ]
-    table = FoldedTable(f"designs on {machines}", columns, keys=2)
+    table = FoldedTable(f"designs on {_machines(judged)}", columns, keys=2)
     previous = None
     for run in judged:
         result = run.result
@@ -86,7 +115,7 @@ def _runs(judged: Sequence[Judged]) -> FoldedTable:
         written = result.pmem_write_bytes
         table.add_row(
             result.workload,
-            with_dagger(result.design) + ("" if run.scored else " (not scored)"),
+            _design(run),
             result.domain,
             *(number(value) for value in (result.throughput_ops_per_us, run.relative_to_baseline, result.roi.ipc)),
             *(number(value) for value in (written.total, run.pmem_relative_to_baseline)),
@@ -116,14 +145,16 @@ def _pmem_baseline(judged: Sequence[Judged]) -> str:
     return next((run.pmem_baseline for run in judged if run.pmem_baseline), "a baseline")
 
 
-def _means(judged: Sequence[Judged]) -> FoldedTable:
-    headers = (
-        "workloads\nscored", f"throughput\nrelative to {_baseline(judged)}",
-        f"pmem bytes relative\nto {_pmem_baseline(judged)}",
-        "the same with what\nis dirty at the end",
-    )  # fmt: skip
+def _means(judged: Sequence[Judged], *, wide: bool) -> FoldedTable:
+    headers = [
+        "workloads\nscored", f"throughput\nvs. {_baseline(judged)}", f"pmem bytes\nvs. {_pmem_baseline(judged)}",
+    ]  # fmt: skip
+    if wide:
+        headers.append("pmem bytes with\ndirty data at the end")
     table = FoldedTable("geometric means", [Column("design"), *(Column(header, right=True) for header in headers)])
     for mean in means(judged):
-        ratios = (mean.relative_to_baseline, mean.pmem_relative_to_baseline, mean.pmem_drained_relative_to_baseline)
+        ratios = [mean.relative_to_baseline, mean.pmem_relative_to_baseline]
+        if wide:
+            ratios.append(mean.pmem_drained_relative_to_baseline)
         table.add_row(with_dagger(mean.design), str(mean.workloads), *(number(ratio) for ratio in ratios))
     return table

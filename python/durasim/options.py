@@ -24,6 +24,11 @@ JsonFile = Annotated[
     str | None,
     typer.Option("--json", metavar="FILE", help="Write the result as JSON: the whole file or none; '-' is stdout."),
 ]
+Format = Annotated[
+    str,
+    typer.Option("--format", metavar="NAME", help="table, markdown, csv or json; all columns but in a table."),
+]
+Wide = Annotated[bool, typer.Option("--wide", help="Print all columns, or all rows of a run.")]
 Design = Annotated[
     str,
     typer.Option(

@@ -86,14 +86,17 @@ def _add_functional_rows(table: FoldedTable, result: RunResult) -> None:
 
 
 def _add_last_rows(table: FoldedTable, result: RunResult) -> None:
-    ended = "stopped after the region" if result.guest_exit_code is None else str(result.guest_exit_code)
-    table.add_row("guest exit code", ended, "")
+    table.add_row("guest exit code", _ending(result), "")
     table.add_row("simulation speed", number(result.host.mips), "MIPS")
     table.add_row("digest", result.digest, "")
 
 
-def run_table(result: RunResult) -> FoldedTable:
-    """Gives the summary of a run."""
+def _ending(result: RunResult) -> str:
+    return "stopped after the region" if result.guest_exit_code is None else str(result.guest_exit_code)
+
+
+def run_table(result: RunResult, *, wide: bool = False) -> FoldedTable:
+    """Gives the summary of a run: what is asked for most, or all of it."""
     table = FoldedTable(
         f"{result.workload} under {with_dagger(result.design)} on {result.machine} ({result.domain})",
         (Column("measure"), Column("value", right=True), Column("unit")),
@@ -105,6 +108,29 @@ def run_table(result: RunResult) -> FoldedTable:
     if result.throughput_ops_per_us is not None:
         table.add_row("throughput", number(result.throughput_ops_per_us), "ops/us")
         table.add_row("operations", number(result.ops), "")
+    if wide:
+        _add_all_rows(table, result)
+    else:
+        _add_first_rows(table, result)
+    table.caption = footnote(result.design, result.machine)
+    return table
+
+
+def _add_first_rows(table: FoldedTable, result: RunResult) -> None:
+    """What most readers ask for; causes of aborts and waits only where there are some."""
+    table.add_row("cycles", number(result.roi.cycles), "")
+    table.add_row("instructions per cycle", number(result.roi.ipc), "")
+    table.add_row("pmem written", number(result.pmem_write_bytes.total), "bytes")
+    if result.latency_ns is not None:
+        table.add_row("latency p99", number(result.latency_ns.p99), "ns")
+    table.add_row("transactions committed", number(result.tx.committed), "")
+    if result.tx.aborted:
+        table.add_row("transactions aborted", number(result.tx.aborted), "")
+    if result.guest_exit_code != 0:
+        table.add_row("guest exit code", _ending(result), "")
+
+
+def _add_all_rows(table: FoldedTable, result: RunResult) -> None:
     table.add_row("instructions per cycle", number(result.roi.ipc), "")
     table.add_row("instructions", number(result.roi.instructions), "")
     table.add_row("cycles", number(result.roi.cycles), "")
@@ -129,8 +155,6 @@ def run_table(result: RunResult) -> FoldedTable:
     _add_hardware_transaction_rows(table, result.tx)
     _add_replay_rows(table, result)
     _add_last_rows(table, result)
-    table.caption = footnote(result.design)
-    return table
 
 
 def _add_hardware_transaction_rows(table: FoldedTable, tx: Transactions) -> None:
@@ -153,8 +177,11 @@ def _add_replay_rows(table: FoldedTable, result: RunResult) -> None:
     table.add_row("waits for room in logs", number(result.replay.stall_cycles), "cycles")
 
 
-def crash_text(result: CrashResult) -> Text:
-    """Gives the verdict of a campaign."""
+_FAILURES_SHOWN = 3
+
+
+def crash_text(result: CrashResult, *, wide: bool = False) -> Text:
+    """Gives the verdict of a campaign, with its first failures or all that the document lists."""
     text = _unwrapped()
     case = f"{with_dagger(result.design)} on {result.machine} ({result.domain}), {result.workload}"
     if result.ops is not None:
@@ -171,8 +198,8 @@ def crash_text(result: CrashResult) -> Text:
         text.append(f"; nothing to try: {', '.join(result.not_tried)}")
     counts = (("crashes", result.trials_by_fault), ("events", result.events_by_kind))
     for label, numbers in (*counts, ("rare states hit", result.marks)):
-        if numbers:
-            text.append(f"\n  {label}: " + ", ".join(f"{name} {number}" for name, number in numbers.items()))
+        if shown := [f"{name} {number:,}" for name, number in numbers.items() if number]:
+            text.append(f"\n  {label}: {', '.join(shown)}")
     for fault, reason in result.not_tried.items():
         text.append(f"\n  {fault}: {reason}")
     is_unproven = result.control and not result.violations and not result.points_at_risk
@@ -181,7 +208,7 @@ def crash_text(result: CrashResult) -> Text:
             "\n  never at risk: at no crash point did a clean power failure lose a dirty line of persistent memory",
             style="bold yellow",
         )
-    _add_failures(text, result)
+    _add_failures(text, result, len(result.failures) if wide else _FAILURES_SHOWN)
     if result.timeline is not None:
         text.append("\n\n").append(timeline_text(result.timeline, _console().width))
     if result.shrunk is not None:
@@ -206,18 +233,19 @@ def _verdict(result: CrashResult) -> tuple[str, str]:
     return "all recoveries correct", "bold green"
 
 
-def _add_failures(text: Text, result: CrashResult) -> None:
-    """Adds the listed failures, those with one message on one line."""
+def _add_failures(text: Text, result: CrashResult, most: int) -> None:
+    """Adds as many of the listed failures, those with one message on one line."""
     shown = set()
     for failure in result.failures:
-        if (failure.oracle, failure.message) in shown:
+        if (failure.oracle, failure.message) in shown or len(shown) == most:
             continue
         shown.add((failure.oracle, failure.message))
         times = f" [{failure.alike:,} times]" if failure.alike > 1 else ""
         text.append(f"\n  {failure.id} ({failure.oracle}): {failure.message}{times}\n    {failure.command}")
     alike = {(failure.oracle, failure.message): failure.alike for failure in result.failures}
-    if further := result.violations - sum(alike.values()):
-        text.append(f"\n  and {_count(further, 'violation')} with other messages")
+    if further := result.violations - sum(alike[kind] for kind in shown):
+        hint = f" (--wide lists {len(alike) - len(shown)} of these messages)" if len(alike) > len(shown) else ""
+        text.append(f"\n  and {_count(further, 'violation')} with other messages{hint}")
 
 
 def _unwrapped() -> Text:
@@ -330,7 +358,7 @@ def mutation_tables(result: MutationResult) -> RenderableType:
         )
     if not result.equivalent:
         return table
-    sentences = (Column("what goes wrong", wraps=True), Column("why no test can tell", wraps=True))
+    sentences = (Column("what goes wrong", wraps=True), Column("why it is equivalent", wraps=True))
     apart = FoldedTable(f"{len(result.equivalent)} equivalent mutants", (Column("mutant"), *sentences))
     for mutant in result.equivalent:
         apart.add_row(mutant.path, mutant.summary, mutant.equivalent or "")
@@ -344,7 +372,7 @@ def difference_table(difference: Difference) -> Group:
     )
     for change in difference.configuration:
         keys.add_row(change.key, cell(change.a), cell(change.b))
-    parts: list[RenderableType] = [keys] if difference.configuration else [Text("configured alike")]
+    parts: list[RenderableType] = [keys] if difference.configuration else [Text("identical configuration")]
     numbers = [Column(name, right=True) for name in ("a", "b", "b / a")]
     for title, changes in (("measures", difference.measures), ("counters that differ", difference.counters)):
         table = FoldedTable(title, [Column("key"), Column("unit"), *numbers])

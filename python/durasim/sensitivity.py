@@ -171,11 +171,13 @@ class SensitivityRange:
 
 
 @cache
-def _ranges() -> dict[str, SensitivityRange]:
-    """Gives the sensitivity range of each design. Some alternatives matter on one machine alone, so all count."""
+def _ranges(machine: str | None = None) -> dict[str, SensitivityRange]:
+    """Gives the sensitivity range of each design, on one machine or, as some alternatives matter on one, on all."""
     found: dict[str, tuple[list[_End], list[_End]]] = {}
     for ratio in ratios(measurements()):
         design, key = ratio.measured.design, ratio.measured.key
+        if machine not in (None, ratio.measured.place.partition(",")[0]):
+            continue
         if key in design_rows()[design]["assumptions"]:
             throughput, pmem_bytes = found.setdefault(design, ([(1.0, None)], [(1.0, None)]))
             throughput.append((ratio.throughput, key))
@@ -198,12 +200,12 @@ def _ends(ratios_of: list[_End]) -> tuple[_End, _End]:
     return min(ratios_of, key=lambda end: end[0]), max(ratios_of, key=lambda end: end[0])
 
 
-def range_of(design: str) -> SensitivityRange | None:
-    """Gives the sensitivity range of a design over the machines on which alternatives were measured.
+def range_of(design: str, machine: str | None = None) -> SensitivityRange | None:
+    """Gives the sensitivity range of a design on a machine, or over all on which alternatives were measured.
 
-    None if the row has no assumption, or none with an alternative.
+    None if the row has no assumption, or none with an alternative that was measured there.
     """
-    return _ranges().get(design)
+    return _ranges(machine).get(design)
 
 
 @cache
@@ -216,23 +218,20 @@ def not_varied(design: str) -> list[str]:
     return [key for key in design_rows()[design]["assumptions"] if (design, key) not in _varied()]
 
 
-def footnote(design: str) -> str | None:
-    """Says below the results of a row what other assumptions do to it, and which of them nobody has tried.
+def footnote(design: str, machine: str) -> str | None:
+    """Says below the results of a design that it rests on assumptions, and how far they matter on this machine.
 
     None if the row has no assumption.
     """
     if not design_rows()[design]["assumptions"]:
         return None
-    sentences = []
-    if found := range_of(design):
-        sentences.append(
-            "Other assumptions than those of DEVIATIONS.md, tried one at a time in short runs, "
-            f"give sensitivity ranges of {range_text(found.throughput)} for throughput "
-            f"and {range_text(found.pmem_bytes)} for pmem writes."
-        )
-    if missing := not_varied(design):
-        sentences.append(f"Not varied for {design}, so that no range covers them: {', '.join(missing)}.")
-    return f"{DAGGER} {' '.join(sentences)}"
+    found = range_of(design, machine)
+    where = (
+        f"not varied on {machine}"
+        if found is None
+        else f"one at a time in short runs on {machine}, they change throughput {range_text(found.throughput)} times"
+    )
+    return f"{DAGGER} rests on assumptions ({where}): durasim designs {design}"
 
 
 def with_dagger(design: str) -> str:

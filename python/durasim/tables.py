@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from rich.text import Text
 
 # Beside its text a column has a blank on both sides and a border.
 _COLUMN_EXTRA = 3
+_MARKUP = re.compile(r"[\\`*_\[\]<>|]")
 _KEY_MAX = 36
 """Longer keys are broken, as else nothing would stand beside them."""
 
@@ -68,6 +70,17 @@ class FoldedTable:
         if self._rows:
             self._rows[-1].ends_section = True
 
+    def markdown(self) -> str:
+        """Gives all columns as one table of Markdown, with the title above it and the caption below it."""
+        headers = (
+            [column.header.replace("\n", " ") for column in self.columns] if self.header else ["" for _ in self.columns]
+        )
+        marks = ["---:" if column.right else "---" for column in self.columns]
+        rows = [headers, marks, *(row.cells for row in self._rows)]
+        lines = [f"| {' | '.join(_escaped(cell) for cell in cells)} |" for cells in rows]
+        caption = [] if self.caption is None else ["", self.caption]
+        return "\n".join([f"**{_escaped(self.title)}**", "", *lines, *caption])
+
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
         """Gives the blocks, from which rich asks for them."""
         blocks = list(self._blocks(options.max_width))
@@ -119,3 +132,8 @@ class FoldedTable:
             cells = [Text(row.cells[number]) for number in numbers]
             table.add_row(*cells, style=row.style, end_section=row.ends_section)
         return table
+
+
+def _escaped(text: str) -> str:
+    """Gives text that Markdown takes for text: guests choose names."""
+    return _MARKUP.sub(r"\\\g<0>", text)

@@ -118,13 +118,17 @@ class WorkloadInfo:
 
 @dataclass(frozen=True)
 class BackendInfo:
-    """A runtime for the workloads of its ``interfaces``, as ``guest/runtimes/NAME.toml`` describes it."""
+    """A runtime for the workloads of its ``interfaces``, as ``guest/backends/NAME.toml`` describes it."""
 
     name: str
     description: str
-    define: str
     arguments: tuple[Argument, ...]
     interfaces: tuple[str, ...] = ("transactions",)
+
+    @property
+    def define(self) -> str:
+        """The definition with which a program is compiled for it."""
+        return f"DURASIM_BACKEND={self.name}"
 
 
 _Info = TypeVar("_Info", WorkloadInfo, BackendInfo)
@@ -212,12 +216,11 @@ def _read_workloads() -> dict[str, WorkloadInfo | ToolchainError]:
 def backends() -> list[BackendInfo]:
     """All transaction runtimes, by name."""
     found = []
-    for path in sorted((guest_folder() / "runtimes").glob("*.toml")):
+    for path in sorted((guest_folder() / "backends").glob("*.toml")):
         table = _document(path)
         try:
             interfaces = tuple(table.get("interfaces", ("transactions",)))  # type: ignore[arg-type]
-            about = str(table["summary"]), str(table["define"])
-            found.append(BackendInfo(path.stem, *about, _read_arguments(path), interfaces))
+            found.append(BackendInfo(path.stem, str(table["summary"]), _read_arguments(path), interfaces))
         except KeyError as key:
             raise ToolchainError(f"{path}: the key {key} is missing") from None
     return found
@@ -325,7 +328,7 @@ def compile_program(source: str | Path, output: str | Path, flags: Sequence[str]
     """Compiles a user's C++20 source file to a static RV64GC executable at ``output`` and returns that path.
 
     The headers of durasim are on the include path; a program that uses ``durasim/tx.h`` passes the define of a backend,
-    for example ``-DDURASIM_BACKEND_MARKERS``. Raises ToolchainError.
+    for example ``-DDURASIM_BACKEND=markers``. Raises ToolchainError.
     """
     source, output = Path(source), Path(output)
     if not source.is_file():

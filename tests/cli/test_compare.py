@@ -103,11 +103,45 @@ def test_the_document(program, conforms):
 def test_the_table(program):
     result = program(
         "compare", "--designs", "opt,tc", "--workloads", "btree", "--machine", "tiny", "--ops", "30", "--arg",
-        "populate=30",
+        "populate=30", "--wide",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     for word in ("opt", "tc", "IPC", "p99.9", "metadata"):
         assert word in result.stdout
+
+
+FORMATS = ["compare", "--designs", "opt,tc", "--workloads", "btree,array-swap", "--machine", "tiny", "--ops", "30"]
+FORMATS += ["--arg", "populate=30"]
+
+
+def test_a_table_has_six_columns_on_a_terminal_of_100(program):
+    result = program(*FORMATS, env=dict(os.environ, COLUMNS="100"))
+    (headers,) = [line for line in result.stdout.splitlines() if "workload" in line and "design" in line]
+    assert headers.count("┃") == 7
+    assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def test_forms_of_a_comparison(program, conforms, refused):
+    frame = polars.read_csv(program(*FORMATS, "--format", "csv").stdout.encode())
+    assert frame["design"].to_list() == ["opt", "tc"] * 2
+    assert frame["throughput_ops_per_us"].min() > 0
+    conforms("compare", json.loads(program(*FORMATS, "--format", "json").stdout))
+    lines = program(*FORMATS, "--format", "markdown").stdout.splitlines()
+    table = lines[2 : lines.index("", 2)]
+    assert len({line.count(" | ") for line in table}) == 1
+    assert [line.split(" | ")[1] for line in table[2:]] == ["opt", "tc†"] * 2
+    refused([*FORMATS, "--format", "cvs"], 2, "format: ", "cvs", "did you mean 'csv'")
+    refused([*FORMATS, "--format", "csv", "--json", "-"], 2, "format: --json - writes the document")
+
+
+def test_forms_of_a_run(program, conforms, refused):
+    options = ["run", "--workload", "btree", "--machine", "tiny", "--ops", "30", "--arg", "populate=30"]
+    csv = program(*options, "--format", "csv")
+    assert polars.read_csv(csv.stdout.encode())["ops"].to_list() == [30]
+    assert "btree: ops=30" in csv.stderr, "the guest's output must not break the rows"
+    conforms("run", json.loads(program(*options, "--format", "json").stdout))
+    assert "| digest |" in program(*options, "--format", "markdown").stdout
+    refused([*options, "--quiet", "--format", "csv"], 2, "quiet: ", "--format")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +185,7 @@ def test_workloads_without_one_suite_need_designs(refused, workloads, words):
 def test_the_columns_of_bytes_add_up_to_the_total(program):
     """Hercules migrates what its log holds, which neither data nor log nor metadata counts."""
     options = ["--workloads", "btree", "--machine", "tiny", "--ops", "300", "--arg", "populate=200", "--jobs", "1"]
-    result = program("compare", "--designs", "hercules", *options, env={**os.environ, "COLUMNS": "250"})
+    result = program("compare", "--designs", "hercules", "--wide", *options, env={**os.environ, "COLUMNS": "250"})
     assert result.returncode == 0, result.stderr
     header = next(line for line in result.stdout.splitlines() if "metadata" in line)
     row = next(line for line in result.stdout.splitlines() if line.startswith("│ btree"))
@@ -168,7 +202,7 @@ def test_throughput_is_compared_with_a_named_design(program, conforms, tmp_path)
     sets = ["--set", "design.tc.entries=8", "--set", "llc.size_bytes=8KiB"]
     result = program("compare", "--designs", "tc,kiln", *options, *sets, "--baseline", "tc", "--json", path)
     assert result.returncode == 0, result.stderr
-    assert "to tc" in result.stdout
+    assert "vs. tc" in result.stdout
     document = json.loads(path.read_text())
     conforms("compare", document)
     assert (document["baseline"], document["runs_wanted"]) == ("tc", 2)

@@ -116,6 +116,6 @@ def test_the_progress_tells_the_runs_before_the_first_crash_from_the_crashes(mon
     bar.add_task, bar.update = add_task, update
     monkeypatch.setattr(render, "progress_bar", lambda: bar)
     scenario = Scenario(design="tc", workload="array-swap", machine="tiny", ops=4, workload_args=(("populate", "4"),))
-    cli_crash._crash_one(scenario, CrashOptions(5, ("clean",)), False, None)
+    cli_crash._crash_one(scenario, CrashOptions(5, ("clean",)), shrink=False)
     assert before == ["running tc up to the first crash"]
     assert set(after) == {("crashing tc", 5)}

@@ -66,7 +66,10 @@ def two_runs(tmp_path):
         (["designs", "hercules"], ["extension_search_first_cycles", "0 to 1000000", "hercules-conflict"]),
         (["machines"], ["hercules-tecs23-modern-eighth"]),
         (["workloads", "btree", "hercules-huge-10k"], ["hercules-huge-10k", "populate"]),
-        (["compare", "--designs", "opt,swl-flush", "--workloads", "array-swap"], ["swl-flush", "p99.9", "metadata"]),
+        (
+            ["compare", "--designs", "opt,swl-flush", "--workloads", "array-swap", "--wide"],
+            ["swl-flush", "p99.9", "metadata"],
+        ),
         (["run", "--workload", "array-swap"], ["instructions per cycle", "transactions committed"]),
         (["mutation", "--design", "tc", "--mutant", "freed-at-issue"], ["tc/freed-at-issue", "bytes+history"]),
         (["diff"], ["123,456,789", "roi.cycles"]),

@@ -19,7 +19,7 @@ TURNS = ["core.time_slice_cycles=1500", "core.context_switch_cycles=300"]
 
 @pytest.fixture(scope="module")
 def program():
-    return compiled.program(Path(__file__).with_name("hercules.cpp"), ["-DDURASIM_BACKEND_MARKERS"])
+    return compiled.program(Path(__file__).with_name("hercules.cpp"), ["-DDURASIM_BACKEND=markers"])
 
 
 class Run:

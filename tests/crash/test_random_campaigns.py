@@ -67,13 +67,8 @@ def test_a_violation_is_one_command_that_makes_it_again():
         (("quick", "--random"), "file: goes with a campaign file"),
         (("--random", "--verdicts", "kept.sqlite"), "verdicts: goes with a campaign file"),
         (("quick", "--runs", "3"), "runs: --runs goes with --random"),
-        (("--random", "--runs", "0"), "runs: 0 is less than 1"),
-        (("--random", "--seconds", "0"), "seconds: 0 is not more than 0"),
-        (("--random", "--seed", "-1"), "seed: -1 is not from 0"),
-        (("--random", "--design", "hercule"), "hercules"),
         (("--random", "--replay", "one-1"), "design: say with one --design"),
         (("--random", "--replay", "one-1", "--design", "tc", "--runs", "3"), "runs: goes with many runs"),
-        (("--random", "--replay", "e7", "--design", "tc"), "replay: 'e7' is no run"),
     ],
 )
 def test_what_is_no_random_campaign_is_refused(words, said):
@@ -81,3 +76,18 @@ def test_what_is_no_random_campaign_is_refused(words, said):
     assert result.returncode == 2, result.stderr
     assert result.stderr.count("\n") == 1
     assert said in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: ds.random_campaign(runs=0), "runs: 0 is less than 1"),
+        (lambda: ds.random_campaign(seconds=0), "seconds: 0 is not more than 0"),
+        (lambda: ds.random_campaign(seed=-1), "seed: -1 is not from 0"),
+        (lambda: ds.random_campaign(["hercule"]), "hercules"),
+        (lambda: ds.random_replay("tc", "e7"), "replay: 'e7' is no run"),
+    ],
+)
+def test_numbers_and_names_that_are_not_allowed_are_refused(call, said):
+    with pytest.raises(ds.ConfigError, match=said):
+        call()

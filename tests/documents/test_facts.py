@@ -389,7 +389,7 @@ FACTS = [
     ),
     (
         "docs/first-hour.md",
-        "Here the machine is that of Hercules, whose LLC holds {} MiB",
+        "machine has an LLC of {} MiB",
         of_machine("llc.size_bytes", scale=MIB),
     ),
     # Programs, runtimes and campaigns.

@@ -160,9 +160,8 @@ void allocator(Pool& pool) {
 constexpr unsigned threads = 4;
 constexpr unsigned rounds = 2000;
 
-#if defined(DURASIM_BACKEND_UNDO_FLUSH) || defined(DURASIM_BACKEND_UNDO_FENCE)
 // Of the first entry of a transaction a power failure may leave a part. The number of that transaction is not used again.
-void torn_entry(Pool& pool) {
+void torn_undo_entry(Pool& pool) {
     Mixed* m = make(pool);
     auto* state = reinterpret_cast<std::uint64_t*>(durasim::pool_address + reinterpret_cast<const durasim::PoolHeader*>(durasim::pool_address)->log_offset);
     const std::uint64_t number = *state >> 24, tail = *state & 0xffffff;
@@ -177,9 +176,9 @@ void torn_entry(Pool& pool) {
     durasim::tx([&](Tx& t) { t.write(m->word, 5); });
     REQUIRE(m->word == 5 && *state >> 24 == number + 3);
 }
-#elif defined(DURASIM_BACKEND_REDO_FLUSH)
+
 // So it is with words of a commit record.
-void torn_entry(Pool& pool) {
+void torn_redo_entry(Pool& pool) {
     Mixed* m = make(pool);
     auto* head = reinterpret_cast<std::uint64_t*>(reinterpret_cast<const durasim::PoolHeader*>(durasim::pool_address)->log_offset + durasim::pool_address);
     const std::uint64_t state = head[0], sum = head[4];
@@ -191,7 +190,12 @@ void torn_entry(Pool& pool) {
     durasim::tx([&](Tx& t) { t.write(m->word, 5); });
     REQUIRE(m->word == 5 && head[4] != sum + 1);
 }
-#endif
+
+void torn_entry(Pool& pool) {
+    constexpr auto kind = durasim::Runtime::log_kind;
+    REQUIRE(kind == durasim::LogKind::undo || kind == durasim::LogKind::redo);
+    kind == durasim::LogKind::undo ? torn_undo_entry(pool) : torn_redo_entry(pool);
+}
 
 // Increments by several threads under one lock are all there, whether made in transactions or not.
 void locks(Pool& pool) {
@@ -315,10 +319,7 @@ constexpr struct {
 } cases[] = {
     {"values", values},       {"take-back", roll_back},   {"many-lines", many_lines},   {"allocator", allocator},
     {"locks", locks},         {"barriers", barriers},     {"arenas", arenas},       {"nested", nested},       {"full-pool", full_pool},   {"large-blocks", large_blocks},
-    {"full-log", full_log},   {"second-pool", second_pool},
-#if defined(DURASIM_BACKEND_UNDO_FLUSH) || defined(DURASIM_BACKEND_UNDO_FENCE) || defined(DURASIM_BACKEND_REDO_FLUSH)
-    {"torn-entry", torn_entry},
-#endif
+    {"full-log", full_log},   {"second-pool", second_pool}, {"torn-entry", torn_entry},
 };
 
 }  // namespace

@@ -576,7 +576,7 @@ def test_risc_v_api(tmp_path: Path, case: str) -> None:
 def _compiled(folder: Path) -> Path:
     try:
         return TOOLCHAIN.compile_program(
-            Path(__file__).with_name("api_test.cpp"), folder / "api_test", ["-DDURASIM_BACKEND_UNDO_FENCE"]
+            Path(__file__).with_name("api_test.cpp"), folder / "api_test", ["-DDURASIM_BACKEND=undo-fence"]
         )
     except TOOLCHAIN.ToolchainError as error:
         pytest.skip(f"skipped: {error.sentence}")

@@ -20,7 +20,7 @@ def test_lists() -> None:
     assert {"array-swap", "btree", "false-sharing"} <= set(WORKLOADS)
     assert sorted(path.stem for path in (folder / "workloads").glob("*.cpp")) == sorted(WORKLOADS + OBJECT_WORKLOADS)
     assert {"markers", "undo-fence", "undo-flush"} <= set(BACKENDS)
-    assert sorted(path.stem for path in (folder / "runtimes").glob("*.toml")) == sorted({*BACKENDS, *OBJECT_BACKENDS})
+    assert sorted(path.stem for path in (folder / "backends").glob("*.toml")) == sorted({*BACKENDS, *OBJECT_BACKENDS})
 
 
 @pytest.mark.parametrize(("workload", "backend"), [("nothing", "markers"), ("btree", "nothing")])
@@ -144,7 +144,7 @@ def test_headers_that_were_parsed_before_change_no_program(monkeypatch: pytest.M
     )
     assert TOOLCHAIN._precompiled()[0] == "-include-pch"
     for name in ("with", "without"):
-        TOOLCHAIN._compile_with_header(source, tmp_path / name, header, ("-DDURASIM_BACKEND_MARKERS",))
+        TOOLCHAIN._compile_with_header(source, tmp_path / name, header, ("-DDURASIM_BACKEND=markers",))
         monkeypatch.setattr(TOOLCHAIN, "_precompiled", tuple)
     assert (tmp_path / "with").read_bytes() == (tmp_path / "without").read_bytes()
 
@@ -159,5 +159,5 @@ def test_headers_that_cannot_be_parsed_before_keep_no_program_from_being_built(
         ROOT / "guest" / "workloads" / "array-swap.cpp",
         TOOLCHAIN.arguments_header("array-swap", "markers"),
     )
-    TOOLCHAIN._compile_with_header(source, tmp_path / "program", header, ("-DDURASIM_BACKEND_MARKERS",))
+    TOOLCHAIN._compile_with_header(source, tmp_path / "program", header, ("-DDURASIM_BACKEND=markers",))
     assert (tmp_path / "program").read_bytes().startswith(b"\x7fELF")

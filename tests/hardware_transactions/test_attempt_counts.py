@@ -21,7 +21,7 @@ def test_counts_of_machine_and_program_agree(program: Program, tmp_path: Path, d
     said: list[bytes] = []
     result = ds.run(
         design=design,
-        elf=program("counts", f"-DDURASIM_BACKEND_{design.upper().replace('-', '_')}"),
+        elf=program("counts", f"-DDURASIM_BACKEND={design}"),
         machine="tiny",
         set=SETTINGS,
         pool=tmp_path / "pool",

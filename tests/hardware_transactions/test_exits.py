@@ -36,7 +36,7 @@ def _counters(elf: Path, pool: Path, design: str, *arguments: str) -> list[int]:
 
 
 def _program(design: str) -> Path:
-    return compiled.program(HERE / "exits.cpp", [f"-DDURASIM_BACKEND_{design.upper().replace('-', '_')}"])
+    return compiled.program(HERE / "exits.cpp", [f"-DDURASIM_BACKEND={design}"])
 
 
 @pytest.mark.parametrize("where", ["outside", "inside"])

@@ -128,7 +128,7 @@ def test_threads_have_a_log_or_are_refused(
     said: list[bytes] = []
     result = ds.run(
         design=design,
-        elf=program("logs", f"-DDURASIM_BACKEND_{backend.upper().replace('-', '_')}"),
+        elf=program("logs", f"-DDURASIM_BACKEND={backend}"),
         args=[str(number)],
         machine="tiny",
         pool=tmp_path / "pool",

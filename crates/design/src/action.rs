@@ -48,7 +48,7 @@ impl std::fmt::Debug for Payload {
 }
 
 /// Where the hardware sits that sends something to a controller, and that is told of its acknowledgement: the other end of
-/// the path, whose latency it pays (ARCHITECTURE.md, "The path to the controllers").
+/// the path, whose latency it pays (docs/internals/path-to-controllers.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Origin {
     /// A core, or hardware beside its L1D: the path of a `cbo.clean`.

@@ -1,8 +1,8 @@
 //! Planted faults: what a design does wrong on purpose, so that crash campaigns can show that they would notice.
 //!
 //! They are always compiled and reachable from `durasim mutation` alone: no machine file, setting or parameter of
-//! a design names one. A design asks [`ActiveFault::is`] in the small functions of its `steps` that would go wrong; without a
-//! fault that is the test of one word.
+//! a design names one. A design asks for a fault on the line of its protocol that the fault breaks, by one of the
+//! functions of [`ActiveFault`]; without a fault that is the test of one word.
 
 /// A fault that a design can be built with. It goes wrong in one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,30 @@ impl ActiveFault {
             None => false,
             Some(name) => name == planted.name,
         }
+    }
+
+    /// Whether the step of the protocol that follows is left out: `if !fault.skips(F) { step }`.
+    #[inline]
+    pub fn skips(self, planted: PlantedFault) -> bool {
+        self.is(planted)
+    }
+
+    /// The condition as the protocol has it; with the fault it counts as not met.
+    #[inline]
+    pub fn ignores(self, planted: PlantedFault, condition: bool) -> bool {
+        condition && !self.is(planted)
+    }
+
+    /// The condition as the protocol has it; with the fault it counts as met.
+    #[inline]
+    pub fn assumes(self, planted: PlantedFault, condition: bool) -> bool {
+        condition || self.is(planted)
+    }
+
+    /// The value that the protocol has, or with the fault a wrong one.
+    #[inline]
+    pub fn swaps<T>(self, planted: PlantedFault, right: T, wrong: T) -> T {
+        if self.is(planted) { wrong } else { right }
     }
 }
 

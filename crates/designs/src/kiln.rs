@@ -6,7 +6,9 @@
 //! transaction writes carries its TxID and is uncommitted ("pending"). A commit flushes these lines from the caches above
 //! into the last level, where they stay clean above ("clean on commit"), and turns them committed there; nothing is written
 //! to persistent memory. Uncommitted lines are no victims of the last level. Where they have no room, hardware
-//! copy-on-write takes over (`kiln/overflow.rs`). Single steps that a planted fault can break are in `kiln/steps.rs`.
+//! copy-on-write takes over (`kiln/overflow.rs`).
+//!
+//! This file has the hooks, then stores, commits, aborts and power failure; `banks.rs` has the commits of LAD-LLC.
 //!
 //! Where the caches above survive too (the domain `eadr`, row `kiln-eadr`), a commit needs no flush: the committing register
 //! and the change of states are all. No paper shows that machine.
@@ -16,16 +18,13 @@
 
 mod area;
 pub(crate) mod banks;
-mod commit;
 mod laboratory;
 mod overflow;
 mod planted;
 mod recovery;
 pub(crate) mod row;
-mod sequence;
 mod spec;
 mod state;
-mod steps;
 mod survivors;
 #[cfg(test)]
 mod tests;
@@ -38,18 +37,32 @@ pub(crate) use spec::Versions;
 pub use spec::{Blocking, KilnSpec};
 pub(crate) use state::State;
 
-use banks::tx_of;
+use banks::{Banks, tx_of};
 use durasim_design::{
-    AbortCause, Actions, BeginRule, BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
-    Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Message, Node,
-    PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
+    AbortCause, Action, Actions, BeginRule, BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design,
+    Durability, Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
+    Message, Node, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
 };
-use durasim_types::{CoreId, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
+use durasim_types::{CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use overflow::AreaFull;
 use state::{PendingAcks, Purpose};
 use std::hash::Hasher;
 use survivors::Survivor;
-use transaction::{CopyStage, Entry, Transaction};
+use transaction::{CopyStage, Entry, OldLine, Phase, Transaction};
+
+// Steps of a sequence that the machine calls back for, so that each is a crash point of its own. The lower bits are the
+// number of a transaction, or of a core.
+
+/// The lines of a transaction whose old versions have a place are copied.
+const COPY: u64 = 1 << 61;
+/// The first half of the lines of a commit becomes committed.
+const FLIP_FIRST_HALF: u64 = 2 << 61;
+/// The second half does.
+const FLIP_SECOND_HALF: u64 = 3 << 61;
+/// The committing register of a core is cleared.
+const RELEASE: u64 = 4 << 61;
+/// The bits that distinguish the steps.
+const STEP: u64 = 7 << 61;
 
 /// The design.
 pub struct Kiln;
@@ -95,32 +108,6 @@ impl Design for Kiln {
     }
 }
 
-impl State {
-    /// A transaction writes a line that no FIFO names: its core's L1D FIFO takes it.
-    fn track(&mut self, cx: &Ctx, tx: TxId, line: LineAddr, out: &mut Actions) -> Gate {
-        let core = usize::from(cx.core.0);
-        let relieved = self.relieve_fifo(core, out);
-        let fifo = &mut self.contents.fifos[core];
-        if fifo.len() >= self.fifo_capacity {
-            if fifo.iter().all(|entry| !entry.leaving)
-                && let Err(AreaFull(oldest)) = relieved
-            {
-                return Gate::Abort(oldest, AbortCause::Capacity);
-            }
-            self.counters.fifo_full_stalls += 1;
-            out.stalls_for(StallCause::Structure(0));
-            // What has just begun to leave has no token before the actions of this step are done.
-            return Gate::Retry(self.fifo_relief(core).map_or(Wait::Cycles(1), Wait::Acked));
-        }
-        fifo.push_back(Entry { tx, line, leaving: false });
-        self.counters.tracked_lines += 1;
-        if let Some(open) = self.contents.open.get_mut(&tx) {
-            open.tracked.insert(line);
-        }
-        Gate::Done
-    }
-}
-
 impl Durability for State {
     fn tx_begin(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         // As many transactions are open as there are numbers: this one has to try again [kiln-txid].
@@ -154,19 +141,109 @@ impl Durability for State {
         if let Some(open) = self.contents.open.get_mut(&tx) {
             open.lines.insert(line);
         }
-        if !tag.is_some() {
-            self.keep_older_version_below(store, out);
+        // The version before the first write of a transaction goes below: an abort finds it there, and what has been cleaned
+        // is durable there.
+        if !tag.is_some() && !self.fault.skips(planted::PRE_IMAGE_FORGOTTEN) {
+            if !self.upper_levels_survive {
+                out.push(Action::PushToLlc { line, token: None });
+            } else if store.dirty {
+                out.push(Action::CopyDown(line));
+            }
         }
         *tag = self.tag(tx, line);
         Gate::Done
     }
 
+    /// A commit walks the FIFOs and flushes the lines of its transaction into the last level, where they stay uncommitted; the
+    /// copies above stay, clean. When all are there the committing register takes the TxID, which is the commit point; then
+    /// the lines become committed, in any order, and the register is cleared [kiln-commit].
     fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
-        self.commit(cx, tx, out)
+        let Some(open) = self.contents.open.get(&tx) else { return Gate::Done };
+        let home = usize::from(open.home.0);
+        let mut walk_left: Cycle = 0;
+        match open.phase {
+            Phase::Running => {
+                if let Some(token) = open.copy_under_way() {
+                    return Gate::Retry(Wait::Acked(token));
+                }
+                // Lines that have left a FIFO are on the media before the commit flushes the others.
+                let going_home = self.contents.open.get_mut(&tx).and_then(|open| open.going_home.take());
+                if let Some(token) = going_home
+                    && !self.fault.skips(planted::WAY_HOME_NOT_AWAITED)
+                {
+                    return Gate::Retry(Wait::Acked(token));
+                }
+                if let Some(token) = self.flush_entries(cx, tx, out) {
+                    return Gate::Retry(Wait::Acked(token));
+                }
+            }
+            Phase::Flushing { since, walk_cycles, token } => {
+                if self.awaits(token) {
+                    return Gate::Retry(Wait::Acked(token));
+                }
+                if let Some(token) = open.copy_under_way() {
+                    return Gate::Retry(Wait::Acked(token));
+                }
+                walk_left = (since + walk_cycles).saturating_sub(cx.cycle);
+                self.counters.flush_cycles += cx.cycle.saturating_sub(since) + walk_left;
+            }
+            _ => return Gate::Done,
+        }
+        if let Some(banks) = self.banks.as_ref().map(Banks::count) {
+            return self.commit_in_banks(cx, tx, banks, out);
+        }
+        // The register still names a transaction whose records are being cleared.
+        if let Some(token) = self.release_under_way(home) {
+            self.counters.register_waits += 1;
+            return Gate::Retry(Wait::Acked(token));
+        }
+        let Some(open) = self.contents.open.get_mut(&tx) else { return Gate::Done };
+        if open.lines.is_empty() {
+            self.contents.open.remove(&tx);
+            out.event(EventKind::Commit, self.area.record(0));
+            return Gate::Done;
+        }
+        open.phase = Phase::Flipping;
+        if !self.fault.skips(planted::REGISTER_NOT_WRITTEN) {
+            self.contents.registers[home] = Some(tx);
+        }
+        out.event(EventKind::DesignStep, self.area.record(0));
+        out.push(Action::Resume { id: FLIP_FIRST_HALF | tx.0 });
+        Gate::After(Wait::Cycles(walk_left + self.spec.llc_write_latency_cycles))
     }
 
+    /// Uncommitted lines are invalidated everywhere, and old lines come back that the fall-back path has copied.
     fn tx_abort(&mut self, _: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
-        self.abort(tx, out)
+        let Some(open) = self.contents.open.get_mut(&tx) else { return Gate::Done };
+        let phase = open.phase;
+        match phase {
+            Phase::Running | Phase::Flushing { .. } => {
+                open.tracked.clear();
+                let in_progress = open.copy_under_way();
+                for fifo in &mut self.contents.fifos {
+                    fifo.retain(|entry| entry.tx != tx);
+                }
+                if let Some(token) = in_progress {
+                    return Gate::Retry(Wait::Acked(token));
+                }
+                if !self.fault.skips(planted::ABORT_KEEPS_LINES) {
+                    out.push(Action::InvalidateTagged(tx));
+                }
+                if let Some(token) = self.restore_old_lines(tx, out) {
+                    self.set_phase(tx, Phase::Restoring(token));
+                    return Gate::Retry(Wait::Acked(token));
+                }
+                self.forget_copies(tx, out)
+            }
+            Phase::Restoring(token) | Phase::Forgetting(token) if self.awaits(token) => Gate::Retry(Wait::Acked(token)),
+            Phase::Restoring(_) => self.forget_copies(tx, out),
+            Phase::Forgetting(_) => {
+                self.forget_aborted(tx);
+                Gate::Done
+            }
+            // It has committed.
+            Phase::Flipping | Phase::HalfFlipped | Phase::Committing => Gate::Done,
+        }
     }
 
     /// While lines of a commit are being flushed, requests wait [kiln-blocking]; those that arrived before it do not.
@@ -184,10 +261,19 @@ impl Durability for State {
     /// A committed version that is not home goes there before an uncommitted one takes its place, or stays beside it
     /// [kiln-home-first].
     fn merge(&mut self, level: LevelId, _: LineAddr, resident: LineTag, incoming: LineTag) -> Merge {
-        if !self.goes_home_first(resident, incoming) {
+        let goes_home_first = !resident.is_some() && incoming.is_some();
+        if !self.fault.ignores(planted::COMMITTED_OVERWRITTEN, goes_home_first) {
             return Merge::Overwrite;
         }
-        if level == LevelId::Llc { self.merge_in_llc() } else { Merge::PushDownFirst }
+        match (level, self.spec.versions) {
+            (LevelId::Llc, Versions::TwoInLlc) => {
+                self.counters.committed_kept += 1;
+                return Merge::KeepBoth;
+            }
+            (LevelId::Llc, Versions::HomeFirst) => self.counters.committed_pushed_home += 1,
+            _ => {}
+        }
+        Merge::PushDownFirst
     }
 
     /// Uncommitted lines are no victims of the last level while there are others.
@@ -213,7 +299,9 @@ impl Durability for State {
 
     /// What the fall-back path has brought home is as uncommitted there as in a cache.
     fn fill(&mut self, _: &Ctx, line: LineAddr, _: Option<TxId>, _: &mut Actions) -> Fill {
-        match self.owner_at_home(line) {
+        let brought = self.contents.open.iter().filter(|(_, open)| open.copies.contains_key(&line)).map(|(tx, _)| *tx);
+        let owner = brought.into_iter().find(|&tx| !self.has_flipped_in_bank(self.tag(tx, line)));
+        match owner.filter(|_| !self.fault.skips(planted::FILL_UNTAGGED)) {
             Some(tx) => {
                 let gather = Box::new(Gather { home: true, parts: Vec::new(), overlay: None });
                 Fill::Gather { gather, search_cycles: 0, tag: self.tag(tx, line), dirty: false }
@@ -247,12 +335,12 @@ impl Durability for State {
     }
 
     fn woken(&mut self, _: &Ctx, id: u64, out: &mut Actions) {
-        let (step, number) = (id & sequence::STEP, id & !sequence::STEP);
+        let (step, number) = (id & STEP, id & !STEP);
         match step {
-            sequence::COPY => self.copy_reserved(TxId(number), out),
-            sequence::FLIP_FIRST_HALF => self.flip_first_half(TxId(number), out),
-            sequence::FLIP_SECOND_HALF => self.flip_second_half(TxId(number), out),
-            sequence::RELEASE => {
+            COPY => self.copy_reserved(TxId(number), out),
+            FLIP_FIRST_HALF => self.flip_first_half(TxId(number), out),
+            FLIP_SECOND_HALF => self.flip_second_half(TxId(number), out),
+            RELEASE => {
                 self.contents.registers[usize::from(CoreId(number as u16).0)] = None;
                 out.event(EventKind::DesignStep, self.area.record(0));
             }
@@ -277,13 +365,15 @@ impl Durability for State {
         tx_of(tag) == tx
     }
 
-    /// The last level keeps its lines with their states, or all caches go home using residual energy but for what is
+    /// The last level keeps its lines with their states, or all caches go home using residual energy, except what is
     /// uncommitted. The registers are nonvolatile.
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
         let (committed, pending): (Vec<CachedLine>, Vec<CachedLine>) =
             view.lines.iter().partition(|cached| self.survives_as_committed(cached));
-        self.keep_registers(sink);
-        self.keep_dtx_cids(sink);
+        match &self.banks {
+            None => sink.keep(survivors::REGISTERS, survivors::save_registers(self.surviving_registers())),
+            Some(banks) => self.keep_dtx_cids(banks, sink),
+        }
         if !self.upper_levels_survive {
             let in_llc = pending.iter().filter(|cached| cached.dirty && cached.level == LevelId::Llc);
             let number = |tag| self.number(tx_of(tag));
@@ -367,5 +457,167 @@ impl Durability for State {
 
     fn save(&self) -> Vec<u8> {
         State::save(self)
+    }
+}
+
+/// Stores.
+impl State {
+    /// A transaction writes a line that no FIFO names: its core's L1D FIFO takes it.
+    fn track(&mut self, cx: &Ctx, tx: TxId, line: LineAddr, out: &mut Actions) -> Gate {
+        let core = usize::from(cx.core.0);
+        let relieved = self.relieve_fifo(core, out);
+        let fifo = &mut self.contents.fifos[core];
+        if fifo.len() >= self.fifo_capacity {
+            if fifo.iter().all(|entry| !entry.leaving)
+                && let Err(AreaFull(oldest)) = relieved
+            {
+                return Gate::Abort(oldest, AbortCause::Capacity);
+            }
+            self.counters.fifo_full_stalls += 1;
+            out.stalls_for(StallCause::Structure(0));
+            // What has just begun to leave has no token before the actions of this step are done.
+            return Gate::Retry(self.fifo_relief(core).map_or(Wait::Cycles(1), Wait::Acked));
+        }
+        fifo.push_back(Entry { tx, line, leaving: false });
+        self.counters.tracked_lines += 1;
+        if let Some(open) = self.contents.open.get_mut(&tx) {
+            open.tracked.insert(line);
+        }
+        Gate::Done
+    }
+}
+
+/// Commits.
+impl State {
+    /// Takes the entries of a transaction out of the FIFOs, oldest first.
+    fn take_entries(&mut self, core: CoreId, tx: TxId) -> Vec<LineAddr> {
+        let mut lines = Vec::new();
+        // Those of all cores, for the thread may have changed cores.
+        let (own, all) = (usize::from(core.0), self.contents.fifos.len());
+        for number in self.fault.swaps(planted::FLUSH_MISSES_OTHER_CORES, 0..all, own..own + 1) {
+            let fifo = &mut self.contents.fifos[number];
+            let (own, others): (Vec<Entry>, Vec<Entry>) = fifo.iter().partition(|entry| entry.tx == tx);
+            lines.extend(own.iter().map(|entry| entry.line));
+            *fifo = others.into();
+        }
+        if let Some(open) = self.contents.open.get_mut(&tx) {
+            open.tracked.clear();
+        }
+        let found = lines.len();
+        lines.truncate(self.fault.swaps(planted::FLUSH_MISSES_NEWEST, found, found.saturating_sub(1)));
+        lines.truncate(self.fault.swaps(planted::COMMIT_NOT_FLUSHED, found, 0));
+        lines
+    }
+
+    /// Flushes the lines that the FIFOs name ("clean on commit"); what the commit has to wait for.
+    fn flush_entries(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Option<Token> {
+        let lines = self.take_entries(cx.core, tx);
+        if lines.is_empty() {
+            return None;
+        }
+        let count = lines.len() as u64;
+        self.counters.flushed_lines += count;
+        let token = self.expect(Purpose::Flush(tx), count, Vec::new());
+        let walk_cycles = count * self.spec.fifo_walk_cycles;
+        self.contents.open.get_mut(&tx)?.phase = Phase::Flushing { since: cx.cycle, walk_cycles, token };
+        for &line in &lines {
+            out.push(Action::PushToLlc { line, token: Some(token) });
+        }
+        self.awaits_flush().then_some(token)
+    }
+
+    /// Whether a commit writes the register, or sends its messages, when its lines are in the last level.
+    fn awaits_flush(&self) -> bool {
+        !self.fault.skips(planted::FLUSH_NOT_AWAITED)
+    }
+
+    fn release_under_way(&self, core: usize) -> Option<Token> {
+        self.contents.registers[core]?;
+        let release = Purpose::Release(CoreId(core as u16));
+        self.contents.awaited.iter().find(|(_, awaited)| awaited.purpose == release).map(|(token, _)| *token)
+    }
+
+    /// The first half of the lines is committed by its own state.
+    fn flip_first_half(&mut self, tx: TxId, out: &mut Actions) {
+        let Some(open) = self.contents.open.get_mut(&tx) else { return };
+        open.phase = Phase::HalfFlipped;
+        if self.fault.skips(planted::REGISTER_CLEARED_EARLY) {
+            self.contents.registers[usize::from(open.home.0)] = None;
+        }
+        out.event(EventKind::DesignStep, self.area.record(0));
+        out.push(Action::Resume { id: FLIP_SECOND_HALF | tx.0 });
+    }
+
+    /// All lines are. The register keeps the TxID until no record of an old line is left: until then recovery has to finish what it
+    /// names.
+    fn flip_second_half(&mut self, tx: TxId, out: &mut Actions) {
+        let Some(open) = self.contents.open.remove(&tx) else { return };
+        self.drop_older_versions(open.lines.iter().copied(), out);
+        out.event(EventKind::Commit, self.area.record(0));
+        let slots = self.records_of_commit(&open);
+        if slots.is_empty() {
+            out.push(Action::Resume { id: RELEASE | u64::from(open.home.0) });
+            return;
+        }
+        self.clear_records(Purpose::Release(open.home), slots, out);
+        if self.fault.skips(planted::REGISTER_OVERTAKES_RECORDS) {
+            self.contents.registers[usize::from(open.home.0)] = None;
+        }
+    }
+
+    /// Lines of a transaction are committed: the last level drops the versions before them.
+    fn drop_older_versions(&self, lines: impl Iterator<Item = LineAddr>, out: &mut Actions) {
+        if self.spec.versions == Versions::TwoInLlc && !self.fault.skips(planted::OLDER_VERSION_KEPT) {
+            lines.for_each(|line| out.push(Action::DropOlder(line)));
+        }
+    }
+
+    /// The slots whose records a commit clears: those of all its old lines.
+    fn records_of_commit(&self, committed: &Transaction) -> Vec<u64> {
+        let cleared = committed.copies.values().filter(|_| !self.fault.skips(planted::RECORDS_KEPT));
+        cleared.map(|old| old.slot).collect()
+    }
+}
+
+/// Aborts.
+impl State {
+    fn set_phase(&mut self, tx: TxId, phase: Phase) {
+        if let Some(open) = self.contents.open.get_mut(&tx) {
+            open.phase = phase;
+        }
+    }
+
+    /// The old lines are home: their records go. Slots without a record are free at once.
+    fn forget_copies(&mut self, tx: TxId, out: &mut Actions) -> Gate {
+        let Some(open) = self.contents.open.get(&tx) else { return Gate::Done };
+        let (safe, reserved): (Vec<&OldLine>, Vec<&OldLine>) =
+            open.copies.values().partition(|old| old.stage == CopyStage::Safe);
+        self.contents.slots.give_back(reserved.iter().map(|old| old.slot));
+        let cleared = safe.into_iter().filter(|_| !self.fault.skips(planted::ABORT_KEEPS_RECORDS));
+        let slots: Vec<u64> = cleared.map(|old| old.slot).collect();
+        if slots.is_empty() {
+            self.forget_aborted(tx);
+            return Gate::Done;
+        }
+        let token = self.clear_records(Purpose::Undo, slots, out);
+        self.set_phase(tx, Phase::Forgetting(token));
+        Gate::Retry(Wait::Acked(token))
+    }
+}
+
+/// Power failure.
+impl State {
+    /// Whether a line is committed when the power fails, by its state or by a register.
+    fn survives_as_committed(&self, cached: &CachedLine) -> bool {
+        let tx = tx_of(cached.tag);
+        self.fault.assumes(planted::PENDING_GOES_HOME, !cached.tag.is_some())
+            || self.has_flipped_in_bank(cached.tag)
+            || self.contents.open.get(&tx).is_some_and(|open| open.has_flipped(cached.line))
+            || self.upper_levels_survive && self.surviving_registers().contains(&Some(tx))
+    }
+
+    /// The committing registers, which are nonvolatile.
+    fn surviving_registers(&self) -> &[Option<TxId>] {
+        self.fault.swaps(planted::REGISTERS_LOST, &self.contents.registers, &[])
     }
 }

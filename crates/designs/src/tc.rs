@@ -6,22 +6,22 @@
 //! order and are freed by its acknowledgement. The cache hierarchy drops the persistent lines it evicts, so a miss
 //! has to ask the transaction cache too.
 //!
-//! Several cores (the paper evaluates four and describes one): see `order.rs` for entries of one line in two transaction
-//! caches, and [`State::cache_of`] for threads that leave their core inside a transaction. TC isolates nothing: programs
-//! keep transactions that touch the same bytes apart. Those that only share a line do not disturb each other, because
-//! entries, merges and undoing go by bytes. Single steps that a planted fault can break are in `steps.rs`.
+//! This file has the hooks, then sections 4.1 and 4.2 and the order between cores (section 3); `fifo.rs` has the transaction
+//! cache itself, `fall_back.rs` and `shadow.rs` its overflow (section 4.1), `recovery.rs` recovery.
+//!
+//! Several cores (the paper evaluates four and describes one): see [`State::committed_elsewhere`] for entries of one line in two
+//! transaction caches, and [`State::cache_of`] for threads that leave their core inside a transaction. TC isolates nothing:
+//! programs keep transactions that touch the same bytes apart. Those that only share a line do not disturb each other, because
+//! entries, merges and undoing go by bytes.
 
 mod fall_back;
 mod fifo;
-mod identifiers;
 mod laboratory;
-mod order;
 mod planted;
 mod recovery;
 pub(crate) mod row;
 mod shadow;
 mod spec;
-mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -34,8 +34,7 @@ use durasim_design::{
     snapshot,
 };
 use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
-use fifo::{EntryState, TransactionCache};
-use identifiers::Mode;
+use fifo::{Entry, EntryState, TransactionCache, structure_name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -87,6 +86,17 @@ impl Design for Tc {
     fn cost(spec: &TcSpec, geometry: &Geometry) -> HardwareCost {
         spec.cost(geometry)
     }
+}
+
+/// The mode register of a thread in a transaction. Outside of transactions it is zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Mode {
+    /// The identifier of the transaction.
+    id: u16,
+    /// The core on which it began.
+    home: CoreId,
+    /// Whether another transaction of the core had the identifier before.
+    again: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,154 +175,6 @@ impl State {
         }
         Ok(State { caches, modes, tokens, counters, ..fresh })
     }
-
-    /// Open transactions that have changed the line, each once.
-    fn writers(&self, line: LineAddr) -> Vec<TxId> {
-        let entries = self.caches.iter().flat_map(|c| c.occupied()).filter(|e| e.line == line).map(|e| e.tx);
-        let overflows = self.caches.iter().flat_map(|c| &c.overflows).filter(|o| o.holds(line)).map(|o| o.tx);
-        let mut writers: Vec<TxId> = entries.chain(overflows).filter(|tx| self.modes.contains_key(tx)).collect();
-        writers.sort_unstable();
-        writers.dedup();
-        writers
-    }
-
-    fn close_shadows(&mut self, line: LineAddr, writer: TxId) {
-        self.caches.iter_mut().for_each(|cache| cache.close_shadows(line, writer));
-    }
-
-    fn token(&mut self) -> Token {
-        self.tokens += 1;
-        Token(self.tokens)
-    }
-
-    /// The array of a core's transaction cache takes a write; the cycle in which it is done [D:tc-ports].
-    fn write_array(&mut self, core: usize, now: Cycle) -> Cycle {
-        self.caches[core].write_ports.take(now) + self.spec.latency_write_cycles
-    }
-
-    /// The entries of a core that have just been committed are issued to the NVRAM one after the other, when the array has
-    /// been written and each has been read [D:tc-latency].
-    fn issue_later(&mut self, core: usize, written: Cycle, now: Cycle, out: &mut Actions) {
-        let latency_cycles = self.spec.latency_read_cycles;
-        let TransactionCache { entries, read_ports, .. } = &mut self.caches[core];
-        let mut timer = None;
-        for entry in entries.iter_mut().filter(|e| e.state == EntryState::Committed { issued_at: Cycle::MAX }) {
-            let issued_at = read_ports.take(written) + latency_cycles;
-            entry.state = EntryState::Committed { issued_at };
-            if timer != Some(issued_at) && issued_at > now {
-                timer = Some(issued_at);
-                out.push(Action::Timer { id: core as u64, after_cycles: issued_at - now });
-            }
-        }
-        if timer.is_none() {
-            self.issue(core, now, out);
-        }
-    }
-
-    /// Issues committed entries to the NVRAM in FIFO order (section 4.1); an entry that is not ready holds back those
-    /// after it.
-    fn issue(&mut self, core: usize, now: Cycle, out: &mut Actions) {
-        let count = self.caches[core].entries.len();
-        for nth in 0..count {
-            let index = self.nth_issued(nth, count);
-            if let EntryState::Committed { issued_at } = self.caches[core].entries[index].state {
-                if issued_at > now {
-                    return;
-                }
-                self.issue_entry(core, index, out);
-            }
-        }
-    }
-
-    fn issue_entry(&mut self, core: usize, index: usize, out: &mut Actions) {
-        let token = self.token();
-        let entry = &mut self.caches[core].entries[index];
-        entry.state = EntryState::Issued(token);
-        let entry = *entry;
-        self.close_shadows(entry.line, entry.tx);
-        self.counters.home_writes += 1;
-        let payload = Payload::masked(&entry.data, entry.mask);
-        out.push(Action::Append {
-            from: Origin::Core(CoreId(core as u16)),
-            at: entry.line.base(),
-            payload,
-            cause: Cause::Data,
-            token: Some(token),
-        });
-    }
-
-    /// A commit that waits until its entries are home (`commit = "acknowledged"`).
-    fn await_home(&mut self, core: usize, tx: TxId, id: u16, now: Cycle) -> Gate {
-        let cache = &mut self.caches[core];
-        if let Some(wait) = cache.occupied().rev().filter(|e| e.id == id).find_map(|e| e.state.wait(now)) {
-            return Gate::Retry(wait);
-        }
-        cache.committing.retain(|(committing, _)| *committing != tx);
-        Gate::Done
-    }
-
-    /// How long the arrays take to answer a miss: a look at their tags, or a read of each entry of the line
-    /// [D:tc-ports].
-    fn search(&mut self, cx: &Ctx, line: LineAddr) -> Cycle {
-        let mut done = cx.cycle + self.spec.latency_read_cycles;
-        for core in 0..self.caches.len() {
-            let matching = self.caches[core].occupied().filter(|e| e.line == line);
-            let count = matching.filter(|e| self.answers_miss(cx.core, core, e)).count();
-            for _ in 0..count {
-                done = done.max(self.caches[core].read_ports.take(cx.cycle) + self.spec.latency_read_cycles);
-            }
-        }
-        done - cx.cycle
-    }
-
-    /// Takes a store into the transaction cache, or tells what to wait for.
-    fn take(&mut self, cx: &Ctx, store: &Store<'_>, state: EntryState, out: &mut Actions) -> Gate {
-        let core = self.cache_of(cx.core, store.tx);
-        if let Some(wait) = self.order_store_after_other_cores(core, store, cx.cycle) {
-            self.counters.order_waits += 1;
-            out.stalls_for(StallCause::Order);
-            return Gate::Retry(wait);
-        }
-        out.stalls_for(StallCause::Structure(TRANSACTION_CACHE));
-        if self.spec.coalesce == Coalesce::Line {
-            let line = store.line();
-            let TransactionCache { entries, write_ports, .. } = &mut self.caches[core];
-            // Only the youngest entry of the line may take it in, or a later drain would bring older bytes back.
-            let youngest = entries.iter_mut().rev().find(|e| e.line == line && e.state != EntryState::Available);
-            if let Some(entry) = youngest.filter(|e| steps::may_take_in(e, store, self.fault)) {
-                entry.merge(store);
-                // A write that has not begun takes the store along.
-                if entry.write_begins <= cx.cycle {
-                    entry.write_begins = write_ports.take(cx.cycle);
-                }
-                self.counters.coalesced += 1;
-                out.event(EventKind::DesignStep, store.addr);
-                return Gate::Done;
-            }
-        }
-        if self.overflowing(core) {
-            if let Some((token, _)) = self.caches[core].late_copies.first() {
-                return Gate::Retry(Wait::Acked(*token));
-            }
-            if !self.copy_on_write(core, out) {
-                // A plain store has nothing to abort: the transaction that is in the way does.
-                let oldest = self.caches[core].entries.front().expect("an overflowing cache is not empty").tx;
-                return Gate::Abort(store.tx.unwrap_or(oldest), AbortCause::Capacity);
-            }
-        }
-        if self.caches[core].entries.len() >= self.spec.entries as usize {
-            self.counters.full_stalls += 1;
-            // The oldest entry in flight decides when there is room.
-            let wait = self.caches[core].entries.iter().find_map(|e| e.state.wait(cx.cycle));
-            return Gate::Retry(wait.expect("a full transaction cache drains or copies"));
-        }
-        self.counters.entries += 1;
-        self.take_entry(core, store, state, out);
-        let TransactionCache { entries, write_ports, .. } = &mut self.caches[core];
-        let begins = write_ports.take(cx.cycle);
-        entries.iter_mut().next_back().into_iter().for_each(|entry| entry.write_begins = begins);
-        Gate::Done
-    }
 }
 
 impl Durability for State {
@@ -336,10 +198,11 @@ impl Durability for State {
             Some(tx) => {
                 let gate = self.take(cx, store, EntryState::Active, out);
                 if gate == Gate::Done {
-                    if !tag.is_some() {
-                        self.clean_volatile_version(store.line(), out);
+                    // A dirty volatile version must be home before evictions of its line are dropped [D:tc-plain-stores].
+                    if !tag.is_some() && !self.fault.skips(planted::DIRTY_LINE_NOT_CLEANED) {
+                        out.push(Action::CleanTo { line: store.line(), to: None, token: None });
                     }
-                    // While the tag names this transaction, nobody else has written the line.
+                    // While the tag names this transaction, no other one has written the line.
                     let shared = tag.0 != tx.0 && self.modes.len() > 1 && self.writers(store.line()).len() > 1;
                     *tag = if shared { SHARED } else { LineTag(tx.0) };
                 }
@@ -347,7 +210,7 @@ impl Durability for State {
             }
             // A plain store to a persistent line would be dropped with it: it goes through the transaction cache as
             // if committed at once [D:tc-plain-stores].
-            None if self.plain_store_is_routed(*tag) => {
+            None if self.fault.ignores(planted::PLAIN_STORE_NOT_ROUTED, tag.is_some()) => {
                 let committed = EntryState::Committed { issued_at: Cycle::MAX };
                 let gate = self.take(cx, store, committed, out);
                 if gate == Gate::Done {
@@ -364,11 +227,16 @@ impl Durability for State {
 
     /// Section 4.1, commit request: the matching entries become committed in one step.
     fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
-        let Some(core) = self.commit_request_to(cx.core, tx) else { return Gate::Done };
+        if self.fault.skips(planted::COMMIT_FORGOTTEN) {
+            return Gate::Done;
+        }
+        let core = self.cache_of(cx.core, Some(tx));
         if let Some(&(_, id)) = self.caches[core].committing.iter().find(|(committing, _)| *committing == tx) {
             return self.await_home(core, tx, id, cx.cycle);
         }
-        if let Some(wait) = self.order_commit_after_other_cores(core, tx, cx.cycle) {
+        if let Some(wait) = self.same_bytes_elsewhere(core, tx, cx.cycle)
+            && !self.fault.skips(planted::COMMIT_ORDER_IGNORED)
+        {
             self.counters.order_waits += 1;
             out.stalls_for(StallCause::Order);
             return Gate::Retry(wait);
@@ -377,7 +245,8 @@ impl Durability for State {
         // Entries of the fall-back path that are in flight are committed by clearing the overflow register in the
         // same step; a copy that has not come home yet is carried on.
         let TransactionCache { entries, late_copies, .. } = &mut self.caches[core];
-        for entry in entries.iter_mut().filter(|e| steps::matches_commit_request(e, id, self.fault)) {
+        let is_missed = |e: &Entry| e.state.copying() && self.fault.skips(planted::COMMIT_MISSES_COPYING);
+        for entry in entries.iter_mut().filter(|e| e.id == id && !is_missed(e)) {
             if let EntryState::Copying { token, left } = entry.state {
                 late_copies.push((token, left));
             }
@@ -385,7 +254,9 @@ impl Durability for State {
                 entry.state = EntryState::Committed { issued_at: Cycle::MAX };
             }
         }
-        self.commit_overflow(core, tx);
+        if !self.fault.skips(planted::OVERFLOW_REGISTER_KEPT) {
+            self.caches[core].clear_overflow(tx);
+        }
         out.event(EventKind::Commit, self.shadow_homes.base);
         let written = self.write_array(core, cx.cycle);
         self.issue_later(core, written, cx.cycle, out);
@@ -406,7 +277,7 @@ impl Durability for State {
     }
 
     /// The commit instruction retires at once (section 3, "in a non-blocking manner"): what it asks for is durable when
-    /// the transaction cache has it, which is before the program can tell anybody.
+    /// the transaction cache has it, which is before the program can report it.
     fn commit_rule(&self) -> CommitRule {
         CommitRule::Early
     }
@@ -416,7 +287,9 @@ impl Durability for State {
         // It may have found no identifier to begin with.
         let Some(mode) = self.modes.get(&tx) else { return Gate::Done };
         let (id, core) = (mode.id, self.cache_of(cx.core, Some(tx)));
-        self.free_active_entries(core, id);
+        if !self.fault.skips(planted::ABORT_KEEPS_ENTRIES) {
+            self.caches[core].free_active(id);
+        }
         if let Some(token) = self.caches[core].occupied().filter(|e| e.id == id).find_map(|e| e.state.token()) {
             return Gate::Retry(Wait::Acked(token));
         }
@@ -425,7 +298,9 @@ impl Durability for State {
         }
         self.undone(core, tx);
         self.modes.remove(&tx);
-        self.invalidate_lines(tx, out);
+        if !self.fault.skips(planted::ABORT_KEEPS_LINES) {
+            out.push(Action::InvalidateTagged(tx));
+        }
         Gate::Done
     }
 
@@ -436,7 +311,7 @@ impl Durability for State {
 
     /// Section 3: persistent lines are dropped when the LLC evicts them.
     fn evict(&mut self, _: &Ctx, _: LevelId, _: LineAddr, tag: LineTag, _: &Line, _: &mut Actions) -> Evict {
-        if self.is_dropped(tag) {
+        if self.fault.ignores(planted::EVICTS_HOME, tag.is_some()) {
             self.counters.dropped_evictions += 1;
             Evict::Drop
         } else {
@@ -452,7 +327,9 @@ impl Durability for State {
         let mut overlay = durasim_design::Overlay { mask: 0, data: [0; 64] };
         let entries = self.caches.iter().enumerate().flat_map(|(core, c)| c.occupied().map(move |e| (core, e)));
         for (_, entry) in entries.filter(|(core, e)| e.line == line && self.answers_miss(cx.core, *core, e)) {
-            self.merge_over_older(entry, &mut overlay);
+            let mask = self.fault.swaps(planted::FILL_OLDEST_WINS, entry.mask, entry.mask & !overlay.mask);
+            Entry { mask, ..*entry }.overlay(&mut overlay.data);
+            overlay.mask |= entry.mask;
             // Tag 0 would mean none: entries of plain stores belong to no transaction but keep the line persistent.
             tag = if entry.tx.0 == 0 { PLAIN } else { LineTag(entry.tx.0) };
         }
@@ -526,8 +403,8 @@ impl Durability for State {
 
     /// The transaction caches are nonvolatile; everything else is lost.
     fn crash(&self, _: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
-        for (core, cache) in self.nonvolatile_caches() {
-            sink.keep(&steps::structure_name(CoreId(core as u16)), cache.save(self.fault));
+        for (core, cache) in (0..).zip(&self.caches).skip(self.fault.swaps(planted::CACHE_NOT_KEPT, 0, 1)) {
+            sink.keep(&structure_name(CoreId(core)), cache.save(self.fault));
         }
         Ok(())
     }
@@ -588,5 +465,259 @@ impl Durability for State {
         let contents: Contents<&Vec<TransactionCache>, &BTreeMap<TxId, Mode>, &Counters> =
             (&self.caches, &self.modes, self.tokens, &self.counters);
         snapshot::to_bytes(&contents)
+    }
+}
+
+/// Section 4.1: stores, commits, misses.
+impl State {
+    /// The transaction cache that a store goes to. A transaction stays with the one of the core on which it began, also
+    /// when its thread comes back on another core: entries of one transaction are then committed by one match in one
+    /// array, and stay in one FIFO [D:tc-home].
+    #[inline]
+    fn cache_of(&self, core: CoreId, tx: Option<TxId>) -> usize {
+        let home = tx.and_then(|tx| self.modes.get(&tx)).map_or(core, |mode| mode.home);
+        usize::from(self.fault.swaps(planted::THREAD_FOLLOWS_CORE, home, core).0)
+    }
+
+    /// Section 4.1, CPU request: the transaction cache takes a store, or the store waits.
+    fn take(&mut self, cx: &Ctx, store: &Store<'_>, state: EntryState, out: &mut Actions) -> Gate {
+        let core = self.cache_of(cx.core, store.tx);
+        // Writes to a line go home in program order (section 3) [D:tc-order].
+        if let Some(wait) = self.committed_elsewhere(core, store, cx.cycle)
+            && !self.fault.skips(planted::ORDER_BETWEEN_CORES_IGNORED)
+        {
+            self.counters.order_waits += 1;
+            out.stalls_for(StallCause::Order);
+            return Gate::Retry(wait);
+        }
+        out.stalls_for(StallCause::Structure(TRANSACTION_CACHE));
+        if self.spec.coalesce == Coalesce::Line {
+            let (line, fault) = (store.line(), self.fault);
+            let TransactionCache { entries, write_ports, .. } = &mut self.caches[core];
+            // Only the youngest entry of the line may take it in, or a later drain would bring older bytes back.
+            let youngest = entries.iter_mut().rev().find(|e| e.line == line && e.state != EntryState::Available);
+            // It takes in stores of its own transaction, which is open [D:tc-coalescing].
+            let takes_in = |e: &Entry| e.state == EntryState::Active && store.tx == Some(e.tx);
+            if let Some(entry) = youngest.filter(|e| fault.assumes(planted::COALESCES_INTO_ANY, takes_in(e))) {
+                entry.merge(store);
+                // A write that has not begun takes the store along.
+                if entry.write_begins <= cx.cycle {
+                    entry.write_begins = write_ports.take(cx.cycle);
+                }
+                self.counters.coalesced += 1;
+                out.event(EventKind::DesignStep, store.addr);
+                return Gate::Done;
+            }
+        }
+        if self.overflowing(core) {
+            if let Some((token, _)) = self.caches[core].late_copies.first() {
+                return Gate::Retry(Wait::Acked(*token));
+            }
+            if !self.copy_on_write(core, out) {
+                // A plain store has nothing to abort: the transaction that is in the way does.
+                let oldest = self.caches[core].entries.front().expect("an overflowing cache is not empty").tx;
+                return Gate::Abort(store.tx.unwrap_or(oldest), AbortCause::Capacity);
+            }
+        }
+        if self.caches[core].entries.len() >= self.spec.entries as usize {
+            self.counters.full_stalls += 1;
+            // The oldest entry in flight decides when there is room.
+            let wait = self.caches[core].entries.iter().find_map(|e| e.state.wait(cx.cycle));
+            return Gate::Retry(wait.expect("a full transaction cache drains or copies"));
+        }
+        self.counters.entries += 1;
+        // The store takes the entry at the head (section 4.1).
+        let tx = store.tx.unwrap_or(TxId(0));
+        let id = self.modes.get(&tx).map_or(0, |mode| mode.id);
+        let is_second = |cache: &TransactionCache| cache.occupied().any(|e| e.tx == tx && e.line == store.line());
+        if !(self.fault.skips(planted::ENTRY_SKIPPED) && is_second(&self.caches[core])) {
+            self.caches[core].entries.push_back(Entry::new(tx, id, store, state));
+            out.event(EventKind::DesignStep, store.addr);
+        }
+        let TransactionCache { entries, write_ports, .. } = &mut self.caches[core];
+        let begins = write_ports.take(cx.cycle);
+        entries.iter_mut().next_back().into_iter().for_each(|entry| entry.write_begins = begins);
+        Gate::Done
+    }
+
+    /// The array of a core's transaction cache takes a write; the cycle in which it is done [D:tc-ports].
+    fn write_array(&mut self, core: usize, now: Cycle) -> Cycle {
+        self.caches[core].write_ports.take(now) + self.spec.latency_write_cycles
+    }
+
+    /// The entries of a core that have just been committed are issued to the NVRAM one after the other, when the array has
+    /// been written and each has been read [D:tc-latency].
+    fn issue_later(&mut self, core: usize, written: Cycle, now: Cycle, out: &mut Actions) {
+        let latency_cycles = self.spec.latency_read_cycles;
+        let TransactionCache { entries, read_ports, .. } = &mut self.caches[core];
+        let mut timer = None;
+        for entry in entries.iter_mut().filter(|e| e.state == EntryState::Committed { issued_at: Cycle::MAX }) {
+            let issued_at = read_ports.take(written) + latency_cycles;
+            entry.state = EntryState::Committed { issued_at };
+            if timer != Some(issued_at) && issued_at > now {
+                timer = Some(issued_at);
+                out.push(Action::Timer { id: core as u64, after_cycles: issued_at - now });
+            }
+        }
+        if timer.is_none() {
+            self.issue(core, now, out);
+        }
+    }
+
+    /// Issues committed entries to the NVRAM in FIFO order (section 4.1); an entry that is not ready holds back those
+    /// after it.
+    fn issue(&mut self, core: usize, now: Cycle, out: &mut Actions) {
+        let count = self.caches[core].entries.len();
+        for nth in 0..count {
+            let index = self.fault.swaps(planted::ISSUES_NEWEST_FIRST, nth, count - 1 - nth);
+            if let EntryState::Committed { issued_at } = self.caches[core].entries[index].state {
+                if issued_at > now {
+                    return;
+                }
+                self.issue_entry(core, index, out);
+            }
+        }
+    }
+
+    fn issue_entry(&mut self, core: usize, index: usize, out: &mut Actions) {
+        let token = self.token();
+        let entry = &mut self.caches[core].entries[index];
+        entry.state = EntryState::Issued(token);
+        let entry = *entry;
+        self.close_shadows(entry.line, entry.tx);
+        self.counters.home_writes += 1;
+        let payload = Payload::masked(&entry.data, entry.mask);
+        out.push(Action::Append {
+            from: Origin::Core(CoreId(core as u16)),
+            at: entry.line.base(),
+            payload,
+            cause: Cause::Data,
+            token: Some(token),
+        });
+    }
+
+    /// A commit that waits until its entries are home (`commit = "acknowledged"`).
+    fn await_home(&mut self, core: usize, tx: TxId, id: u16, now: Cycle) -> Gate {
+        let cache = &mut self.caches[core];
+        if let Some(wait) = cache.occupied().rev().filter(|e| e.id == id).find_map(|e| e.state.wait(now)) {
+            return Gate::Retry(wait);
+        }
+        cache.committing.retain(|(committing, _)| *committing != tx);
+        Gate::Done
+    }
+
+    /// Whether an entry of the line answers a miss (section 4.1): those of all cores do, until they are acknowledged.
+    #[inline]
+    fn answers_miss(&self, asking: CoreId, core: usize, entry: &Entry) -> bool {
+        !self.fault.skips(planted::FILL_IGNORES_ENTRIES)
+            && self.fault.swaps(planted::FILL_ASKS_OWN_CACHE, true, core == usize::from(asking.0))
+            && entry.is_held(self.fault)
+    }
+
+    /// How long the arrays take to answer a miss: a look at their tags, or a read of each entry of the line
+    /// [D:tc-ports].
+    fn search(&mut self, cx: &Ctx, line: LineAddr) -> Cycle {
+        let mut done = cx.cycle + self.spec.latency_read_cycles;
+        for core in 0..self.caches.len() {
+            let matching = self.caches[core].occupied().filter(|e| e.line == line);
+            let count = matching.filter(|e| self.answers_miss(cx.core, core, e)).count();
+            for _ in 0..count {
+                done = done.max(self.caches[core].read_ports.take(cx.cycle) + self.spec.latency_read_cycles);
+            }
+        }
+        done - cx.cycle
+    }
+
+    /// Open transactions that have changed the line, each once.
+    fn writers(&self, line: LineAddr) -> Vec<TxId> {
+        let entries = self.caches.iter().flat_map(|c| c.occupied()).filter(|e| e.line == line).map(|e| e.tx);
+        let overflows = self.caches.iter().flat_map(|c| &c.overflows).filter(|o| o.holds(line)).map(|o| o.tx);
+        let mut writers: Vec<TxId> = entries.chain(overflows).filter(|tx| self.modes.contains_key(tx)).collect();
+        writers.sort_unstable();
+        writers.dedup();
+        writers
+    }
+
+    fn close_shadows(&mut self, line: LineAddr, writer: TxId) {
+        self.caches.iter_mut().for_each(|cache| cache.close_shadows(line, writer));
+    }
+
+    fn token(&mut self) -> Token {
+        self.tokens += 1;
+        Token(self.tokens)
+    }
+}
+
+/// Section 4.2: TxIDs, what a mode register holds, and how the next transaction register wraps around.
+///
+/// Identifiers are short: 6 bits for 64 entries (section 4.4), of which 0 is the normal mode. One that an open transaction
+/// uses, or that an entry carries, must not be assigned again, or a commit would match entries of another transaction. The
+/// next transaction register passes over those [D:tc-identifiers].
+impl State {
+    /// Whether an open transaction of a core has the identifier.
+    fn is_assigned(&self, core: usize, id: u16) -> bool {
+        self.modes.values().any(|mode| usize::from(mode.home.0) == core && mode.id == id)
+    }
+
+    /// Whether an open transaction or an entry uses the identifier.
+    fn is_in_use(&self, core: usize, id: u16) -> bool {
+        self.is_assigned(core, id) || self.caches[core].occupied().any(|e| e.id == id)
+    }
+
+    /// What the next transaction register of a core gives to TX_BEGIN, and continues.
+    fn next_identifier(&mut self, core: usize) -> Option<Mode> {
+        let largest = self.spec.largest_id();
+        let after = |id: u16| if id == largest { 1 } else { id + 1 };
+        let first = self.caches[core].next_id;
+        let mut id = first;
+        let mut again = self.caches[core].has_wrapped;
+        while self.fault.ignores(planted::IDENTIFIER_REUSED, self.is_in_use(core, id)) {
+            again |= id == largest;
+            id = after(id);
+            if id == first {
+                return None;
+            }
+        }
+        let cache = &mut self.caches[core];
+        cache.has_wrapped = again || id == largest;
+        cache.next_id = after(id);
+        Some(Mode { id, home: CoreId(core as u16), again })
+    }
+
+    /// What has to happen until one of the identifiers of a core is free, if that is scheduled: the next step of an
+    /// entry whose transaction has committed.
+    fn identifier_wait(&self, core: usize, now: Cycle) -> Option<Wait> {
+        let mut committed = self.caches[core].occupied().filter(|e| e.id > 0 && !self.is_assigned(core, e.id));
+        committed.find_map(|e| e.state.wait(now))
+    }
+}
+
+/// Section 3, the order of writes to a line that has entries in several transaction caches [D:tc-order]: "the TC will also
+/// ensure that different write requests of conflicted addresses are issued to the NVRAM in program order". One FIFO keeps that
+/// order; between the private FIFOs of several cores it has to be enforced. A store searches the other transaction caches, in
+/// no time, and waits until their committed entries of the line are acknowledged. Two of them therefore never hold committed
+/// entries of the same bytes: neither draining nor recovery can write a line backwards, whatever order they take the cores in.
+///
+/// Active entries block no transaction, or two transactions could deadlock. They can be of the same line only by false
+/// sharing, that is for other bytes, unless the program lets two open transactions write the same bytes. Then the one that
+/// commits last wins at home, and it has to wait for the other.
+impl State {
+    /// What a store has to wait for because of other transaction caches than `core`'s: committed entries of its line, or
+    /// those of them that have some of its bytes.
+    fn committed_elsewhere(&self, core: usize, store: &Store<'_>, now: Cycle) -> Option<Wait> {
+        let mask = match self.spec.order {
+            Order::Line => u64::MAX,
+            Order::Bytes => ((1u64 << store.len) - 1) << store.addr.offset(),
+        };
+        let others = self.caches.iter().enumerate().filter(|(other, _)| *other != core);
+        others.filter_map(|(_, cache)| cache.draining(store.line(), mask, now)).next()
+    }
+
+    /// What a commit has to wait for: a committed entry elsewhere that has bytes of the transaction.
+    fn same_bytes_elsewhere(&self, core: usize, tx: TxId, now: Cycle) -> Option<Wait> {
+        let own = |line, mask| self.caches[core].occupied().any(|e| e.tx == tx && e.line == line && e.mask & mask != 0);
+        let others = self.caches.iter().enumerate().filter(|(other, _)| *other != core);
+        let mut committed = others.flat_map(|(_, cache)| cache.occupied()).filter(|e| e.state.drains());
+        committed.find(|e| own(e.line, e.mask)).and_then(|e| e.state.wait(now))
     }
 }

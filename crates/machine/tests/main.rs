@@ -15,6 +15,7 @@ mod memories;
 mod mesh;
 mod narrow_sets;
 mod nonvolatile_llc;
+mod notes;
 mod path;
 mod persistent_write;
 mod power_failures;

@@ -1,46 +1,36 @@
-// The program says in its file which backend it was built for: the section .durasim.backend, which is not loaded, holds the
-// name. durasim refuses to run it under a design of another backend. A program without this section is taken as it is.
+// The backend that a program is built for, as -DDURASIM_BACKEND=NAME: guest/backends/NAME.h says what it consists of.
+//
+// The program keeps the name in the section .durasim.backend of its file, which is not loaded. durasim refuses to run it under
+// a design with another backend. A program without this section is accepted as it is.
+//
+// What a header of guest/backends defines:
+//   DURASIM_RUNTIME_                      the header with the class Runtime (see tx.h)
+//   DURASIM_OBJECTS_                      the header with the barriers of objects (see objects.h), if it has some
+//   DURASIM_PLANTED_FAULTS_(X)            its faults of runtimes/planted.h; those of undo logs if not defined
+//   DURASIM_CACHES_ARE_DURABLE_           a full fence makes stores durable, without cbo.clean
+//   DURASIM_STORES_ARE_CLEANED_AT_ONCE_   regions over objects clean what they store at once
+//   DURASIM_CHECKED_ACCESSES_             hardware checks accesses to objects (P-INSPECT)
+//   DURASIM_LOG_OPERATIONS_               log operations precede each store (Proteus)
+//   DURASIM_LOG_LEAVES_CACHES_            the lines of a log leave the caches after the commit (SPHT-eADR-Flush)
+//   DURASIM_ABORTS_RETURN_TO_BEGIN_       an aborted transaction continues where durasim_tx_begin returns again
+//   DURASIM_NEVER_ABORTS_                 there are no transactions that could abort
 #ifndef DURASIM_BACKEND_H
 #define DURASIM_BACKEND_H
 
+#if defined(DURASIM_BACKEND)
+
+#define DURASIM_TEXT_(text) #text
+#define DURASIM_NAME_(name) DURASIM_TEXT_(name)
+#define DURASIM_FILE_(name) DURASIM_TEXT_(backends/name.h)
+#define DURASIM_FILE_OF_(name) DURASIM_FILE_(name)
+
+#include DURASIM_FILE_OF_(DURASIM_BACKEND)
+
 #if defined(__riscv)
 // Several translation units have one name: the linker merges equal strings (M, S).
-#define DURASIM_BACKEND_IS_(name) \
-    __asm__(".pushsection .durasim.backend,\"MS\",%progbits,1\n\t.asciz \"" name "\"\n\t.popsection")
-#else
-#define DURASIM_BACKEND_IS_(name) static_assert(true)
+__asm__(".pushsection .durasim.backend,\"MS\",%progbits,1\n\t.asciz \"" DURASIM_NAME_(DURASIM_BACKEND) "\"\n\t.popsection");
 #endif
 
-#if defined(DURASIM_BACKEND_MARKERS)
-DURASIM_BACKEND_IS_("markers");
-#elif defined(DURASIM_BACKEND_LOG_OPERATIONS)
-DURASIM_BACKEND_IS_("log-operations");
-#elif defined(DURASIM_BACKEND_UNDO_FLUSH)
-DURASIM_BACKEND_IS_("undo-flush");
-#elif defined(DURASIM_BACKEND_UNDO_FENCE)
-DURASIM_BACKEND_IS_("undo-fence");
-#elif defined(DURASIM_BACKEND_REDO_FLUSH)
-DURASIM_BACKEND_IS_("redo-flush");
-#elif defined(DURASIM_BACKEND_WRITE_AHEAD)
-DURASIM_BACKEND_IS_("write-ahead");
-#elif defined(DURASIM_BACKEND_AUTOPERSIST)
-DURASIM_BACKEND_IS_("autopersist");
-#elif defined(DURASIM_BACKEND_IDEAL_R)
-DURASIM_BACKEND_IS_("ideal-r");
-#elif defined(DURASIM_BACKEND_P_INSPECT)
-DURASIM_BACKEND_IS_("p-inspect");
-#elif defined(DURASIM_BACKEND_HTM_SGL)
-DURASIM_BACKEND_IS_("htm-sgl");
-#elif defined(DURASIM_BACKEND_SPHT_EADR)
-DURASIM_BACKEND_IS_("spht-eadr");
-#elif defined(DURASIM_BACKEND_SPHT_EADR_FLUSH)
-DURASIM_BACKEND_IS_("spht-eadr-flush");
-#elif defined(DURASIM_BACKEND_SPHT)
-DURASIM_BACKEND_IS_("spht");
-#elif defined(DURASIM_BACKEND_NV_HTM)
-DURASIM_BACKEND_IS_("nv-htm");
-#elif defined(DURASIM_BACKEND_PLAIN)
-DURASIM_BACKEND_IS_("plain");
 #endif
 
 #endif

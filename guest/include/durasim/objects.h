@@ -41,17 +41,10 @@
 #include "objects/profile.h"
 #include "objects/reached.h"
 
-#if defined(DURASIM_BACKEND_AUTOPERSIST)
-#include "objects/autopersist.h"
-#elif defined(DURASIM_BACKEND_IDEAL_R)
-#include "objects/ideal.h"
-#elif defined(DURASIM_BACKEND_P_INSPECT)
-#include "objects/p_inspect.h"
-#elif defined(DURASIM_BACKEND_MARKERS)
-#include "objects/plain.h"
-#else
-#error "objects need one of the backends DURASIM_BACKEND_AUTOPERSIST, _IDEAL_R, _P_INSPECT and _MARKERS"
+#if !defined(DURASIM_OBJECTS_)
+#error "this backend keeps no objects: choose one whose header in guest/backends defines DURASIM_OBJECTS_"
 #endif
+#include DURASIM_OBJECTS_
 
 namespace durasim {
 
@@ -402,7 +395,7 @@ public:
     std::uint64_t sweeps() const { return sweeps_ + (pointer_update_ == nullptr ? 0 : pointer_update_->sweeps); }
     std::uint64_t collections() const { return collections_; }
 
-#if defined(DURASIM_BACKEND_P_INSPECT)
+#if defined(DURASIM_CHECKED_ACCESSES_)
     HandlerCalls handler_calls() const { return barriers_.handler_calls(); }
     void handle_access(std::uint64_t number) { barriers_.handle(*this_thread, number); }
 #endif
@@ -478,7 +471,7 @@ inline objects::ObjectRuntime& object_runtime = *new objects::ObjectRuntime;
 
 }  // namespace durasim
 
-#if defined(DURASIM_BACKEND_P_INSPECT)
+#if defined(DURASIM_CHECKED_ACCESSES_)
 extern "C" [[gnu::used]] inline std::uint64_t durasim_handle_access(std::uint64_t number) {
     durasim::object_runtime.handle_access(number);
     return durasim::planted(durasim::Fault::registers_not_preserved);

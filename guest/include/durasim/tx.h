@@ -4,7 +4,7 @@
 //         t.write(account.balance, t.read(account.balance) + 1);
 //     });
 //
-// Everything in the pool is changed through `t`. The backend chosen when the program is built (one of DURASIM_BACKEND_*)
+// Everything in the pool is changed through `t`. The backend chosen when the program is built (-DDURASIM_BACKEND=NAME)
 // decides what happens: markers around plain stores for hardware designs, an undo or redo log in software, and so on.
 //
 // A body must be re-executable: hardware may abort and repeat it, and rolls back the pool and the registers but no
@@ -26,28 +26,10 @@
 #include "durasim/markers.h"
 #include "durasim/retry.h"
 
-#if defined(DURASIM_BACKEND_MARKERS) || defined(DURASIM_BACKEND_LOG_OPERATIONS)
-#include "runtimes/markers.h"
-#elif defined(DURASIM_BACKEND_UNDO_FLUSH) || defined(DURASIM_BACKEND_UNDO_FENCE) || defined(DURASIM_BACKEND_AUTOPERSIST) || \
-    defined(DURASIM_BACKEND_IDEAL_R) || defined(DURASIM_BACKEND_P_INSPECT)
-#include "runtimes/undo.h"
-#elif defined(DURASIM_BACKEND_REDO_FLUSH)
-#include "runtimes/redo.h"
-#elif defined(DURASIM_BACKEND_WRITE_AHEAD)
-#include "runtimes/write_ahead.h"
-#elif defined(DURASIM_BACKEND_HTM_SGL)
-#include "runtimes/htm_sgl.h"
-#elif defined(DURASIM_BACKEND_SPHT_EADR) || defined(DURASIM_BACKEND_SPHT_EADR_FLUSH)
-#include "runtimes/spht_eadr.h"
-#elif defined(DURASIM_BACKEND_SPHT)
-#include "runtimes/spht.h"
-#elif defined(DURASIM_BACKEND_NV_HTM)
-#include "runtimes/nv_htm.h"
-#elif defined(DURASIM_BACKEND_PLAIN)
-#include "runtimes/plain.h"
-#else
-#error "choose a transaction backend: define DURASIM_BACKEND_MARKERS, _LOG_OPERATIONS, _UNDO_FLUSH, _UNDO_FENCE, _REDO_FLUSH, _WRITE_AHEAD, _HTM_SGL, _SPHT_EADR, _SPHT_EADR_FLUSH, _SPHT, _NV_HTM, _PLAIN, _AUTOPERSIST, _IDEAL_R or _P_INSPECT"
+#if !defined(DURASIM_BACKEND)
+#error "choose a transaction backend: define DURASIM_BACKEND as the name of a file of guest/backends, for example markers"
 #endif
+#include DURASIM_RUNTIME_
 
 namespace durasim {
 

@@ -1,11 +1,25 @@
 //! What the banks of the last level add where commits are distributed, as in LAD-LLC: LAD's two-phase commit at the banks of
 //! Kiln's last level (Gupta, Daglis and Falsafi, MICRO 2019, section 5). Section numbers are that paper's.
 
+use super::planted;
+use super::state::{Purpose, State};
+use super::transaction::{Phase, Transaction};
 use crate::dtx::{Dtx, Ids, THREADS};
-use durasim_design::{LineTag, Signal, bank_of};
-use durasim_types::{LineAddr, TxId};
+use durasim_design::{
+    Action, Actions, ActiveFault, CrashImage, CrashSink, Ctx, Gate, LineTag, Message, Node, RecoveryCut, Signal, Wait,
+    bank_of, snapshot,
+};
+use durasim_types::{CoreId, Cycle, EventKind, LineAddr, StallCause, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Message kinds.
+const DTX_COMMIT: u16 = 1;
+const COMMIT_ACK: u16 = 2;
+/// Retry interval, in cycles, of a thread whose identifiers are all in use.
+const ID_RETRY_CYCLES: Cycle = 100;
+/// DTX_CID of all banks.
+pub(super) const DTX_CIDS: &str = "lad-llc.dtx_cids";
 
 /// In tags of lines the number of the bank stands above that of the transaction.
 const BANK_SHIFT: u32 = 48;
@@ -92,8 +106,8 @@ impl Banks {
         self.open.insert(tx, OpenDtx { dtx: Dtx { tid, id }, flipped: BTreeSet::new(), acknowledged: 0 });
     }
 
-    /// A transaction was aborted, and nothing names it: the next one of its thread takes its DTX_ID. Else a thread that aborts
-    /// again and again would leave DTX_CID behind by more than half of all numbers.
+    /// A transaction was aborted, and nothing names it: the next one of its thread takes its DTX_ID. Otherwise the distance
+    /// from DTX_CID to the DTX_ID of a thread that aborts again and again would exceed half of all numbers.
     pub fn abort(&mut self, tx: TxId) {
         let Some(OpenDtx { dtx: Dtx { tid, id }, .. }) = self.open.remove(&tx) else { return };
         self.last.insert(tid, self.ids().previous(id));
@@ -120,6 +134,194 @@ pub(super) fn complete(tx: TxId) -> Signal {
     Signal(tx.0)
 }
 
+/// The commit of LAD-LLC: lines are in the last level (prepare), then DTX_Commit goes to every bank (commit), and the first
+/// acknowledgement completes the transaction. Recovery commits everywhere what any bank has committed.
+impl State {
+    /// DTX_Start takes the next DTX_ID of the thread; a gate if it has to wait for one.
+    pub(super) fn begin_dtx(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Option<Gate> {
+        let banks = self.banks.as_mut()?;
+        let tid = u8::try_from(cx.thread).expect("there are 256 LAD_TIDs");
+        if banks.lacks_ids(tid) {
+            out.stalls_for(StallCause::Structure(1));
+            return Some(Gate::Retry(Wait::Cycles(ID_RETRY_CYCLES)));
+        }
+        banks.begin(tx, tid);
+        None
+    }
+
+    /// Stores to a line and its eviction wait cycle by cycle while the commit of its transaction is in flight to its bank
+    /// [D:lad-llc-commit]; not for its message itself, which several may wait for.
+    pub(super) fn commit_in_flight(&self, tag: LineTag) -> Option<Wait> {
+        self.banks.as_ref()?;
+        let is_in_flight = self.contents.open.get(&tx_of(tag)).is_some_and(|open| open.phase == Phase::Committing);
+        // A commit that has not waited for its flush would wait here for itself.
+        let waits = tag.is_some() && is_in_flight && !self.has_flipped_in_bank(tag) && self.awaits_flush();
+        self.fault.ignores(planted::COMMIT_OVERTAKEN, waits).then_some(Wait::Cycles(1))
+    }
+
+    /// The commit phase: DTX_Commit goes to every bank.
+    pub(super) fn commit_in_banks(&mut self, cx: &Ctx, tx: TxId, banks: u16, out: &mut Actions) -> Gate {
+        if let Some(open) = self.contents.open.get_mut(&tx) {
+            open.phase = Phase::Committing;
+        }
+        out.prepared();
+        for bank in 0..banks {
+            let message = Message { kind: DTX_COMMIT, a: tx.0, b: u64::from(cx.core.0) };
+            let (from, to) = (Node::Core(cx.core), Node::LlcBank(bank));
+            out.push(Action::Send { from, to, message, size_bytes: 0 });
+        }
+        if self.fault.skips(planted::COMMIT_NOT_AWAITED) {
+            return Gate::Done;
+        }
+        Gate::After(Wait::Signal(complete(tx)))
+    }
+
+    /// DTX_Commit has arrived at a bank, or an acknowledgement at a core.
+    pub(super) fn bank_message(&mut self, at: Node, message: Message, out: &mut Actions) {
+        let tx = TxId(message.a);
+        match (at, message.kind) {
+            (Node::LlcBank(bank), DTX_COMMIT) => {
+                self.commit_in_bank(bank, tx, out);
+                let (from, to) = (Node::LlcBank(bank), Node::Core(CoreId(message.b as u16)));
+                let message = Message { kind: COMMIT_ACK, a: tx.0, b: 0 };
+                out.push(Action::Send { from, to, message, size_bytes: 0 });
+            }
+            (Node::Core(_), COMMIT_ACK) => self.bank_acknowledged(tx, out),
+            _ => unreachable!("LAD-LLC sends no such message"),
+        }
+    }
+
+    /// A bank commits: DTX_CID, the states of its lines, and the versions before them, in one step. An older message that comes
+    /// late does not set DTX_CID back.
+    fn commit_in_bank(&mut self, bank: u16, tx: TxId, out: &mut Actions) {
+        let Some(banks) = &mut self.banks else { return };
+        let ids = banks.ids();
+        let Some(&OpenDtx { dtx: Dtx { tid, id }, .. }) = banks.open.get(&tx) else { return };
+        for (of, open) in &mut banks.open {
+            if self.fault.assumes(planted::BANK_CLEARS_ALL, *of == tx) {
+                open.flipped.insert(bank);
+            }
+        }
+        let last = &mut banks.committed[usize::from(bank)][usize::from(tid)];
+        let is_late = ids.is_committed(id, *last);
+        if !is_late && !self.fault.skips(planted::CID_NOT_UPDATED) {
+            *last = id;
+        }
+        out.event(EventKind::DesignStep, self.area.record(0));
+        let Some(open) = self.contents.open.get(&tx) else { return };
+        let of_bank: Vec<LineAddr> = open.lines.iter().copied().filter(|line| banks.of(*line) == bank).collect();
+        self.drop_older_versions(of_bank.into_iter(), out);
+    }
+
+    /// The first acknowledgement completes the transaction. After the last, the records of its copies go, and then its number
+    /// is free.
+    fn bank_acknowledged(&mut self, tx: TxId, out: &mut Actions) {
+        let Some(banks) = &mut self.banks else { return };
+        let count = banks.count();
+        let Some(open) = banks.open.get_mut(&tx) else { return };
+        open.acknowledged += 1;
+        let acknowledged = open.acknowledged;
+        if acknowledged == 1 {
+            self.counters.commits += 1;
+            out.event(EventKind::Commit, self.area.record(0));
+            out.push(Action::Raise(complete(tx)));
+        }
+        if acknowledged < count {
+            return;
+        }
+        let slots = self.contents.open.get(&tx).map(|open| self.records_of_commit(open)).unwrap_or_default();
+        if slots.is_empty() {
+            self.forget_dtx(tx);
+        } else {
+            self.clear_records(Purpose::Forget(tx), slots, out);
+        }
+    }
+
+    /// Nothing names the transaction any more.
+    pub(super) fn forget_dtx(&mut self, tx: TxId) {
+        self.contents.open.remove(&tx);
+        if let Some(banks) = &mut self.banks {
+            banks.open.remove(&tx);
+        }
+    }
+
+    /// An abort is complete.
+    pub(super) fn forget_aborted(&mut self, tx: TxId) {
+        self.contents.open.remove(&tx);
+        if let Some(banks) = &mut self.banks {
+            banks.abort(tx);
+        }
+    }
+
+    /// A power failure: DTX_CIDs are battery-backed.
+    pub(super) fn keep_dtx_cids(&self, banks: &Banks, sink: &mut CrashSink<'_>) {
+        if !self.fault.skips(planted::CIDS_LOST) {
+            sink.keep(DTX_CIDS, snapshot::to_bytes(&banks.committed));
+        }
+    }
+
+    pub(super) fn mark_banks(&self, banks: &Banks, mark: &mut dyn FnMut(&'static str)) {
+        let count = usize::from(banks.count());
+        let is_between = banks.open.values().any(|of| (1..count).contains(&of.flipped.len()));
+        let overflown = |open: &Transaction| open.phase == Phase::Committing && !open.copies.is_empty();
+        let situations = [
+            ("cut_between_banks", is_between),
+            ("ids_wrapped", banks.ids_wrapped),
+            ("old_line_of_committing", self.contents.open.values().any(overflown)),
+        ];
+        situations.into_iter().filter(|(_, is_there)| *is_there).for_each(|(name, _)| mark(name));
+    }
+}
+
+/// V_commit (section 4.8): the newest DTX_CID of each thread in any bank.
+pub(super) struct Consensus {
+    ids: Ids,
+    /// `None` if no DTX_CID is known: nothing has committed.
+    newest: Option<Vec<u8>>,
+    fault: ActiveFault,
+}
+
+impl Consensus {
+    /// `None` if DTX_CIDs survived and are damaged.
+    pub fn read(image: &CrashImage, banks: u16, id_bits: u32, fault: ActiveFault) -> Option<Self> {
+        let ids = Ids::new(id_bits);
+        let mut newest = vec![0; THREADS];
+        let Some(bytes) = image.structure(DTX_CIDS) else { return Some(Consensus { ids, newest: None, fault }) };
+        let committed: Vec<Vec<u8>> = snapshot::from_bytes(bytes).ok()?;
+        if committed.len() != usize::from(banks) || committed.iter().any(|of| of.len() != THREADS) {
+            return None;
+        }
+        let asked = fault.swaps(planted::RECOVERY_ASKS_ONE_BANK, committed.len(), 1);
+        for (bank, of_threads) in committed.iter().take(asked).enumerate() {
+            for (newest, &id) in newest.iter_mut().zip(of_threads) {
+                let (is_newer, is_larger) = (ids.is_committed(*newest, id), id > *newest);
+                if bank == 0 || fault.swaps(planted::RECOVERY_TAKES_NUMERIC_MAX, is_newer, is_larger) {
+                    *newest = id;
+                }
+            }
+        }
+        Some(Consensus { ids, newest: Some(newest), fault })
+    }
+
+    /// What no bank has committed.
+    pub fn of_nothing(id_bits: u32, fault: ActiveFault) -> Self {
+        Consensus { ids: Ids::new(id_bits), newest: None, fault }
+    }
+
+    /// Whether some bank has committed the transaction of that number.
+    pub fn has_committed(&self, number: TxId) -> bool {
+        let dtx = Dtx::of(number.0);
+        let last = self.newest.as_ref().map(|newest| newest[usize::from(dtx.tid)]);
+        let is_committed = last.is_some_and(|last| self.ids.is_committed(dtx.id, last));
+        is_committed && number.0 == dtx.number() && !self.fault.skips(planted::RECOVERY_IGNORES_CIDS)
+    }
+
+    /// Threads number their transactions anew.
+    pub fn clear(image: &mut CrashImage, banks: u16) -> Result<(), RecoveryCut> {
+        image.keep(DTX_CIDS, snapshot::to_bytes(&vec![vec![0u8; THREADS]; banks.into()]))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,5 +346,12 @@ mod tests {
         assert!(banks.lacks_ids(0) && !banks.lacks_ids(1), "a bank may have 0 while the fourth commits: that is half");
         banks.open.remove(&TxId(1));
         assert!(!banks.lacks_ids(0));
+    }
+
+    #[test]
+    fn without_dtx_cids_no_transaction_has_committed() {
+        let nothing = Consensus::of_nothing(8, ActiveFault::default());
+        // By serial numbers half of all ids lie before 0.
+        assert!((0..=255).all(|id| !nothing.has_committed(TxId(Dtx { tid: 0, id }.number()))));
     }
 }

@@ -2,8 +2,10 @@
 //! are uncommitted. The old line is copied to the copy area, a record names its home, and only when both are durable the
 //! new data goes home [kiln-overflow].
 
+use super::COPY;
 use super::area::Area;
-use super::sequence::COPY;
+use super::planted;
+use super::spec::Versions;
 use super::state::{Purpose, State};
 use super::transaction::{CopyStage, OldLine, Phase};
 use durasim_design::{AbortCause, Action, Actions, CopyRequest, Evict, Origin, Token, Wait};
@@ -14,9 +16,10 @@ use std::collections::BTreeSet;
 pub(super) struct AreaFull(pub TxId);
 
 impl State {
-    /// Takes a place of the copy area for the old version of a line.
+    /// Takes a slot of the copy area for the old version of a line.
     fn reserve_slot(&mut self, tx: TxId, line: LineAddr) -> Option<()> {
-        let slot = self.take_slot()?;
+        let slot = self.contents.slots.take(self.area.lines)?;
+        let slot = self.fault.swaps(planted::SLOT_SHARED, slot, 0);
         let open = self.contents.open.get_mut(&tx)?;
         open.copies.insert(line, OldLine { slot, stage: CopyStage::Reserved });
         Some(())
@@ -28,7 +31,10 @@ impl State {
         let old = self.contents.open.get_mut(&tx)?.copies.get_mut(&line)?;
         old.stage = CopyStage::Copying(token);
         let to = self.area.old_line(old.slot);
-        self.bring_older_version_home(line, out);
+        // A committed version beside an uncommitted one goes home: the copy is made of what home has.
+        if self.spec.versions == Versions::TwoInLlc && !self.fault.skips(planted::COPIES_HOME_WITHOUT_OLDER) {
+            out.push(Action::WriteOlderHome(line));
+        }
         out.push(Action::Copy(CopyRequest {
             by: Origin::Llc,
             from: line.base(),
@@ -38,7 +44,10 @@ impl State {
             cause: Cause::Log,
             token: Some(token),
         }));
-        self.copy_before_record(token, tx, line, out)
+        if self.fault.skips(planted::COPY_NOT_AWAITED) {
+            return self.record_old_line(tx, line, out);
+        }
+        Some(token)
     }
 
     /// The copy is durable: its record follows.
@@ -77,6 +86,18 @@ impl State {
         out.push(Action::CleanTo { line, to: None, token });
     }
 
+    /// The token under which uncommitted lines of a transaction go home, if its commit has to wait for them.
+    fn token_of_way_home(&mut self, tx: TxId) -> Option<Token> {
+        if !self.queues_are_lost {
+            return None;
+        }
+        let known = self.contents.open.get(&tx).and_then(|open| open.going_home);
+        Some(known.unwrap_or_else(|| {
+            self.contents.tokens += 1;
+            Token(self.contents.tokens)
+        }))
+    }
+
     /// Whether the FIFOs of a core are almost full, but for entries that are leaving.
     fn is_almost_full(&self, core: usize) -> bool {
         let threshold = (self.fifo_capacity * self.spec.overflow_percent as usize).div_ceil(100);
@@ -94,7 +115,7 @@ impl State {
         room
     }
 
-    /// Takes a place of the copy area for each entry that is to leave, and brings committed versions of its line home; the
+    /// Takes a slot of the copy area for each entry that is to leave, and brings committed versions of its line home; the
     /// transactions of such entries are added to `copied`.
     fn begin_to_leave(&mut self, core: usize, copied: &mut BTreeSet<TxId>, out: &mut Actions) -> Result<(), AreaFull> {
         let mut index = 0;
@@ -108,7 +129,9 @@ impl State {
                 index += 1;
                 continue;
             };
-            match self.stage_of_old_line(open, entry.line) {
+            // Without a copy of its old line new data must not leave a FIFO.
+            let stage = open.copies.get(&entry.line).map(|old| old.stage);
+            match stage.or(self.fault.swaps(planted::COPY_SKIPPED, None, Some(CopyStage::Safe))) {
                 _ if entry.leaving => index += 1,
                 Some(CopyStage::Safe) => self.leave_fifo(entry.tx, entry.line, out),
                 Some(_) => index += 1,
@@ -116,7 +139,13 @@ impl State {
                     self.reserve_slot(entry.tx, entry.line).ok_or(AreaFull(entry.tx))?;
                     self.contents.fifos[core][index].leaving = true;
                     self.counters.fifo_overflows += 1;
-                    self.bring_committed_version_home(&entry, out);
+                    // A committed version that a cache holds goes home before the line there is copied.
+                    if !self.fault.skips(planted::COPIES_STALE_LINE) {
+                        out.push(Action::PushToLlc { line: entry.line, token: None });
+                    }
+                    if self.fault.skips(planted::COPY_OVERTAKES_PUSH) {
+                        out.push(Action::Resume { id: COPY | entry.tx.0 });
+                    }
                     copied.insert(entry.tx);
                     index += 1;
                 }
@@ -142,7 +171,9 @@ impl State {
 
     /// All ways of a set of the last level are uncommitted, or they are no longer kept there.
     pub(super) fn evict_pending(&mut self, tx: TxId, line: LineAddr, out: &mut Actions) -> Evict {
-        let Some(open) = self.needs_old_line_first(tx) else { return Evict::Proceed };
+        // Its old line has to be safe first.
+        let open = self.contents.open.get(&tx).filter(|_| !self.fault.skips(planted::EVICTED_WITHOUT_COPY));
+        let Some(open) = open else { return Evict::Proceed };
         let reserved = match open.copies.get(&line).map(|old| old.stage) {
             Some(CopyStage::Safe) => {
                 // What has left its FIFO is home since, and newer there than a version that was in flight meanwhile.
@@ -170,7 +201,9 @@ impl State {
 
     /// Brings the old lines of an aborted transaction back.
     pub(super) fn restore_old_lines(&mut self, tx: TxId, out: &mut Actions) -> Option<Token> {
-        let old_lines = self.old_lines_to_restore(self.contents.open.get(&tx)?);
+        let is_restored = |old: &OldLine| old.stage == CopyStage::Safe && !self.fault.skips(planted::ABORT_NOT_UNDONE);
+        let copies = self.contents.open.get(&tx)?.copies.iter().filter(|(_, old)| is_restored(old));
+        let old_lines: Vec<(LineAddr, u64)> = copies.map(|(line, old)| (*line, old.slot)).collect();
         if old_lines.is_empty() {
             return None;
         }

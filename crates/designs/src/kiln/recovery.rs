@@ -3,10 +3,10 @@
 //! registers are cleared last, because they decide. Where commits are distributed, the DTX_CIDs of the banks stand for them.
 
 use super::area::Area;
+use super::banks::Consensus;
+use super::planted;
 use super::spec::KilnSpec;
-use super::steps::banks::Consensus;
-use super::steps::{Decision, Step, is_finished, is_undone, lines_to_finish, recovery_order};
-use super::survivors::{LINES, REGISTERS, load_lines, load_registers};
+use super::survivors::{LINES, REGISTERS, Survivor, load_lines, load_registers};
 use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{LINE_BYTES, TxId};
 use std::collections::BTreeSet;
@@ -43,6 +43,31 @@ pub(crate) fn recover_distributed(
     recover_by(&Decision::Banks(consensus), spec, geometry, image, report)
 }
 
+/// What decides whether a transaction has committed.
+enum Decision {
+    /// The transactions that committing registers name.
+    Registers(BTreeSet<TxId>),
+    /// What any bank has committed.
+    Banks(Consensus),
+}
+
+impl Decision {
+    fn has_committed(&self, tx: TxId) -> bool {
+        match self {
+            Decision::Registers(committing) => committing.contains(&tx),
+            Decision::Banks(consensus) => consensus.has_committed(tx),
+        }
+    }
+
+    /// Clears what decides, last of all.
+    fn clear(&self, geometry: &Geometry, image: &mut CrashImage) -> Result<(), RecoveryCut> {
+        match self {
+            Decision::Registers(_) => empty(image, REGISTERS),
+            Decision::Banks(_) => Consensus::clear(image, geometry.llc_banks),
+        }
+    }
+}
+
 fn recover_by(
     decision: &Decision,
     spec: &KilnSpec,
@@ -54,14 +79,69 @@ fn recover_by(
     if image.dirty_shutdown {
         report.losses.push("the energy ended before the caches were flushed: cached data is lost".into());
     }
+    let mut discarded: BTreeSet<TxId> = BTreeSet::new();
+    let finished = lines_to_finish(decision, geometry, image, &mut discarded, &mut report);
+    let area = Area::new(spec, geometry);
+    let records = (0..area.lines).filter_map(|slot| area.read_record(image, slot).map(|record| (slot, record)));
+    let records: Vec<_> = records.collect();
+    if fault.skips(planted::RECOVERY_CLEARS_REGISTERS_FIRST) {
+        decision.clear(geometry, image)?;
+    }
+    // Lines of finished transactions go home from the last level.
+    for _ in 0..fault.swaps(planted::RECOVERY_WRITES_TWICE, 1, 2) {
+        for survivor in &finished {
+            image.write(survivor.line.base(), &survivor.data)?;
+            report.lines_written += 1;
+        }
+    }
+    if fault.skips(planted::RECOVERY_CLEARS_RECORDS_FIRST) {
+        clear(&area, image, records.iter().map(|(slot, _)| *slot))?;
+    }
+    // Old lines of the other transactions come back from the copy area.
+    for &(slot, (home, tx)) in &records {
+        let is_undone = fault.assumes(planted::RECOVERY_UNDOES_COMMITTING, !decision.has_committed(tx));
+        // The media may have half of a record, or half of its end: the line that it names is home.
+        let is_whole = home.0 != 0 && tx.0 != 0;
+        if !fault.ignores(planted::RECOVERY_FORGETS_COPIES, is_undone) || !is_whole {
+            continue;
+        }
+        if !geometry.is_home(home) || home.0 % LINE_BYTES != 0 {
+            report.losses.push(format!("the record of place {slot} of the copy area is damaged"));
+            continue;
+        }
+        let old = image.line(area.old_line(slot));
+        image.write(home, &old)?;
+        report.lines_written += 1;
+        discarded.insert(tx);
+    }
+    // The records go when the old lines are home, and the registers last, because they decide.
+    clear(&area, image, records.iter().map(|(slot, _)| *slot))?;
+    empty(image, LINES)?;
+    decision.clear(geometry, image)?;
+    if let Decision::Banks(_) = decision {
+        report.replayed = finished.iter().map(|survivor| survivor.tx).collect::<BTreeSet<_>>().len() as u64;
+    }
+    report.discarded = discarded.len() as u64;
+    Ok(report)
+}
+
+/// The lines that finished transactions have left in the last level: a committing register names them, or a bank has committed
+/// them. The others are discarded.
+fn lines_to_finish(
+    decision: &Decision,
+    geometry: &Geometry,
+    image: &CrashImage,
+    discarded: &mut BTreeSet<TxId>,
+    report: &mut RecoveryReport,
+) -> Vec<Survivor> {
+    let fault = geometry.planted;
     let survivors = load_lines(image).unwrap_or_else(|| {
         report.losses.push("the uncommitted lines of the last level are damaged".into());
         Vec::new()
     });
-    let mut discarded: BTreeSet<TxId> = BTreeSet::new();
     let mut finished = Vec::new();
     for survivor in survivors {
-        if !is_finished(survivor.tx, decision, fault) {
+        if !fault.ignores(planted::RECOVERY_IGNORES_REGISTER, decision.has_committed(survivor.tx)) {
             discarded.insert(survivor.tx);
         } else if survivor.line.0 >= 1 << 58 || !geometry.is_home(survivor.line.base()) {
             report.losses.push(format!("a line of transaction {} has no home address", survivor.tx.0));
@@ -69,47 +149,9 @@ fn recover_by(
             finished.push(survivor);
         }
     }
-    let finished = lines_to_finish(finished, fault);
-    let area = Area::new(spec, geometry);
-    let records = (0..area.lines).filter_map(|slot| area.read_record(image, slot).map(|record| (slot, record)));
-    let records: Vec<_> = records.collect();
-    for step in recovery_order(fault) {
-        match step {
-            Step::FinishCommits => {
-                for survivor in &finished {
-                    image.write(survivor.line.base(), &survivor.data)?;
-                    report.lines_written += 1;
-                }
-            }
-            Step::BringOldLinesBack => {
-                for &(slot, (home, tx)) in records.iter().filter(|(_, (_, tx))| is_undone(*tx, decision, fault)) {
-                    // The media had half of a record, or half of its end: the line that it names is home.
-                    if home.0 == 0 || tx.0 == 0 {
-                        continue;
-                    }
-                    if !geometry.is_home(home) || home.0 % LINE_BYTES != 0 {
-                        report.losses.push(format!("the record of place {slot} of the copy area is damaged"));
-                        continue;
-                    }
-                    let old = image.line(area.old_line(slot));
-                    image.write(home, &old)?;
-                    report.lines_written += 1;
-                    discarded.insert(tx);
-                }
-            }
-            Step::ClearRecords => clear(&area, image, records.iter().map(|(slot, _)| *slot))?,
-            Step::ClearLines => empty(image, LINES)?,
-            Step::ClearRegisters => match decision {
-                Decision::Registers(_) => empty(image, REGISTERS)?,
-                Decision::Banks(_) => Consensus::clear(image, geometry.llc_banks)?,
-            },
-        }
-    }
-    if let Decision::Banks(_) = decision {
-        report.replayed = finished.iter().map(|survivor| survivor.tx).collect::<BTreeSet<_>>().len() as u64;
-    }
-    report.discarded = discarded.len() as u64;
-    Ok(report)
+    let count = finished.len();
+    finished.truncate(fault.swaps(planted::RECOVERY_DROPS_LINE, count, count.saturating_sub(1)));
+    finished
 }
 
 /// Clears records, each in one write.

@@ -26,7 +26,7 @@ pub(super) enum Purpose {
     Forget(TxId),
 }
 
-/// Something that is waited for: so many acknowledgements are outstanding.
+/// An event that is waited for, and the number of acknowledgements that are outstanding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PendingAcks {
     pub purpose: Purpose,
@@ -153,7 +153,7 @@ impl State {
         snapshot::to_bytes(&(&self.contents, &self.counters, &self.banks))
     }
 
-    /// A new token for so many acknowledgements.
+    /// A new token for this many acknowledgements.
     pub(super) fn expect(&mut self, purpose: Purpose, left: u64, slots: Vec<u64>) -> Token {
         self.contents.tokens += 1;
         let token = Token(self.contents.tokens);
@@ -187,10 +187,5 @@ impl State {
             Phase::Flushing { since, token, .. } if self.awaits(token) => Some((tx, since, token)),
             _ => None,
         })
-    }
-
-    /// Whether a committing register names this transaction.
-    pub(super) fn is_committing(&self, tx: TxId) -> bool {
-        self.contents.registers.contains(&Some(tx))
     }
 }

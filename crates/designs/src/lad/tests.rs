@@ -1,8 +1,8 @@
 //! The protocol, hook by hook, without a machine.
 
+use super::memory_controller::UNDO_TOKEN;
+use super::recovery::{self, CONTROLLERS, Kept};
 use super::regions::{PurgatoryHeader, UndoRegion, purgatory_count, purgatory_record, undo_header};
-use super::steps::controller::UNDO_TOKEN;
-use super::steps::recovery::{self, CONTROLLERS, Kept};
 use super::{COMMIT_ACK, DTX_COMMIT, Lad, LadBase, LadSpec};
 use crate::dtx::Dtx;
 use crate::testing::{geometry_of, word};

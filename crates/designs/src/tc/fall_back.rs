@@ -2,8 +2,8 @@
 //! home before their commit, with hardware-controlled copy-on-write [D:tc-overflow].
 
 use super::fifo::{Entry, EntryState};
-use super::shadow::Overflow;
-use super::{State, steps};
+use super::shadow::{Overflow, shadow_place};
+use super::{State, planted};
 use durasim_design::{Action, Actions, CopyRequest, Origin, Token};
 use durasim_types::{Cause, CoreId, EventKind, LineAddr, TxId};
 
@@ -42,22 +42,25 @@ impl State {
             in_flight += 1;
             // The entries of a line go home in one write, gathered in the array as for a miss [D:tc-overflow].
             let (entry, joining) = self.caches[core].gathered(index);
-            let mask = self.bytes_to_copy(core, &entry);
+            // The bytes of which the old version goes to the shadow area first: those without one.
+            let mask = self.fault.swaps(planted::COPY_SKIPPED, self.caches[core].not_shadowed(&entry), 0);
             if mask == 0 {
                 self.gather(core, index, entry, &joining, out);
                 self.issue_entry(core, index, out);
                 continue;
             }
-            let Some(slot) = self.take_shadow_slot(core) else { return false };
+            let Some(slot) = self.caches[core].take_slot(self.spec.shadow_lines.into()) else { return false };
+            let slot = self.fault.swaps(planted::SHADOW_SLOT_REUSED, slot, 0);
             if self.caches[core].overflow_of(entry.tx).is_none() {
                 self.counters.overflows += 1;
                 self.caches[core].overflows.push(Overflow::new(entry.tx));
             }
             self.caches[core].overflow_of(entry.tx).expect("it was just made").add(line, slot, mask);
-            let slot = steps::shadow_place(&self.spec, core as u64, slot, self.fault);
+            let slot = shadow_place(&self.spec, core as u64, slot, self.fault);
             self.counters.shadowed_lines += 1;
             let token = self.token();
-            let left = self.acknowledgements_of_copy();
+            // The new data goes home when the old line and the address of its home have both been acknowledged.
+            let left = self.fault.swaps(planted::COPY_NOT_AWAITED, 2, 1);
             self.gather(core, index, entry, &joining, out);
             self.caches[core].entries[index].state = EntryState::Copying { token, left };
             out.append(
@@ -92,10 +95,11 @@ impl State {
     /// What an abort has to bring back to the homes of its transaction's lines, if there is something: the token of it.
     pub(super) fn undo(&mut self, core: usize, tx: TxId, out: &mut Actions) -> Option<Token> {
         let token = self.token();
-        let overflow = self.caches[core].overflow_to_undo(tx, self.fault)?;
+        let is_due = |overflow: &Overflow| overflow.restoring.is_none() && !self.fault.skips(planted::ABORT_NOT_UNDONE);
+        let overflow = self.caches[core].overflow_of(tx).filter(|overflow| is_due(overflow))?;
         overflow.restoring = Some(token);
         for (line, shadow) in overflow.homes() {
-            let slot = steps::shadow_place(&self.spec, core as u64, shadow.slot, self.fault);
+            let slot = shadow_place(&self.spec, core as u64, shadow.slot, self.fault);
             let (old, home) = (self.shadow_data.base.plus(slot * 64), line.base());
             for (offset, len) in shadow.runs() {
                 let (from, to) = (old.plus(offset), home.plus(offset));
@@ -113,7 +117,7 @@ impl State {
         Some(token)
     }
 
-    /// The old lines are back: whoever has copied one of them meanwhile has copied what is undone now.
+    /// The old lines are back: a transaction that has copied one of them meanwhile has copied what is undone now.
     pub(super) fn undone(&mut self, core: usize, tx: TxId) {
         let overflow = self.caches[core].overflow_of(tx);
         let lines: Vec<LineAddr> = overflow.into_iter().flat_map(|o| o.homes()).map(|(line, _)| line).collect();

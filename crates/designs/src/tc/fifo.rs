@@ -1,22 +1,23 @@
 //! The transaction cache itself: a FIFO of entries, its overflow register, and their nonvolatile form.
 
+use super::planted;
 use super::shadow::{Overflow, Shadow, ShadowSlots};
 use super::spec::TcSpec;
 use crate::ports::Ports;
 use durasim_design::{ActiveFault, Store, Token, Wait};
-use durasim_types::{Cycle, Line, LineAddr, TxId};
+use durasim_types::{CoreId, Cycle, Line, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// The state of an entry (section 4.1): available, active or committed. What is in progress with an active or committed
-/// one is known to the controller of the transaction cache, and told here too.
+/// one is known to the controller of the transaction cache, and kept here too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum EntryState {
     /// Free, but still between tail and head: the tail has not come to it.
     Available,
     /// Of an open transaction.
     Active,
-    /// Of an open transaction, its old line on the way to the shadow area; so many acknowledgements are missing.
+    /// Of an open transaction, its old line in flight to the shadow area; this many acknowledgements are missing.
     Copying { token: Token, left: u8 },
     /// To be issued to the NVRAM, when the array has been written and read.
     Committed { issued_at: Cycle },
@@ -77,6 +78,12 @@ impl Entry {
         let mut entry = Entry { tx, id, line: store.line(), mask: 0, data: [0; 64], state, write_begins: 0 };
         entry.merge(store);
         entry
+    }
+
+    /// Whether the entry still counts: the acknowledgement of the NVRAM frees it (section 4.1).
+    #[inline]
+    pub fn is_held(&self, fault: ActiveFault) -> bool {
+        !(fault.skips(planted::FREED_AT_ISSUE) && matches!(self.state, EntryState::Issued(_)))
     }
 
     /// Takes in a further store to the line.
@@ -162,6 +169,34 @@ impl TransactionCache {
             .filter_map(|(index, e)| if let EntryState::Issued(token) = e.state { Some((token, index)) } else { None })
     }
 
+    /// The entry that an acknowledgement with this address is for. The controller handles writes to one line in the order in
+    /// which they were issued, so it is the one in flight that was issued first: nearest the tail, as section 4.1 has
+    /// it, unless threads that take turns have committed in another order than they have stored [D:tc-acknowledgement].
+    pub fn acknowledged(&self, line: LineAddr, fault: ActiveFault) -> Option<usize> {
+        let order = |(token, index): &(Token, usize)| {
+            let issued = fault.swaps(planted::ACK_FREES_NEAREST_TAIL, token.0, *index as u64);
+            fault.swaps(planted::ACK_FREES_YOUNGEST, issued, u64::MAX - *index as u64)
+        };
+        self.in_flight(line).min_by_key(order).map(|(_, index)| index)
+    }
+
+    /// An acknowledgement that the machine names by the token of the entry at `arrived` frees the one at `freed`. The other
+    /// entries of the line that are in flight wait for the tokens that are left, and keep their order: messages to the core
+    /// may overtake each other, so that of the third write can come before that of the second.
+    pub fn keep_order_of_issue(&mut self, arrived: usize, freed: usize, fault: ActiveFault) {
+        if fault.skips(planted::ACK_SWAPS_ENTRIES) {
+            self.entries[arrived].state = self.entries[freed].state;
+            return;
+        }
+        let mut in_flight: Vec<(Token, usize)> = self.in_flight(self.entries[arrived].line).collect();
+        in_flight.sort_unstable();
+        let tokens = in_flight.iter().filter(|(_, index)| *index != arrived).map(|(token, _)| *token);
+        let places = in_flight.iter().filter(|(_, index)| *index != freed).map(|(_, index)| *index);
+        for (token, place) in tokens.zip(places) {
+            self.entries[place].state = EntryState::Issued(token);
+        }
+    }
+
     /// An entry with what younger active entries of its line and transaction hold, as far as no other entry of the line lies
     /// between them, and the places of these.
     pub fn gathered(&self, index: usize) -> (Entry, Vec<usize>) {
@@ -215,12 +250,12 @@ impl TransactionCache {
         }
     }
 
-    /// Somebody writes a line home: shadows of other transactions take in no more of it.
+    /// A line is written home: shadows of other transactions take in no more of it.
     pub fn close_shadows(&mut self, line: LineAddr, writer: TxId) {
         self.overflows.iter_mut().filter(|overflow| overflow.tx != writer).for_each(|overflow| overflow.close(line));
     }
 
-    /// The first of so many slots of the shadow area that nobody uses. It is taken.
+    /// Takes the first free one of this many slots of the shadow area.
     pub fn take_slot(&mut self, slots: u64) -> Option<u64> {
         self.slots.take(slots)
     }
@@ -230,6 +265,11 @@ impl TransactionCache {
         let draining = self.occupied().rev().filter(|e| e.line == line && e.mask & mask != 0 && e.state.drains());
         draining.into_iter().find_map(|e| e.state.wait(now))
     }
+}
+
+/// The name of a core's transaction cache in a crash image.
+pub(super) fn structure_name(core: CoreId) -> String {
+    format!("tc.core{}", core.0)
 }
 
 /// What is left of a transaction cache after a power failure.
@@ -256,10 +296,13 @@ impl TransactionCache {
             bytes.extend(shadow.slot.to_le_bytes());
             bytes.extend(shadow.mask.to_le_bytes());
         }
-        for entry in self.occupied().filter(|e| e.is_nonvolatile(fault)) {
+        let is_lost = |e: &Entry| e.state.copying() && fault.skips(planted::COPYING_ENTRIES_LOST);
+        for entry in self.occupied().filter(|e| e.is_held(fault) && !is_lost(e)) {
             bytes.extend(entry.line.0.to_le_bytes());
             bytes.extend(entry.mask.to_le_bytes());
-            bytes.extend(u64::from(self.is_committed(entry, fault)).to_le_bytes());
+            // Recovery writes it home unless it is active, or in flight by the fall-back path.
+            let drains = entry.state.drains() && self.overflows.iter().all(|overflow| overflow.tx != entry.tx);
+            bytes.extend(u64::from(fault.assumes(planted::RECOVERY_REPLAYS_ACTIVE, drains)).to_le_bytes());
             bytes.extend(entry.data);
         }
         bytes
@@ -298,7 +341,6 @@ impl Saved {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tc::planted;
 
     #[test]
     fn what_is_saved_is_what_is_loaded() {

@@ -5,12 +5,10 @@
 //! The order of the cores does not matter: two transaction caches never hold committed entries of the same bytes
 //! [D:tc-order].
 
-use super::TcSpec;
-use super::fifo::Saved;
-use super::steps::{
-    Step, bytes_written, keep_until_all_are_home, recovery_order, shadow_place, structure_name, undone_and_replayed,
-};
-use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
+use super::fifo::{Saved, structure_name};
+use super::shadow::shadow_place;
+use super::{TcSpec, planted};
+use durasim_design::{ActiveFault, CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{CoreId, Line, LineAddr, PhysAddr};
 
 /// Where the line in a place of the shadow area belongs.
@@ -30,7 +28,7 @@ fn saved(spec: &TcSpec, geometry: &Geometry, image: &CrashImage, core: CoreId) -
     }
     let shadows = saved.shadows.iter().all(|&(place, _)| geometry.is_home(shadow_home(geometry, image, place)));
     let homes = saved.committed.iter().all(|(line, ..)| line.0 < 1 << 58 && geometry.is_home(line.base()));
-    (homes && shadows).then(|| undone_and_replayed(saved, geometry.planted))
+    (homes && shadows).then_some(saved)
 }
 
 pub(super) fn recover(
@@ -48,31 +46,30 @@ pub(super) fn recover(
             None => report.losses.push(format!("what the transaction cache of core {} held is damaged", core.0)),
         }
     }
-    for step in recovery_order(fault) {
-        match step {
-            Step::UndoShadows => {
-                for &(place, mask) in caches.iter().flat_map(|(_, saved)| &saved.shadows) {
-                    let old = image.line(data.plus(place * 64));
-                    let home = shadow_home(geometry, image, place).line();
-                    patch(image, home, bytes_written(mask, fault), &old)?;
-                    report.lines_written += 1;
-                }
+    for &(place, mask) in caches.iter().flat_map(|(_, saved)| &saved.shadows) {
+        if !fault.skips(planted::RECOVERY_FORGETS_SHADOWS) {
+            let old = image.line(data.plus(place * 64));
+            patch(image, shadow_home(geometry, image, place).line(), mask, &old, fault)?;
+            report.lines_written += 1;
+        }
+    }
+    for _ in 0..fault.swaps(planted::RECOVERY_WRITES_TWICE, 1, 2) {
+        for (core, saved) in &caches {
+            if fault.skips(planted::RECOVERY_CLEARS_FIRST) {
+                image.keep(&structure_name(*core), Vec::new())?;
             }
-            Step::WriteCommitted => {
-                for (core, saved) in &caches {
-                    keep_until_all_are_home(image, *core, fault)?;
-                    for (line, mask, data) in &saved.committed {
-                        patch(image, *line, bytes_written(*mask, fault), data)?;
-                        report.lines_written += 1;
-                    }
-                }
-            }
-            Step::ClearCaches => {
-                for core in (0..geometry.cores).map(CoreId) {
-                    image.keep(&structure_name(core), Vec::new())?;
-                }
+            let entries = saved.committed.len();
+            let entries = fault.swaps(planted::RECOVERY_DROPS_ENTRY, entries, entries.saturating_sub(1));
+            for nth in 0..entries {
+                let oldest_first = fault.swaps(planted::RECOVERY_NEWEST_FIRST, nth, entries - 1 - nth);
+                let (line, mask, data) = &saved.committed[oldest_first];
+                patch(image, *line, *mask, data, fault)?;
+                report.lines_written += 1;
             }
         }
+    }
+    for core in (0..geometry.cores).map(CoreId) {
+        image.keep(&structure_name(core), Vec::new())?;
     }
     for (_, saved) in &caches {
         report.replayed += u64::from(!saved.committed.is_empty());
@@ -82,7 +79,14 @@ pub(super) fn recover(
 }
 
 /// Writes bytes of a line home: bit `i` of the mask stands for byte `i`.
-fn patch(image: &mut CrashImage, line: LineAddr, mask: u64, data: &Line) -> Result<(), RecoveryCut> {
+fn patch(
+    image: &mut CrashImage,
+    line: LineAddr,
+    mask: u64,
+    data: &Line,
+    fault: ActiveFault,
+) -> Result<(), RecoveryCut> {
+    let mask = fault.swaps(planted::RECOVERY_IGNORES_MASK, mask, u64::MAX);
     let mut merged = image.line(line.base());
     for (i, byte) in merged.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 == 1) {
         *byte = data[i];

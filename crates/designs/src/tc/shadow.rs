@@ -1,7 +1,8 @@
 //! The registers of the fall-back path: which transaction overflowed, which lines it has copied to the shadow area, and
 //! which slots of that are free [D:tc-overflow].
 
-use durasim_design::Token;
+use super::{TcSpec, planted};
+use durasim_design::{ActiveFault, Token};
 use durasim_types::{LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,7 @@ pub(super) struct Shadow {
     /// The bytes that it is the old version of. Undoing writes these and no other: other transactions may have committed
     /// the rest of the line meanwhile. No two shadows of a transaction share a byte.
     pub mask: u64,
-    /// Somebody else has written the line home since: bytes that the transaction writes later need a newer copy.
+    /// Another writer has written the line home since: bytes that the transaction writes later need a newer copy.
     pub closed: bool,
 }
 
@@ -59,7 +60,7 @@ impl Overflow {
         self.shadows.values().flatten()
     }
 
-    /// The same with their homes.
+    /// All shadows with their homes, in the order of these.
     pub fn homes(&self) -> impl Iterator<Item = (LineAddr, &Shadow)> {
         self.shadows.iter().flat_map(|(line, shadows)| shadows.iter().map(|shadow| (*line, shadow)))
     }
@@ -87,7 +88,7 @@ impl Overflow {
         }
     }
 
-    /// Somebody else writes the line home.
+    /// Another writer writes the line home.
     pub fn close(&mut self, line: LineAddr) {
         self.shadows.get_mut(&line).into_iter().flatten().for_each(|shadow| shadow.closed = true);
     }
@@ -114,13 +115,18 @@ impl ShadowSlots {
         })
     }
 
-    /// Slots come back; whether no other is in use is told, too.
+    /// Slots come back; `all`: no other one is in use.
     pub fn give_back(&mut self, slots: impl Iterator<Item = u64>, all: bool) {
         match all {
             true => *self = ShadowSlots::default(),
             false => self.returned.extend(slots),
         }
     }
+}
+
+/// The place in the shadow area of a slot of a core, which has a part of its own.
+pub(super) fn shadow_place(spec: &TcSpec, core: u64, slot: u64, fault: ActiveFault) -> u64 {
+    fault.swaps(planted::SHADOW_SLOTS_SHARED, core, 0) * u64::from(spec.shadow_lines) + slot
 }
 
 #[cfg(test)]

@@ -325,7 +325,8 @@ impl System {
         self.waits.mark(core, StallCause::Llc, end);
         self.release_mshrs_below(core, end);
         let filled = filled?;
-        let (tag, version) = (filled.tag, Version { line, data: filled.data, dirty: filled.dirty, tag: filled.tag });
+        let tag = self.note_of_copies(line, filled.tag);
+        let version = Version { line, data: filled.data, dirty: filled.dirty, tag };
         // A dirty fill, or one whose tag has one house, is in the L1D alone: below there is nothing it is a copy of.
         if !(filled.dirty || tag.is_some() && self.design.tags_are_exclusive()) {
             // It is written beside the way of its data.
@@ -344,6 +345,15 @@ impl System {
         // It is in place, so nothing is lost while another one leaves; that may abort the transaction of both.
         let end = end.max(self.enforce_l1d_tag_limit(core, line, tag, start));
         self.caches.l1d(core).find(line).map(|slot| (slot, end)).ok_or(end)
+    }
+
+    /// The tag of a line that memory gives. A last level that does not include the others may have lost it while other cores
+    /// keep clean copies: all copies have the same note, as each of them may be the last that stays.
+    fn note_of_copies(&self, line: LineAddr, given: LineTag) -> LineTag {
+        if given.is_some() || !self.design.tags_are_notes() {
+            return given;
+        }
+        self.caches.newest(line, &self.design).map_or(LineTag::NONE, |copy| copy.tag)
     }
 
     fn release_mshrs_below(&mut self, core: CoreId, at: Cycle) {

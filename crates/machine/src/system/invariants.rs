@@ -7,8 +7,8 @@ use durasim_types::{CoreId, LineAddr};
 
 impl System {
     /// Checks a line: one writer or many readers, a directory that knows them all, clean shared copies that are equal,
-    /// no reservation but those that the writer leaves, clean copies that are copies of what lies below them, one house
-    /// for a tag, no more tags in a set than its limit, and no private copy without one below it where levels include each other.
+    /// no reservation but those that the writer leaves, clean copies that are copies of what lies below them, one note of
+    /// shared copies, one house for a tag, no more tags in a set than its limit, and no private copy without one below it where levels include each other.
     ///
     /// # Errors
     /// What does not hold.
@@ -134,11 +134,31 @@ impl System {
                 }
             }
         }
+        if self.design.tags_are_notes() {
+            self.check_notes(line)?;
+        }
         let below = self.caches.llc().find(line).map(|slot| self.caches.llc().data(slot));
         match (first, below) {
             (Some(above), Some(below)) if above != below => Err(format!("{line}: shared copies differ from the LLC")),
             _ => Ok(()),
         }
+    }
+
+    /// Copies that cores share have one note: whichever stays last has to have it.
+    fn check_notes(&self, line: LineAddr) -> Result<(), String> {
+        let mut first = None;
+        for (level, core, array) in self.caches.data_arrays() {
+            let Some(slot) = array.find(line) else { continue };
+            let note = self.design.live(array.tag(slot));
+            let expected = *first.get_or_insert(note);
+            if note != expected {
+                let name = level.name();
+                return Err(format!(
+                    "{line}: its copy in the {name} of {core:?} has the note {note:?}, not {expected:?}"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// A version whose tag has one house may have no copy below it: it moved up, or a design gave it.

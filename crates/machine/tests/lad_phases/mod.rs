@@ -1,5 +1,5 @@
 //! LAD's two phases on a mesh, to the cycle, for all tiles, banks and controllers. Each time is a sum of coordinates and of
-//! the latencies that the configuration has, as ARCHITECTURE.md puts them together ("The path to the controllers").
+//! the latencies that the configuration has, as docs/internals/path-to-controllers.md puts them together.
 //!
 //! - Prepare: from the end of the transaction to the acknowledgement of its only line, which passes the bank of that line.
 //! - Commit: from there to the first acknowledgement of a controller (`lad`) or the last (`lad-base`).

@@ -1,5 +1,6 @@
 //! The path between cores, the last level and the controllers: what each kind of message takes, to the cycle (the table of
-//! ARCHITECTURE.md), what loads and power failures see of what is in flight, and what configurations are refused.
+//! docs/internals/path-to-controllers.md), what loads and power failures see of what is in flight, and what configurations
+//! are refused.
 
 mod sender;
 

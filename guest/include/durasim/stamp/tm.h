@@ -1,6 +1,6 @@
 /* The names of transactional memory that the STAMP benchmarks (0.9.10) use, on top of any transaction runtime of durasim:
  * C programs written with TM_BEGIN, TM_SHARED_READ and the others compile unchanged. Put this folder first on the include
- * path, define a backend (DURASIM_BACKEND_*) and link guest/stamp/stamp.cpp; `toolchain.build_stamp` does all three.
+ * path, choose a backend (-DDURASIM_BACKEND=NAME) and link guest/stamp/stamp.cpp; `toolchain.build_stamp` does all three.
  * docs/programs-of-others.md explains what a program can rely on.
  *
  * Isolation comes from one lock around all transactions, or from the runtime, where that isolates by hardware transactions. What
@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "durasim/backend.h"
 #include "durasim/markers.h"
 
 #ifdef __cplusplus
@@ -65,9 +66,9 @@ void durasim_stamp_go_to_reality(void);
 /* TM_BEGIN stands in the frame of its caller, and that is where an aborted transaction goes on: hardware returns a second
  * time from durasim_tx_begin, TM_RESTART of a software log jumps to the checkpoint before it. Both need the frame to be
  * alive, as setjmp does, so neither may be called by a function that has returned by then: hence macros. */
-#if defined(DURASIM_BACKEND_PLAIN)
+#if defined(DURASIM_NEVER_ABORTS_)
 #define DURASIM_STAMP_OPEN_() ((void)0)
-#elif defined(DURASIM_BACKEND_MARKERS) || defined(DURASIM_BACKEND_LOG_OPERATIONS)
+#elif defined(DURASIM_ABORTS_RETURN_TO_BEGIN_)
 #define DURASIM_STAMP_OPEN_()                            \
     do {                                                 \
     } while (durasim_stamp_again(durasim_tx_begin()))

@@ -1,5 +1,5 @@
 //! The path between the cores, the last level and the controllers. Each message takes a latency, by its two ends, and its
-//! turn on the link of its controller. ARCHITECTURE.md has the table ("The path to the controllers").
+//! turn on the link of its controller. docs/internals/path-to-controllers.md has the table.
 //!
 //! A write is in flight until it arrives at its controller. Loads see it; writes to one line arrive in the order in which
 //! they were sent. Each controller has a link into it and one out of it, with channels of their own for data and for requests

@@ -1,0 +1,6 @@
+// Persistence by reachability with checks in hardware and handlers in software. Regions use the undo log. durasim/backend.h says what the names mean.
+#define DURASIM_RUNTIME_ "runtimes/undo.h"
+#define DURASIM_OBJECTS_ "objects/p_inspect.h"
+#define DURASIM_STORES_ARE_CLEANED_AT_ONCE_
+#define DURASIM_CHECKED_ACCESSES_
+#define DURASIM_PLANTED_FAULTS_(X) X(none) DURASIM_CHECK_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)

@@ -1,0 +1,84 @@
+"""The forms in which `run`, `compare` and `crash` print a result."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from durasim import output, render
+from durasim.errors import refusal, unknown_name
+from durasim.tables import FoldedTable
+
+if TYPE_CHECKING:
+    from durasim.results import CrashResult, RunResult
+
+TABLE = "table"
+FORMATS = (TABLE, "markdown", "csv", "json")
+
+
+def check(form: str, json: str | None) -> None:
+    """Refuses an unknown form, and two documents on standard output.
+
+    Raises:
+        ConfigError: `form` is unknown, or standard output would carry it beside the document of `--json -`.
+    """
+    if form not in FORMATS:
+        raise unknown_name("format", form, FORMATS)
+    if form != TABLE and json == output.STANDARD_OUTPUT:
+        raise refusal("format", "--json - writes the document to standard output, and nothing else: leave one out")
+
+
+def is_alone(form: str, json: str | None) -> bool:
+    """Whether standard output carries a document that a guest's output must not break."""
+    return form in ("csv", "json") or json == output.STANDARD_OUTPUT
+
+
+def show(form: str, document: Any, shown: RenderableType, rows: Callable[[], str]) -> None:
+    """Prints a result to standard output.
+
+    Args:
+        form: One of `FORMATS`.
+        document: What `json` prints.
+        shown: What `table` and `markdown` print.
+        rows: Gives what `csv` prints.
+    """
+    if form == TABLE:
+        render.show(shown)
+    elif form == "markdown":
+        output.write_stdout(markdown(shown) + "\n")
+    else:
+        output.write_stdout(rows() if form == "csv" else output.to_json(document))
+
+
+def markdown(shown: RenderableType) -> str:
+    """Gives tables and texts as Markdown."""
+    if isinstance(shown, Group):
+        return "\n\n".join(markdown(part) for part in shown.renderables)
+    if isinstance(shown, FoldedTable):
+        return shown.markdown()
+    # Commands and timelines keep their lines.
+    return f"```text\n{shown.plain if isinstance(shown, Text) else shown}\n```"
+
+
+def runs_csv(results: Sequence[RunResult], baseline: str | None = None) -> str:
+    """Gives a row for each run; each name of a column ends in its unit. Lists are separated by blanks."""
+    import polars  # noqa: PLC0415 - takes a while to load
+
+    from durasim.frame import comparison_frame  # noqa: PLC0415 - polars takes a while to load
+
+    frame = comparison_frame(results, baseline)
+    return frame.with_columns(polars.col("set").list.join(" ")).write_csv()
+
+
+def crash_csv(result: CrashResult) -> str:
+    """Gives a row for each failure that the document lists."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("id", "oracle", "message", "alike", "command"))
+    writer.writerows((of.id, of.oracle, of.message, of.alike, of.command) for of in result.failures)
+    return text.getvalue()
