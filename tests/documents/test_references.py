@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 from functools import cache
+from xml.etree import ElementTree
 
 import pytest
 import typer
@@ -83,6 +84,28 @@ def test_links_lead_somewhere(page):
         assert path.exists(), f"{target} is not there"
         if heading:
             assert heading in _headings(path), f"{target} has no heading #{heading}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_images_are_there_and_say_what_they_show(page):
+    for image in _inline(page, "image"):
+        path = (page.parent / str(image.attrs["src"])).resolve()
+        assert path.exists(), f"{image.attrs['src']} is not there"
+        assert image.content, f"{image.attrs['src']} has no text for those who do not see it"
+
+
+@pytest.mark.parametrize("image", sorted(ROOT.glob("docs/images/*.svg")), ids=lambda path: path.name)
+def test_a_drawing_is_read_in_light_and_dark_mode(image):
+    root = ElementTree.fromstring(image.read_text(encoding="utf-8"))  # noqa: S314 - a file of this repository
+    space = {"svg": "http://www.w3.org/2000/svg"}
+    _, _, width, height = map(float, root.attrib["viewBox"].split())
+    assert root.find("svg:title", space) is not None
+    assert "prefers-color-scheme: dark" in root.findtext("svg:style", namespaces=space)
+    for text in root.iterfind("svg:text", space):
+        assert 0 < float(text.attrib["x"]) < width
+        assert 0 < float(text.attrib["y"]) < height
+    # Colours come from classes, so that the dark ones replace all.
+    assert not {name for of in root.iter() for name in of.attrib} & {"fill", "stroke", "style"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
