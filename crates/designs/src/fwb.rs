@@ -10,8 +10,8 @@
 //! On a machine whose caches survive (the row `fwb-eadr`) nothing is redone, so nothing is scanned; undo records are
 //! durable before their stores reach a cache [D:fwb-eadr].
 //!
-//! This file has the hooks and the records of stores, `log.rs` the log buffer and the log, `scan.rs` force write-back and the head
-//! of the log, `recovery.rs` recovery.
+//! This file has the hooks and the records of stores, `log.rs` the log buffer and the log, `scan.rs` force write-back and the
+//! head of the log, `recovery.rs` recovery.
 //!
 //! FWB isolates nothing: programs keep transactions that touch the same bytes apart.
 

@@ -39,7 +39,7 @@ pub(super) struct LogSpace {
     timer_runs: bool,
     /// The tail when the scan began that is in progress.
     scanning: Option<u64>,
-    /// Lines that the scan has left behind until their records are durable.
+    /// Lines that the scan has left until their records are durable.
     left: BTreeSet<LineAddr>,
     /// The scan has come to its end and waits for those.
     ending: bool,
@@ -163,7 +163,7 @@ impl State {
         self.write_left_lines(out);
     }
 
-    /// Lines that a scan has left behind go home as soon as their records are durable; then the scan is at its end.
+    /// Lines that a scan has left go home as soon as their records are durable; then the scan is at its end.
     pub(super) fn write_left_lines(&mut self, out: &mut Actions) {
         let ProtocolState { log, log_space, .. } = &mut self.protocol;
         let counters = &mut self.counters;

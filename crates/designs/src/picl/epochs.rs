@@ -192,7 +192,7 @@ impl State {
                 if !self.fault.skips(planted::SCAN_FORGETS_BUFFER) && self.flush(out).is_some() {
                     return;
                 }
-                // PersistedEID waits until every controller has accepted what was written before: an empty write comes after it.
+                // PersistedEID waits until every controller has accepted what was written before: an empty write comes after.
                 let token = self.token();
                 if self.fault.skips(planted::SCAN_NOT_AWAITED) {
                     self.enter(Phase::Barrier(token, 0));
