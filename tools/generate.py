@@ -1,10 +1,10 @@
-"""Rewrites what is generated: schemas, recorded statistics, what assumptions change, and lists and tables in documents.
+"""Regenerates schemas, recorded statistics, effects of assumptions, and lists and tables in documents.
 
     .venv/bin/python tools/generate.py                    # everything, as `make generate`
     .venv/bin/python tools/generate.py documents          # one part
-    .venv/bin/python tools/generate.py recorded --missing # runs that are not recorded yet, and no others
+    .venv/bin/python tools/generate.py recorded --missing # only runs that are not recorded yet
 
-A generated part of a document stands between `<!-- generated NAME -->` and `<!-- end generated -->`.
+A generated part of a document is enclosed by `<!-- generated NAME -->` and `<!-- end generated -->`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from durasim import design_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
-import deviations  # noqa: E402 - found by the path above, also if this file is run as a module of tests
+import deviations  # noqa: E402 - uses the path above, also if tests import this file as a module
 import published  # noqa: E402
 import sensitivity  # noqa: E402
 
@@ -33,20 +33,20 @@ PART = re.compile(r"(<!-- generated (\S+) -->\n).*?(<!-- end generated -->)", re
 
 
 def designs() -> str:
-    """Gives the table of all rows, with their pages."""
-    lines = ["| row | what it is | published | domains | promise |", "| --- | --- | --- | --- | --- |"]
+    """Returns the table of all designs, with their pages."""
+    lines = ["| design | description | published | domains | promise |", "| --- | --- | --- | --- | --- |"]
     for row in durasim.designs():
         page = f"designs/{row['name']}.md"
         name = f"[`{row['name']}`]({page})" if (ROOT / "docs" / page).is_file() else f"`{row['name']}`"
-        control = " A control: it has to fail." if row["control"] else ""
+        control = " Negative control: must fail." if row["control"] else ""
         domains = ", ".join(row["domains"])
         lines.append(f"| {name} | {row['summary']}.{control} | {row['paper']} | {domains} | {row['promise']} |")
     return "\n".join(lines)
 
 
 def workloads() -> str:
-    """Gives the table of all programs, with the suites whose workloads they are."""
-    lines = ["| program | what it is | suites |", "| --- | --- | --- |"]
+    """Returns the table of all programs, with the suites that contain them."""
+    lines = ["| program | description | suites |", "| --- | --- | --- |"]
     for workload in durasim.workloads():
         suites = {of.suite for of in durasim.suite_members() if of.suite and of.info.program == workload.name}
         names = ", ".join(f"`{suite}`" for suite in sorted(suites))
@@ -55,15 +55,15 @@ def workloads() -> str:
 
 
 def machines() -> str:
-    """Gives the table of all presets."""
-    lines = ["| machine | what it is | cores | MHz |", "| --- | --- | ---: | ---: |"]
+    """Returns the table of all presets."""
+    lines = ["| machine | description | cores | MHz |", "| --- | --- | ---: | ---: |"]
     for row in durasim.machines():
         lines.append(f"| `{row['name']}` | {row['description']} | {row['cores']} | {row['frequency_mhz']} |")
     return "\n".join(lines)
 
 
 def mechanisms() -> str:
-    """Gives the table of the pages of designs."""
+    """Returns the table of the pages of designs."""
     tables = design_tables.read_tables(ROOT)
     lines = ["| design | mechanisms | functions | tests |", "| --- | ---: | ---: | ---: |"]
     for name in dict.fromkeys(row.design for row in tables):
@@ -75,7 +75,7 @@ def mechanisms() -> str:
 
 
 def hooks() -> str:
-    """Gives the table of hooks and of the designs that answer them, as their sources say; without what each must."""
+    """Returns the table of optional hooks with the designs that implement them, from the sources."""
     trait = HOOKS_TRAIT.search((ROOT / "crates/design/src/hooks.rs").read_text(encoding="utf-8"))
     if trait is None:
         raise ValueError("crates/design/src/hooks.rs has no trait Durability")
@@ -90,7 +90,7 @@ def hooks() -> str:
             lines.append(f"| `{hook}` | {', '.join(answered[hook])} |")
         else:
             unused.append(f"`{hook}`")
-    return "\n".join([*lines, "", f"No registered design answers {', '.join(unused)}."])
+    return "\n".join([*lines, "", f"No registered design implements {', '.join(unused)}."])
 
 
 HOOKS_TRAIT = re.compile(r"^pub trait Durability\b.*?\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
@@ -148,7 +148,7 @@ DEVIATIONS = ROOT / "DEVIATIONS.md"
 
 
 def documents() -> dict[Path, str]:
-    """Gives each document that has generated parts, with these parts as they have to be."""
+    """Returns each document with generated parts, with these parts up to date."""
     found = {}
     for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]):
         text = path.read_text(encoding="utf-8")
@@ -164,9 +164,9 @@ def write_documents() -> None:
 
 
 def write_recorded(*, is_missing_enough: bool) -> None:
-    """Writes what runs are recorded to do; cases that are no longer there go."""
+    """Writes the recorded results of runs and removes those of obsolete cases."""
     sys.path.insert(0, str(CONFORMANCE))
-    import digests  # noqa: PLC0415 - found by the path above
+    import digests  # noqa: PLC0415 - uses the path above
     import golden  # noqa: PLC0415
     import recorded  # noqa: PLC0415
 
@@ -180,22 +180,22 @@ def write_recorded(*, is_missing_enough: bool) -> None:
 
 
 def write_schemas() -> None:
-    """Writes the schema, the typed result and the options that follow from the description of a run."""
+    """Writes the schema, the typed result and the options generated from the description of a run."""
     subprocess.run([sys.executable, str(ROOT / "tools" / "generate_schemas.py")], check=True)
 
 
 def write_assumptions() -> None:
-    """Measures the assumptions that are not measured as they are described."""
+    """Measures the assumptions whose measurements are missing or outdated."""
     subprocess.run([sys.executable, str(ROOT / "tools" / "sensitivity.py"), "--outdated"], check=True)
 
 
 def main() -> None:
-    """Rewrites the parts that are asked for, or all."""
-    parser = argparse.ArgumentParser(description="Rewrite what is generated.")
+    """Regenerates the given parts, or all."""
+    parser = argparse.ArgumentParser(description="Regenerate files and parts of documents.")
     parser.add_argument(
-        "parts", nargs="*", metavar="PART", help="schemas, recorded, assumptions or documents; all if none"
+        "parts", nargs="*", metavar="PART", help="schemas, recorded, assumptions or documents (default: all)"
     )
-    parser.add_argument("--missing", action="store_true", help="measure only what is not recorded yet")
+    parser.add_argument("--missing", action="store_true", help="measure only missing runs")
     chosen = parser.parse_args()
     write: dict[str, Callable[[], None]] = {
         "schemas": write_schemas,

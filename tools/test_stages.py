@@ -1,7 +1,7 @@
 """Runs the stages of `make test`, or with `--all` those of `make test-all`.
 
-It ends with the ten slowest tests and the seconds of each stage. A test of Rust is counted with all others of its file:
-cargo tells no times of single tests.
+The output ends with the ten slowest tests and the seconds of each stage. Rust tests are timed by file, because cargo
+reports no times of single tests.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ BIN = ROOT / ".venv" / "bin"
 REPORT = ROOT / "build" / "pytest.xml"
 SLOWEST = 10
 
-# The module is built while lints and tests are: its link-time optimisation keeps one core busy.
+# The module is built concurrently with lints and Rust tests: its link-time optimisation keeps one core busy.
 SETUP = ("make", "--no-print-directory", "setup")
-# Examples are checked by clippy alone.
+# Examples are checked only by clippy.
 TARGETS = ("--workspace", "--locked", "--lib", "--bins", "--tests")
 BUILD = (
     ("cargo", "fmt", "--all", "--check"),
@@ -34,13 +34,13 @@ PYTHON = (
     (str(BIN / "ruff"), "format", "--check"),
     (str(BIN / "python"), "-m", "pytest", "--numprocesses", "auto", f"--junit-xml={REPORT}"),
 )
-# What takes too long for every change. The tests of the wheel are among the long ones.
+# Stages that take too long for every change. The tests of the wheel are among the long ones.
 WHEEL = ((str(BIN / "python"), str(ROOT / "tools" / "wheel.py")),)
 FAULTS = (
     ("cargo", "test", *TARGETS[:2], "--test", "canaries", "--", "--ignored"),
     ("env", "DURASIM_SEEDS=1500", "cargo", "test", *TARGETS[:2], "--test", "random"),
 )
-# Tests of planted faults take minutes each, and stand one after the other: a worker that has none left takes over some.
+# Tests of planted faults take minutes each and are consecutive: an idle worker takes over some of them.
 LONG = ((*PYTHON[-1], "--dist", "worksteal", "-m", "long"),)
 
 Stages = Sequence[tuple[str, Sequence[Sequence[str]]]]
@@ -52,7 +52,7 @@ _FINISHED = re.compile(r"^test result: .* finished in ([0-9.]+)s")
 
 
 def _run(command: Sequence[str]) -> tuple[int, list[str]]:
-    """Runs a command, passes on what it prints, and gives its exit code and lines."""
+    """Runs a command, passes its output on, and returns its exit code and lines."""
     lines = []
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         for line in process.stdout or ():
@@ -63,7 +63,7 @@ def _run(command: Sequence[str]) -> tuple[int, list[str]]:
 
 
 def _finish(setup: subprocess.Popen[str]) -> int:
-    """Waits until the module is built, passes on what that printed, and gives the exit code."""
+    """Waits until the module is built, passes the output on, and returns the exit code."""
     printed, _ = setup.communicate()
     sys.stdout.write(printed)
     sys.stdout.flush()
@@ -81,7 +81,7 @@ def _rust_times(lines: Sequence[str]) -> Iterator[tuple[float, str]]:
 
 def _python_times() -> Iterator[tuple[float, str]]:
     if REPORT.is_file():
-        for case in ElementTree.parse(REPORT).iter("testcase"):  # noqa: S314 - written by pytest just now
+        for case in ElementTree.parse(REPORT).iter("testcase"):  # noqa: S314 - written by pytest above
             yield float(case.get("time", 0)), f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
 
 
