@@ -51,13 +51,13 @@ def test_one_sentence_for_all_designs_of_a_workload(program):
 
 
 def test_the_advice_fits_the_workload(capsys):
-    hints.tell_what_stayed_in_caches([of()])
+    hints.warn_if_data_fits_in_cache([of()])
     assert "try --arg populate=" in capsys.readouterr().err
     own = samples.RUN["provenance"]
-    hints.tell_what_stayed_in_caches([of(provenance=own | {"workload_args": {"rows": 3}})])
+    hints.warn_if_data_fits_in_cache([of(provenance=own | {"workload_args": {"rows": 3}})])
     assert capsys.readouterr().err.endswith("fit the LLC of 16.8 MB\n")
     started = {"llc": {"size_bytes": 16 << 20}, "start": {"kind": "fast_forward"}}
-    hints.tell_what_stayed_in_caches([of(configuration=started)])
+    hints.warn_if_data_fits_in_cache([of(configuration=started)])
     assert re.search(r"; try --ops \d+ --arg populate=\d+\n$", capsys.readouterr().err)
 
 
@@ -80,13 +80,13 @@ def test_the_advice_works(program, fast_forward, workload):
 
 def test_a_design_that_wrote_nothing_is_named_beside_others_that_did(capsys):
     wrote = {f"pmem_write_bytes__{cause}": 64 for cause in ("total", "log")}
-    hints.tell_what_stayed_in_caches([of(), of(design="swl-flush", **wrote)])
+    hints.warn_if_data_fits_in_cache([of(), of(design="swl-flush", **wrote)])
     assert "by opt under btree" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("changes", [{"pmem_write_bytes__total": 64}, {"pmem_residual_dirty_bytes": 0}])
 def test_nothing_is_said_where_something_was_written_or_nothing_changed(capsys, changes):
-    hints.tell_what_stayed_in_caches([of(**changes)])
+    hints.warn_if_data_fits_in_cache([of(**changes)])
     assert capsys.readouterr().err == ""
 
 
