@@ -1,4 +1,4 @@
-"""Where the designs ask for planted faults: beside the steps that these break, never in the text of a protocol."""
+"""Designs query planted faults only in the code of the broken steps, never in the text of a protocol."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files and functions stay short enough to be read at once. What is longer stands here with its reason."""
+"""Size limits of files and functions. Exceptions are listed here with their reasons."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 LONG_FUNCTIONS_MAX = 7
 
-# File, name, and why it is not divided.
+# File, name, and the reason for not dividing it.
 LONG_FUNCTIONS = {
     ("crates/guest/src/syscalls/mod.rs", "dispatch"): "A table: one arm for each system call.",
     ("crates/isa/src/execute.rs", "execute"): "A table: one arm for each instruction that programs execute often.",
@@ -35,7 +35,7 @@ def _sources():
 
 
 def _rust_functions(text):
-    """Names and lengths. The formatter puts the closing brace of a function below the beginning of its first line."""
+    """Names and lengths. The formatter aligns the closing brace of a function with the start of its first line."""
     lines = text.splitlines()
     for first, line in enumerate(lines):
         if begin := RUST_FUNCTION.match(line):
@@ -71,7 +71,7 @@ def test_files_stay_readable():
     assert {path: count for path, count in lines.items() if count > FILE_LINES_MAX} == {}
 
 
-def test_functions_stay_readable_but_for_a_few_with_a_reason():
+def test_functions_stay_readable_except_a_few_with_a_reason():
     assert sorted(_long_functions(_sources())) == sorted(LONG_FUNCTIONS)
     assert len(LONG_FUNCTIONS) <= LONG_FUNCTIONS_MAX
     assert all(re.fullmatch(r"[A-Z][^.]+\.", reason) for reason in LONG_FUNCTIONS.values())

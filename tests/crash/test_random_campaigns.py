@@ -1,4 +1,4 @@
-"""Random campaigns: equal requests give equal documents, a violation is made again by one command, and refusals."""
+"""Random campaigns: equal requests give equal documents, one command repeats a violation, and refusals."""
 
 import json
 import subprocess
@@ -40,10 +40,10 @@ def test_equal_requests_give_equal_documents(tmp_path):
 
 
 def test_all_designs_are_tried_for_so_long():
-    told = []
-    document = ds.random_campaign(seconds=0.001, progress=lambda *said: told.append(said))
+    reported = []
+    document = ds.random_campaign(seconds=0.001, progress=lambda *said: reported.append(said))
     conforms(document, "random.json")
-    assert told[0] == (1, None)
+    assert reported[0] == (1, None)
     assert {"tc", "hercules", "lad"} < {row["design"] for row in document["designs"]}
 
 
@@ -58,21 +58,21 @@ def test_a_violation_is_one_command_that_makes_it_again():
     assert (again["message"], again["settings"]) == (failure["message"], failure["settings"])
     sound = command("--random", "--design", "tc", "--replay", failure["id"])
     assert sound.returncode == 0, sound.stderr
-    assert sound.stdout.endswith("nothing was wrong\n")
+    assert sound.stdout.endswith("no violation\n")
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("quick", "--random"), "file: goes with a campaign file"),
-        (("--random", "--verdicts", "kept.sqlite"), "verdicts: goes with a campaign file"),
-        (("quick", "--runs", "3"), "runs: --runs goes with --random"),
+        (("quick", "--random"), "file: cannot be combined with --random"),
+        (("--random", "--verdicts", "kept.sqlite"), "verdicts: cannot be combined with --random"),
+        (("quick", "--runs", "3"), "runs: requires --random"),
         (("--random", "--runs", "0"), "runs: 0 is less than 1"),
-        (("--random", "--seconds", "0"), "seconds: 0 is not more than 0"),
+        (("--random", "--seconds", "0"), "seconds: 0 is not above 0"),
         (("--random", "--seed", "-1"), "seed: -1 is not from 0"),
         (("--random", "--design", "hercule"), "hercules"),
-        (("--random", "--replay", "one-1"), "design: say with one --design"),
-        (("--random", "--replay", "one-1", "--design", "tc", "--runs", "3"), "runs: goes with many runs"),
+        (("--random", "--replay", "one-1"), "design: is required once"),
+        (("--random", "--replay", "one-1", "--design", "tc", "--runs", "3"), "runs: cannot be combined with --replay"),
         (("--random", "--replay", "e7", "--design", "tc"), "replay: 'e7' is no run"),
     ],
 )
