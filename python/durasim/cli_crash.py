@@ -151,7 +151,7 @@ def campaign(
         return
     for name in ("design", "runs", "seed", "replay"):
         if name in given:
-            raise refusal(name, f"--{name} requires --random: a campaign file sets it itself")
+            raise refusal(name, "requires --random: a campaign file sets it itself")
     if file is None:
         raise refusal("campaign", "is required, or --random instead")
     if seconds is not None and not seconds > 0:
@@ -180,7 +180,7 @@ def _random_campaign(
 ) -> None:
     for name in ("file", "verdicts"):
         if name in given:
-            raise refusal(name, "requires a campaign file and excludes --random")
+            raise refusal(name, "cannot be combined with --random")
     check_json(json)
     if replay is not None:
         _replay_random(given, designs, replay, json)

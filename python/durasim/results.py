@@ -42,9 +42,9 @@ class TxLines(Document):
     """Lines of persistent memory that a transaction writes, each counted once.
 
     Attributes:
-        min: Of the smallest transaction.
+        min: Lines of the smallest transaction.
         avg: The arithmetic mean.
-        max: Of the largest transaction.
+        max: Lines of the largest transaction.
     """
 
     min: int

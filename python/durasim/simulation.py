@@ -32,5 +32,5 @@ def run_request(
         HostIoError: A host file could not be read or written.
     """
     total = request["ops"]
-    told = None if progress is None else (lambda done: progress(done if total is None else min(done, total), total))
-    return RunResult.from_dict(json.loads(_core.run(json.dumps(request), guest_output, told, cancellation)))
+    report = None if progress is None else (lambda done: progress(done if total is None else min(done, total), total))
+    return RunResult.from_dict(json.loads(_core.run(json.dumps(request), guest_output, report, cancellation)))
