@@ -1,9 +1,9 @@
-"""Crashes durable rows with drawn workloads, sizes and parameters on `tiny`; ends with 1 if a promise is broken.
+"""Crashes durable designs with random workloads, sizes and parameters on `tiny`; exits with 1 if a promise is violated.
 
-    .venv/bin/python tools/random_campaigns.py 1000    # so many campaigns of 120 crashes
+    .venv/bin/python tools/random_campaigns.py 1000    # 1,000 campaigns of 120 crashes
     .venv/bin/python tools/random_campaigns.py 1000 8  # with another seed
 
-Equal arguments draw equal campaigns. Each objection is printed with the command that replays it.
+Equal arguments give equal campaigns. Each violation is printed with the command that replays it.
 """
 
 import argparse
@@ -20,9 +20,9 @@ WORKLOADS = {
     "array-swap": ("element-bytes", [64, 256, 1024]),
     "false-sharing": ("shared-lines", ["true", "false"]),
 }
-# A log of lines brings back the words of others: it is for data of different locks on different lines.
+# An undo log of lines restores words of other transactions: it requires data of different locks on different lines.
 GRANULARITY = {"swl-flush": "word", "swl-eadr": "word"}
-# Under these designs programs lock more than a word: words of different locks stay on different lines.
+# Under these designs locks protect more than a word: words of different locks are on different lines.
 COARSE = frozenset(row["name"] for row in durasim.designs() if row["locking"] in ("blocks", "lines"))
 MACHINE = {
     "cores": [1, 2, 4, 8],
@@ -45,7 +45,7 @@ MACHINE = {
 
 
 def draw(rng: random.Random) -> dict[str, Any]:
-    """Gives the arguments of one campaign."""
+    """Returns the arguments of one campaign."""
     design = rng.choice([row["name"] for row in durasim.designs() if not row["control"]])
     workload = rng.choice(sorted(WORKLOADS))
     argument, sizes = WORKLOADS[workload]
@@ -77,8 +77,8 @@ def draw(rng: random.Random) -> dict[str, Any]:
 
 
 def main(campaigns: int, seed: int) -> int:
-    """Runs the campaigns; gives the number of those in which a promise was broken or the run failed."""
-    rng = random.Random(seed)  # noqa: S311 - draws test cases
+    """Runs the campaigns and returns the number of those with a violated promise or a failed run."""
+    rng = random.Random(seed)  # noqa: S311 - random test cases
     trials = broken = 0
     for _ in range(campaigns):
         arguments = draw(rng)
@@ -92,12 +92,12 @@ def main(campaigns: int, seed: int) -> int:
         if result.failures:
             print(f"{result.failures[0].message}\n  {result.failures[0].command}", flush=True)
             broken += 1
-    print(f"{campaigns} campaigns, {trials} crashes, {broken} campaigns with a broken promise")
+    print(f"{campaigns} campaigns, {trials} crashes, {broken} campaigns with a violated promise")
     return broken
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Crash durable rows with drawn parameters.")
+    parser = argparse.ArgumentParser(description="Crash durable designs with random parameters.")
     parser.add_argument("campaigns", type=int)
     parser.add_argument("seed", type=int, nargs="?", default=7)
     chosen = parser.parse_args()

@@ -10,7 +10,7 @@ SUFFIXES = {".rs", ".py", ".pyi", ".cpp", ".h", ".c"}
 FUNCTION_LINES_MAX = 70
 LONG_FUNCTIONS_MAX = 7
 
-# File, name, and why it is not divided.
+# File, name, and the reason for not dividing it.
 LONG_FUNCTIONS = {
     ("crates/guest/src/syscalls/mod.rs", "dispatch"): "A table: one arm for each system call.",
     ("crates/isa/src/execute.rs", "execute"): "A table: one arm for each instruction that programs execute often.",
@@ -34,7 +34,7 @@ def _sources():
 
 
 def _rust_functions(text):
-    """Names and lengths. The formatter puts the closing brace of a function below the beginning of its first line."""
+    """Names and lengths. The formatter aligns the closing brace of a function with the start of its first line."""
     lines = text.splitlines()
     for first, line in enumerate(lines):
         if begin := RUST_FUNCTION.match(line):
