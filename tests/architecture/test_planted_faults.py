@@ -1,4 +1,4 @@
-"""Where the designs ask for planted faults: on the line of the protocol that the fault breaks, each in one place."""
+"""Designs query each planted fault in one place: on the line of the protocol that the fault breaks."""
 
 import re
 from pathlib import Path
