@@ -78,7 +78,6 @@ class Laboratory:
         common_marks: Marks that contain crash points of a short campaign on `tiny`.
         short_run_settings: Settings under which a run of a few transactions triggers periodic or delayed work.
         overflow_settings: Settings under which queues, logs and identifiers overflow.
-        drawn_parameters: Parameters that `tools/random_campaigns.py` varies at random, with their values.
         alternatives: The measurement points of the tables of DEVIATIONS.md.
     """
 
@@ -89,7 +88,6 @@ class Laboratory:
     common_marks: tuple[str, ...]
     short_run_settings: Settings
     overflow_settings: Settings
-    drawn_parameters: Mapping[str, tuple[str, ...]]
     alternatives: tuple[Alternatives, ...]
 
 
@@ -110,7 +108,6 @@ def _laboratory(document: Mapping[str, Any]) -> Laboratory:
     campaigns = [_tuples(campaign) for campaign in document["campaigns"]]
     return Laboratory(**plain | {
         "campaigns": tuple(ShortCampaign(**c | {"faults": c["faults"] or DEFAULT_FAULTS}) for c in campaigns),
-        "drawn_parameters": dict(plain["drawn_parameters"]),
         "alternatives": tuple(Alternatives(**_tuples(of)) for of in document["alternatives"]),
     })  # fmt: skip
 
