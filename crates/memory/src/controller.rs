@@ -525,11 +525,14 @@ impl Controller {
 
     /// The media begin with a write at `start_ps` and will have it at `finish_ps`.
     fn note_start(&mut self, index: usize, start_ps: Picos, finish_ps: Picos) {
+        let line = self.queue[index].write.line;
+        // An open row takes a write of a line before its cells hold the one before. For a power failure it begins then.
+        let older = self.queue.iter().take(index).filter(|older| older.write.line == line);
+        let reported_ps = older.filter_map(|older| older.finish_ps).fold(start_ps, Picos::max);
         let reports_starts = self.reports_starts;
         let entry = &mut self.queue[index];
-        let line = entry.write.line;
         entry.finish_ps = Some(finish_ps);
-        entry.unreported_start_ps = reports_starts.then_some(start_ps);
+        entry.unreported_start_ps = reports_starts.then_some(reported_ps);
         let cause = Cause::ALL.iter().position(|&c| c == entry.write.cause).expect("every cause is in ALL");
         let bytes = u64::from(entry.write.mask.count_ones());
         let bytes = bytes.next_multiple_of(self.write_granularity_bytes);
