@@ -13,7 +13,7 @@ CORE := python/durasim/_core.abi3.so
 
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates machines -type f 2>/dev/null)
 
-.PHONY: help setup quick demo demo-cold test test-cold test-all wheel generate campaign planted test-programs models validate lint fmt bench clean
+.PHONY: help setup quick demo demo-cold test test-cold test-all test-deep wheel generate campaign planted test-programs models validate lint fmt bench clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,8 +52,11 @@ test-cold: ## make test in such a clone; print the seconds
 test: ## Formatters, linters and every test but the long ones; ends with the slowest tests and the seconds of each stage
 	@$(PYTHON) tools/test_stages.py
 
-test-all: ## make test, the wheel, all planted faults, full products of cases, all documents' commands: takes more than an hour
-	@$(PYTHON) tools/test_stages.py --all
+test-all: ## make test, the wheel, all planted faults, full products of cases, all documents' commands; FROM=STAGE resumes
+	@$(PYTHON) tools/test_stages.py --all $(if $(FROM),--from $(FROM))
+
+test-deep: ## make test-all, then every campaign on sound designs and equivalent faults: takes hours; FROM=STAGE resumes
+	@$(PYTHON) tools/test_stages.py --deep $(if $(FROM),--from $(FROM))
 
 wheel: $(CORE) ## Build the wheel into dist/, twice to the same bytes, and try it in an empty environment
 	@$(BIN)/python tools/wheel.py
@@ -74,9 +77,10 @@ models: ## All states of the protocols of designs in wider bounds than make test
 planted: $(CORE) ## Every planted fault and the table of what caught it; takes some minutes
 	@$(BIN)/durasim mutation
 
-validate: $(CORE) ## Programs beside gem5's O3 model, messages beside BookSim 2; takes some minutes
+validate: $(CORE) ## Programs beside gem5's O3 model, messages beside BookSim 2, memories beside Ramulator; takes some minutes
 	@$(BIN)/python tests/timing/validation.py
 	@cargo test --locked --quiet -p durasim-machine --lib interconnect::booksim -- --include-ignored --nocapture
+	@$(BIN)/python tests/timing/memory_validation.py
 
 lint: $(STAMPS)/environment ## Linters alone
 	cargo clippy --workspace --all-targets --locked -- -D warnings

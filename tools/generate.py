@@ -15,7 +15,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -185,20 +187,27 @@ def write_documents() -> None:
         path.write_text(text, encoding="utf-8")
 
 
+def _find_conformance() -> None:
+    """Lets a process of a pool import what runs are recorded with."""
+    sys.path.insert(0, str(CONFORMANCE))
+
+
 def write_recorded(*, is_missing_enough: bool) -> None:
     """Writes what runs are recorded to do; cases that are no longer there go."""
-    sys.path.insert(0, str(CONFORMANCE))
+    _find_conformance()
     import digests  # noqa: PLC0415 - found by the path above
     import golden  # noqa: PLC0415
     import recorded  # noqa: PLC0415
 
-    golden_cases = {golden.name_of(*case): case for case in golden.cases()}
-    for file, cases, measure in (
-        (golden.FILE, golden_cases, lambda case: golden.measure(*case)),
-        (digests.FILE, digests.cases(), digests.digest),
-    ):
-        known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if is_missing_enough else {}
-        recorded.write(file, {name: known.get(name) or measure(case) for name, case in cases.items()})
+    with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=_find_conformance) as pool:
+        for file, cases, measure in (
+            (golden.FILE, {golden.name_of(*case): case for case in golden.cases()}, golden.measure_case),
+            (digests.FILE, digests.cases(), digests.digest),
+        ):
+            known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if is_missing_enough else {}
+            wanted = {name: case for name, case in cases.items() if name not in known}
+            found = dict(zip(wanted, pool.map(measure, wanted.values(), chunksize=8), strict=True))
+            recorded.write(file, {name: known.get(name) or found[name] for name in cases})
 
 
 def write_schemas() -> None:

@@ -60,6 +60,9 @@ def draw(rng: random.Random) -> dict[str, Any]:
     settings = {
         key: rng.choice(values) for key, values in {**MACHINE, **laboratory_of(design).drawn_parameters}.items()
     }
+    if "ddr" in settings["pmem.media"]:
+        # Media with rows gather writes.
+        settings["pmem.controller.write_policy"] = "read-first"
     return {
         "design": design,
         "workload": workload,

@@ -1,7 +1,7 @@
 """`durasim mutation`: designs with planted faults are caught, sound designs and equivalent mutants are not.
 
-`make test-all` tries every mutant. `make test` tries the quickest ones of each design, of different kinds, and its
-canary.
+`make test-all` tries every mutant, `make test-deep` every campaign. `make test` tries the quickest ones of each design,
+of different kinds, and its canary.
 """
 
 import json
@@ -23,7 +23,7 @@ from durasim.mutants import all_mutants, chosen_mutants, first_objection, run_mu
 DESIGNS = [row["name"] for row in durasim.designs() if not row["control"]]
 SEEN_MIN = 15
 # How many campaigns of each design: the first ones catch the most.
-SOME_OR_ALL = [1, pytest.param(None, marks=pytest.mark.long)]
+SOME_OR_ALL = [1, pytest.param(None, marks=[pytest.mark.long, pytest.mark.deep])]
 SOME_EQUIVALENT = 6
 CANARIES = [(design, of.canary) for design, of in laboratories().items() if of.canary is not None]
 

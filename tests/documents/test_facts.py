@@ -26,6 +26,7 @@ OF_HERCULES = tuple(row["name"] for row in ds.machines() if row["name"].startswi
 WITH_CORE_OF_GEM5 = tuple(name for name in OF_HERCULES if "modern" not in name)
 OF_TODAY = tuple(name for name in OF_HERCULES if "modern" in name)
 HERCULES, TC = "hercules-tecs23", "tc-dac17"
+WITH_DDR = ("lad-micro19", "lad-micro19-dual", "pinspect-micro20", "spht-eadr-2022")
 OTHERS = tuple(row["name"] for row in ds.machines() if row["name"] not in (TC, "tiny"))
 
 WORDS = {1: "a", 2: "two", 3: "three", 4: "four", 8: "eight"}
@@ -296,16 +297,25 @@ FACTS = [
             for name in ("write_policy", "drain_start_percent", "drain_stop_percent")
         ),
     ),
+    (MACHINE_PAGE, "its machine keeps `{}`", of_machine("pmem.controller.write_policy", *OF_HERCULES)),
     (
         MACHINE_PAGE,
-        "All other presets have `{}`, because their papers name no policy",
-        of_machine("pmem.controller.write_policy", *OTHERS),
+        "those of both memories together, and the policy `{}`",
+        of_machine("dram.controller.write_policy", "lad-micro19", "lad-micro19-dual"),
+    ),
+    (
+        MACHINE_PAGE,
+        "The presets with DDR media that name none have `{}`",
+        of_machine("dram.controller.write_policy", *WITH_DDR),
     ),
     (
         ASSUMPTIONS,
-        "`{}`: a write starts when its bank is free; under `read-first` a drain starts at {} % and ends at {} %",
-        of_machine("pmem.controller.write_policy", *OTHERS),
-        *(of_machine(f"pmem.controller.{name}", TC) for name in ("drain_start_percent", "drain_stop_percent")),
+        "`{}`: a write starts when its bank is free; DDR media have `{}`, whose drain starts at {} % and ends at {} %",
+        of_machine("pmem.controller.write_policy", *OF_HERCULES),
+        *(
+            of_machine(f"dram.controller.{name}", TC, *WITH_DDR)
+            for name in ("write_policy", "drain_start_percent", "drain_stop_percent")
+        ),
     ),
     (
         MACHINE_PAGE,
@@ -389,7 +399,7 @@ FACTS = [
     ),
     (
         "docs/first-hour.md",
-        "machine has an LLC of {} MiB",
+        "The default machine has an LLC of {} MiB",
         of_machine("llc.size_bytes", scale=MIB),
     ),
     # Programs, runtimes and campaigns.

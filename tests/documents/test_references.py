@@ -16,7 +16,7 @@ from durasim.cli import app
 PAGES = [*document_blocks.pages(), ROOT / "tests/timing/README.md"]
 FILE = re.compile(r"[\w.{}-]+(?:/[\w.-]+)+\.(?:rs|py|toml|h|cpp|c|json|csv|md)|[\w.-]+(?:/[\w.-]+)*/[\w.-]+/")
 # Made by commands, chosen by the reader, or paths of a paper's or the guest's.
-NOT_FILES = re.compile(r"^(build|target|lib)/|NAME|TARGET")
+NOT_FILES = re.compile(r"^(build|target|lib|src/mem)/|NAME|TARGET")
 REFUSED = 2
 FUNCTION = re.compile(r"(?:[A-Z]\w*)::([a-z_]\w*)")
 

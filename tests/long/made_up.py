@@ -16,7 +16,7 @@ pub(crate) const ROW: Row = Row {
     name: "made-up",
     aliases: &[],
     hardware: ErasedDesign::of::<MadeUp>(),
-    backend: Backend::UndoFlush,
+    backend: Backend::UNDO_FLUSH,
     interfaces: &[Interface::Transactions],
     domains: &[Domain::Adr],
     promise: Promise::Immediate,

@@ -8,10 +8,12 @@ mod hardware_threads;
 mod hardware_tx;
 mod later;
 mod order;
+mod places;
 mod stalls;
 mod stats;
 mod step;
 
+pub use places::PlacePauses;
 pub use stalls::{StallCycles, StallPlace};
 pub use stats::CoreStats;
 
@@ -141,6 +143,8 @@ enum Pause {
     Filters,
     /// The machine wants the store buffer empty before it takes the thread away.
     Vacate,
+    /// The core stands still at a place where threads race.
+    Place,
 }
 
 /// One core with its hart.
@@ -190,6 +194,8 @@ pub struct Core {
     counted: u64,
     stats: CoreStats,
     stalls: StallCounter,
+    /// Pauses at places where threads race, if there are any.
+    place_pauses: Option<Box<PlacePauses>>,
     /// Why the instruction being executed hands control back.
     #[serde(skip)]
     exit: Option<Exit>,
@@ -239,6 +245,7 @@ impl Core {
             counted: 0,
             stats: CoreStats::default(),
             stalls: StallCounter::new(config.complete_to_commit_cycles, l1d_latency_cycles),
+            place_pauses: None,
             exit: None,
         }
     }
@@ -506,8 +513,10 @@ impl Core {
                 && self.is_over(pause)
             {
                 self.pause = None;
-                if pause == Pause::Vacate {
-                    return Some(Exit::Empty);
+                match pause {
+                    Pause::Vacate => return Some(Exit::Empty),
+                    Pause::Place => self.stand_still(),
+                    Pause::Room | Pause::Empty | Pause::Filters => {}
                 }
             }
             if self.pause == Some(Pause::Filters) && self.unit.buffer.is_empty() {
@@ -541,6 +550,7 @@ impl Core {
             // The port says so.
             Pause::Filters => false,
             Pause::Vacate => self.is_empty(),
+            Pause::Place => self.unfinished.is_none(),
         }
     }
 

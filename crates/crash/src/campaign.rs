@@ -151,7 +151,7 @@ impl Campaign<'_> {
     fn context(&self) -> Context<'_> {
         let recovery = match &self.request.recover_args {
             None => ProgramRecovery::Check,
-            Some(_) if self.prepared.plan.row.backend.hardware_recovers() => ProgramRecovery::Nothing,
+            Some(_) if self.prepared.plan.row.backend.hardware_recovers => ProgramRecovery::Nothing,
             Some(args) => ProgramRecovery::Command(args),
         };
         Context {

@@ -392,7 +392,7 @@ pub(crate) fn run_with_crashes<M: CrashPointSelector>(
     let journal_state = JournalState { oracle, then: None, waiting: VecDeque::new(), is_recording_complete: false };
     let journal_state = Arc::new(Mutex::new(journal_state));
     let timeline_recorder = timeline_recorder.cloned();
-    let awaits_commits = prepared.plan.row.backend.stores_inside_commit();
+    let awaits_commits = prepared.plan.row.backend.stores_inside_commit;
     let observer = CrashPointObserver {
         selector,
         journal_state: journal_state.clone(),

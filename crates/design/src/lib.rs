@@ -5,6 +5,7 @@
 //! them out, in order, each change of durable state as one step.
 
 mod action;
+mod backend;
 pub mod check_faults;
 mod checks;
 mod cost;
@@ -20,6 +21,7 @@ pub mod snapshot;
 mod verdict;
 
 pub use action::{Action, Actions, CopyRequest, Message, Node, Origin, Payload};
+pub use backend::Backend;
 pub use checks::{Checks, ChecksResult};
 pub use cost::{HardwareCost, Structure};
 pub use crash::{
@@ -38,7 +40,7 @@ pub use laboratory::{
 };
 pub use planted::{ActiveFault, PlantedFault};
 pub use ranges::check_ranges;
-pub use registry::{Backend, BuildResult, Design, ErasedDesign, Interface, Promise, Row};
+pub use registry::{BuildResult, Design, ErasedDesign, Interface, Promise, Row};
 pub use verdict::{
     Accept, BeginRule, CommitRule, Evict, Fill, FlushVerdict, Gate, Gather, Merge, Overlay, Part, Probe, Scanned,
     Signal, Token, Wait,

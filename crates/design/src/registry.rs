@@ -1,8 +1,8 @@
 //! A design as a member of the registry.
 
 use crate::{
-    ChecksResult, CrashImage, Durability, Geometry, HardwareCost, Hooks, Laboratory, PlantedFault, RecoveryCut,
-    RecoveryReport, RegionRequest, SpecError,
+    Backend, ChecksResult, CrashImage, Durability, Geometry, HardwareCost, Hooks, Laboratory, PlantedFault,
+    RecoveryCut, RecoveryReport, RegionRequest, SpecError,
 };
 use durasim_types::{Domain, StallCause};
 use schemars::{JsonSchema, Schema};
@@ -130,104 +130,6 @@ impl ErasedDesign {
             },
             cost: |v, g| Ok(D::cost(&spec_of::<D>(v)?, g)),
         }
-    }
-}
-
-/// How guest programs are built for a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
-    /// Markers around plain stores: the hardware does the rest, or nobody does.
-    Markers,
-    /// Software undo log with `cbo.clean` and fences.
-    UndoFlush,
-    /// Software undo log with fences alone.
-    UndoFence,
-    /// Software redo log with `cbo.clean` and fences.
-    RedoFlush,
-    /// Software write-ahead log of addresses and new values with `cbo.clean` and fences.
-    WriteAhead,
-    /// Markers, and log operations before each store to persistent memory: for hardware that logs what programs hand over.
-    LogOperations,
-    /// Objects that become durable when durable ones refer to them, with all checks in software.
-    Autopersist,
-    /// Objects that the user has marked as durable.
-    IdealR,
-    /// Objects that become durable when durable ones refer to them, with checks in hardware and handlers in software.
-    PInspect,
-    /// Hardware transactions on persistent data, behind them a global lock with a software undo log.
-    HtmSgl,
-    /// Hardware transactions on a shadow of the pool in DRAM, with a redo log in persistent memory.
-    SphtEadr,
-    /// The same, whose log lines leave the caches behind the commit.
-    SphtEadrFlush,
-    /// The same with volatile caches: logs are flushed behind the commit, and groups of transactions become durable by one marker.
-    Spht,
-    /// The same, one transaction after the other.
-    NvHtm,
-}
-
-impl Backend {
-    /// Whether its programs compare cycle counts that threads have read on different cores.
-    pub const fn compares_clocks(self) -> bool {
-        matches!(self, Backend::SphtEadr | Backend::SphtEadrFlush | Backend::Spht | Backend::NvHtm)
-    }
-
-    /// Rare situations that its programs report, which campaigns count beside the marks of the hardware.
-    pub const fn situations(self) -> &'static [&'static str] {
-        match self {
-            Backend::HtmSgl => &["fall-back-lock"],
-            Backend::SphtEadr => &["fall-back-lock", "log-wrapped", "log-full", "replay", "page_copied", "page-out"],
-            Backend::SphtEadrFlush => &[
-                "fall-back-lock",
-                "log-wrapped",
-                "log-full",
-                "replay",
-                "page_copied",
-                "page-out",
-                "commit-not-cleaned",
-            ],
-            Backend::Spht | Backend::NvHtm => &[
-                "fall-back-lock",
-                "log-wrapped",
-                "log-full",
-                "replay",
-                "page_copied",
-                "group-wait",
-                "marker-not-fenced",
-            ],
-            _ => &[],
-        }
-    }
-
-    /// The name the guest build knows.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Backend::Markers => "markers",
-            Backend::UndoFlush => "undo-flush",
-            Backend::UndoFence => "undo-fence",
-            Backend::RedoFlush => "redo-flush",
-            Backend::WriteAhead => "write-ahead",
-            Backend::LogOperations => "log-operations",
-            Backend::Autopersist => "autopersist",
-            Backend::IdealR => "ideal-r",
-            Backend::HtmSgl => "htm-sgl",
-            Backend::SphtEadr => "spht-eadr",
-            Backend::SphtEadrFlush => "spht-eadr-flush",
-            Backend::Spht => "spht",
-            Backend::NvHtm => "nv-htm",
-            Backend::PInspect => "p-inspect",
-        }
-    }
-
-    /// Whether the hardware alone recovers: no log lies in the pool, and the program has nothing to undo.
-    pub const fn hardware_recovers(self) -> bool {
-        matches!(self, Backend::Markers | Backend::LogOperations)
-    }
-
-    /// Whether a commit makes its stores to the data when it can no longer be undone: what it writes is then known
-    /// only when it has ended.
-    pub const fn stores_inside_commit(self) -> bool {
-        matches!(self, Backend::RedoFlush | Backend::WriteAhead)
     }
 }
 

@@ -7,37 +7,25 @@
 //! resets those states too (off-chip), and a background engine migrates the entries home. A nonzero TxLen in the
 //! transaction profile is the commit point.
 //!
-//! Where a mechanism is: registers and context switches in `registers.rs`, what there is once for each controller in
-//! `controller.rs`, eWPQ and extension area in `ewpq.rs`, what a miss searches of them in `search.rs`, the growth of the
-//! latter in `extension_chain.rs`, migration of committed log entries in `migration.rs`, garbage collection of the log in
-//! `gc.rs`, its extension in `log_extension.rs`, who aborts when cores ask for each other's lines in `conflict.rs`, the log
-//! zone in `zone.rs` and compact entries in `record.rs`, the flush at a power failure in `crash_flush.rs`, section 4.3 in
-//! `recovery.rs` and `read_mappings.rs`, parameters in `spec.rs`, Table 6 and section 5.4 in `cost.rs`; in `steps/` the
-//! single steps of all of these that a planted fault can break.
+//! This file has the hooks (Listings 1 to 3, 4 for victims), premature flushes and conflicts (section 4.5). The registers of
+//! section 4.1 are in `registers.rs`, the log zone of Figure 3b in `zone.rs`; eWPQ and extension area of section 4.2 in
+//! `ewpq.rs`, the growth of the latter in `extension_chain.rs`, migration of committed log entries in `migration.rs`; the flush
+//! at a power failure and section 4.3 in `recovery.rs`; garbage collection and log extension of section 4.4 in `log_space.rs`;
+//! parameters in `spec.rs`, Table 6 and section 5.4 in `cost.rs`.
 
-mod conflict;
-mod controller;
 mod cost;
-mod crash_flush;
 mod ewpq;
 mod ewpq_index;
 mod extension_chain;
-mod gc;
 mod laboratory;
-mod log_extension;
-mod mapping;
+mod log_space;
 mod migration;
-mod observe;
 mod planted;
-mod read_mappings;
-mod record;
 mod recovery;
 mod registers;
 pub(crate) mod row;
-mod search;
 mod spec;
 mod state;
-mod steps;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -52,21 +40,19 @@ mod zone;
 
 pub use spec::HerculesSpec;
 
-use conflict::ConflictOutcome;
-
 use durasim_design::{
     AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
     Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Origin, PlantedFault,
     Probe, RecoveryCut, RecoveryReport, RegionRequest, Request, SpecError, Store, Token, Wait,
 };
 use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
-use log_extension::LogPlacement;
-use observe::Counters;
+use ewpq::Mapping;
+use log_space::LogPlacement;
 use registers::Phase;
 use spec::{CommitWait, ConflictLoser};
-use state::State;
+use state::{Counters, State};
 use std::hash::Hasher;
-use zone::LogZone;
+use zone::{LogZone, entry_header};
 
 /// The design.
 pub struct Hercules;
@@ -183,13 +169,16 @@ impl Durability for State {
             return Gate::Abort(tx, AbortCause::Conflict);
         };
         // An identifier wraps around to a used value: entries of its last user must be home before its TxLen becomes zero.
-        if let Some(controller) = self.controller_with_entries_of(hardware_id)
+        if let Some(controller) = self.parts.iter().position(|part| part.ewpq.names(hardware_id))
+            && !self.fault.skips(planted::IDENTIFIER_WITH_ENTRIES)
             && let Some(token) = self.migrate_next_early(controller, out)
         {
             out.stalls_for(StallCause::Structure(0));
             return Gate::Retry(Wait::Acked(token));
         }
-        self.clear_tx_len(hardware_id, out);
+        if !self.fault.skips(planted::TX_LEN_KEPT_AT_BEGIN) {
+            self.store_tx_len(hardware_id, 0, out);
+        }
         self.registers.begin(tx, cx.core, hardware_id);
         Gate::Done
     }
@@ -211,7 +200,11 @@ impl Durability for State {
         if tag.0 == tx.0 {
             return Gate::Done;
         }
-        self.copy_older_version_down(store, out);
+        // The older dirty version goes down first.
+        if self.fault.ignores(planted::COPY_DOWN_FORGOTTEN, store.dirty) {
+            self.counters.copy_downs += 1;
+            out.push(Action::CopyDown(store.line()));
+        }
         *tag = LineTag(tx.0);
         self.counters.tagged_lines += 1;
         if let Some(open) = self.registers.get_mut(tx) {
@@ -225,9 +218,18 @@ impl Durability for State {
         let open = *self.registers.get(tx).expect("a commit belongs to an open transaction");
         match open.phase {
             Phase::Running => {
-                if let Some(token) = self.store_commit_point(tx, open, out) {
-                    self.registers.get_mut(tx).expect("just seen").phase = Phase::StoringLen(token);
-                    return Gate::Retry(Wait::Acked(token));
+                if self.fault.skips(planted::STATES_RESET_FIRST) {
+                    out.push(Action::Resume { id: RESET_STATES | tx.0 });
+                }
+                if self.fault.ignores(planted::TX_LEN_SKIPPED, open.len > 0) {
+                    let id = open.hardware_id;
+                    let id = self.fault.swaps(planted::TX_LEN_OF_ANOTHER, id, id ^ 1);
+                    if let Some(token) = self.store_tx_len(id, open.len, out)
+                        && !self.fault.skips(planted::TX_LEN_NOT_AWAITED)
+                    {
+                        self.registers.get_mut(tx).expect("just seen").phase = Phase::StoringLen(token);
+                        return Gate::Retry(Wait::Acked(token));
+                    }
                 }
                 out.push(Action::Resume { id: RESET_STATES | tx.0 });
             }
@@ -248,7 +250,9 @@ impl Durability for State {
 
     /// Listing 1, tx_abort.
     fn tx_abort(&mut self, _: &Ctx, tx: TxId, _why: AbortCause, out: &mut Actions) -> Gate {
-        self.invalidate_lines(tx, out);
+        if !self.fault.skips(planted::ABORT_KEEPS_LINES) {
+            out.push(Action::InvalidateTagged(tx));
+        }
         out.push(Action::Resume { id: FORGET | tx.0 });
         Gate::After(Wait::Cycles(self.spec.state_reset_cycles))
     }
@@ -265,7 +269,12 @@ impl Durability for State {
 
     /// Listing 2, "write victim at L2 or L3": the older version goes down before an uncommitted one takes its place.
     fn merge(&mut self, _: LevelId, _: LineAddr, resident: LineTag, incoming: LineTag) -> Merge {
-        if self.older_version_goes_down(resident, incoming) { Merge::PushDownFirst } else { Merge::Overwrite }
+        let is_newer = incoming.is_some() && !resident.is_some();
+        if self.fault.ignores(planted::MERGE_OVERWRITES_OLDER, is_newer) {
+            Merge::PushDownFirst
+        } else {
+            Merge::Overwrite
+        }
     }
 
     /// Listing 4: L1 plain LRU; L2 and LLC keep transactional lines until the TransTags of the set are used up. Where the
@@ -298,11 +307,18 @@ impl Durability for State {
 
     /// Listing 2, "write victim to pmem".
     fn evict(&mut self, _: &Ctx, _: LevelId, line: LineAddr, tag: LineTag, _: &Line, out: &mut Actions) -> Evict {
-        if let Some(token) = self.older_version_under_way(line) {
+        // Not before an older version that a migration carries home.
+        if let Some(token) = self.part(line).migration.in_flight_home(line)
+            && !self.fault.skips(planted::EVICTION_OVERTAKES_MIGRATION)
+        {
             return Evict::After(Wait::Acked(token));
         }
+        // Lines of an open transaction go to the log. It may have committed while the line waited.
         let tx = TxId(tag.0);
-        let Some(open) = self.uncommitted_owner(tx) else { return Evict::Proceed };
+        let open = self.registers.get(tx).filter(|open| open.phase != Phase::Committed).copied();
+        let Some(open) = open.filter(|_| !self.fault.skips(planted::TAGGED_LINES_GO_HOME)) else {
+            return Evict::Proceed;
+        };
         let controller = self.controller_of(line);
         let mut indirect = None;
         if self.log_is_full(controller) {
@@ -319,7 +335,10 @@ impl Durability for State {
                 };
             }
         }
-        if let Some(token) = self.log_head_is_taken(controller) {
+        // Garbage collection is copying into the log entry at LogHead.
+        if let Some(token) = self.parts[controller].gc.copying()
+            && !self.fault.skips(planted::GC_HOLDS_NO_EVICTION)
+        {
             return Evict::After(Wait::Acked(token));
         }
         let part = &mut self.parts[controller];
@@ -340,20 +359,7 @@ impl Durability for State {
             }
             self.counters.spills += 1;
         }
-        self.counters.premature_flushes += 1;
-        let mapping = self.map_to_log(line, tx, open.hardware_id, indirect, out);
-        let part = &mut self.parts[controller];
-        if let Some(entry) = indirect {
-            part.extension.take(entry);
-            self.counters.indirect_flushes += 1;
-        }
-        let (header_at, at) = mapping.entry(&part.zone);
-        self.write_entry_header(header_at, &mapping, out);
-        out.event(EventKind::DesignStep, line.base());
-        if !mapping.indirect {
-            self.collect_if_wide(controller, mapping.log, out);
-        }
-        Evict::To { at, cause: Cause::Log, token: None }
+        self.flush_prematurely(line, tx, open.hardware_id, indirect, out)
     }
 
     /// Listing 3, "all cache miss, load data from pmem". The versions of other transactions in the log are as forbidden
@@ -385,15 +391,26 @@ impl Durability for State {
         } else {
             self.counters.extension_hits += 1;
         }
-        self.nullify(&found, out);
-        Fill::From { at: self.log_data(&found), search_cycles, tag: self.tag_from_log(found.tx) }
+        // The entry of a line that is loaded again is nullified.
+        if !self.fault.skips(planted::RELOAD_KEEPS_ENTRY) {
+            self.nullify(found.home, out);
+        }
+        let named = Mapping { indirect: self.fault.ignores(planted::INDIRECT_READS_LOG, found.indirect), ..found };
+        let (_, at) = named.entry(&self.part(found.home).zone);
+        // The line has its TransTag again if the transaction is open.
+        let is_tagged = self.fault.ignores(planted::RELOAD_LOSES_TAG, self.is_open(found.tx));
+        let tag = if is_tagged { LineTag(found.tx.0) } else { LineTag::NONE };
+        Fill::From { at, search_cycles, tag }
     }
 
     /// Section 4.2, "transaction abortion": another core wants a transactional line, and TxID and TxState of its TransTag
     /// say that the transaction is open: it aborts. The LLC compares too:
     /// Listing 3 lets any core take a line from there, which section 4.5.1 forbids.
     fn probe(&mut self, _: &Ctx, request: &Request, _: &mut Actions) -> Probe {
-        match self.judge_probe(TxId(request.tag.0), request.tx) {
+        if self.fault.skips(planted::PROBES_GRANTED) {
+            return Probe::Grant;
+        }
+        match self.judge(TxId(request.tag.0), request.tx, self.spec.conflict_loser) {
             ConflictOutcome::Grant => Probe::Grant,
             ConflictOutcome::Wait(wait) => Probe::Wait(wait),
             ConflictOutcome::Abort(tx) => {
@@ -405,7 +422,7 @@ impl Durability for State {
 
     /// Section 4.1: PerCoreTxID and PerCoreTxLen go with the thread. Its lines stay where they are.
     fn context_switch(&mut self, cx: &Ctx, leaving: Option<TxId>, coming: Option<TxId>, _: &mut Actions) -> Gate {
-        self.switch_registers(cx.core, leaving, coming);
+        self.registers.switch(cx.core, leaving, coming, self.fault);
         Gate::Done
     }
 
@@ -428,9 +445,18 @@ impl Durability for State {
                 self.count_commit(tx, open.hardware_id, out);
             }
             FORGET => {
-                // It may have aborted before its tx_start left the store buffer.
+                // Listing 1, the end of tx_abort: the entries are recycled. It may have aborted before its tx_start left the
+                // store buffer.
                 self.registers.end(tx);
-                self.forget(tx, out);
+                for part in &mut self.parts {
+                    if self.fault.skips(planted::ABORT_KEEPS_ENTRIES) {
+                        part.ewpq.committed(tx);
+                        continue;
+                    }
+                    for home in part.ewpq.homes_of(tx) {
+                        part.take(home, out);
+                    }
+                }
             }
             MIGRATE => {
                 let period = self.spec.migration_period_instructions;
@@ -504,5 +530,93 @@ impl Durability for State {
 
     fn save(&self) -> Vec<u8> {
         self.saved()
+    }
+}
+
+/// Premature flushes (section 4.2).
+impl State {
+    /// Whether LogHead has wrapped around to LogTail: the entries between them are in use.
+    fn log_is_full(&self, controller: usize) -> bool {
+        let part = &self.parts[controller];
+        self.fault.ignores(planted::LOG_OVERTAKES_TAIL, part.ewpq.log_is_full(&part.zone))
+    }
+
+    /// Listing 2, "write victim to pmem": a line takes the log entry at LogHead, or one of the log extension. Home address and
+    /// transaction go into the header of the log entry (section 4.1), then the data.
+    fn flush_prematurely(
+        &mut self,
+        line: LineAddr,
+        tx: TxId,
+        hardware_id: u64,
+        indirect: Option<u64>,
+        out: &mut Actions,
+    ) -> Evict {
+        self.counters.premature_flushes += 1;
+        let controller = self.controller_of(line);
+        // A line has one entry. A load has nullified its last one.
+        if self.part(line).ewpq.entry(line, &self.part(line).zone).is_some() {
+            self.nullify(line, out);
+        }
+        let may_migrate = self.registers.may_migrate(tx, self.fault);
+        let part = &mut self.parts[controller];
+        let mapping = part.ewpq.insert(tx, hardware_id, line, indirect, &part.zone, may_migrate);
+        if let Some(entry) = indirect {
+            part.extension.take(entry);
+            self.counters.indirect_flushes += 1;
+        }
+        let (header_at, at) = mapping.entry(&part.zone);
+        if !self.fault.skips(planted::ENTRY_HEADER_SKIPPED) {
+            let header = entry_header(mapping.home, mapping.hardware_id);
+            out.append(Origin::Controller, header_at, &header, Cause::Metadata, None);
+        }
+        out.event(EventKind::DesignStep, line.base());
+        if !mapping.indirect {
+            self.collect_if_wide(controller, mapping.log, out);
+        }
+        Evict::To { at, cause: Cause::Log, token: None }
+    }
+
+    /// Listing 3: the entry of a line is nullified. A migration of it is still in flight.
+    fn nullify(&mut self, home: LineAddr, out: &mut Actions) {
+        let part = self.part_mut(home);
+        let taken = part.take(home, out);
+        part.migration.departed.extend(taken.and_then(|taken| Some((home, taken.migration?))));
+    }
+}
+
+/// The answer to a request for a line of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ConflictOutcome {
+    /// There is no conflict.
+    Grant,
+    /// Ask again when the fate of the owner is known.
+    Wait(Wait),
+    /// This transaction aborts.
+    Abort(TxId),
+}
+
+/// Conflicts: a request for a line of another transaction whose TxState is '1' (sections 4.2, "transaction
+/// abortion", 4.5.1 and 4.5.2, "isolation"). No other core may read or change an uncommitted version; false sharing counts like any other access, because a line is the unit.
+///
+/// In a cache the transaction that owns the line aborts, as in Intel's RTM, which the paper compares itself with
+/// [D:hercules-conflict]. In the log, found through the eWPQ, the asking transaction aborts "with an exception"; a
+/// request outside of transactions has nothing to abort, so there too the owner does.
+///
+/// Hardware guarantees no progress: two transactions may livelock by aborting each other. Repeated aborts are
+/// the program's business (section 4.5.2): it retries, and backs off if it has to.
+impl State {
+    /// Compares the TxID and TxState of a line with the requester's.
+    fn judge(&self, owner: TxId, requester: Option<TxId>, loser: ConflictLoser) -> ConflictOutcome {
+        if !self.fault.ignores(planted::CONFLICTS_IGNORED, requester != Some(owner)) {
+            return ConflictOutcome::Grant;
+        }
+        match self.registers.get(owner).map(|open| open.phase) {
+            None | Some(Phase::Committed) => ConflictOutcome::Grant,
+            Some(Phase::StoringLen(token)) => ConflictOutcome::Wait(Wait::Acked(token)),
+            Some(Phase::Running) => ConflictOutcome::Abort(match loser {
+                ConflictLoser::Owner => owner,
+                ConflictLoser::Requester => requester.unwrap_or(owner),
+            }),
+        }
     }
 }

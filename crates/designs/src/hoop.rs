@@ -12,22 +12,22 @@
 //!
 //! Where caches survive (eADR), write-back buffers and the queues of the controller do too: what was handed over counts as
 //! durable, and no commit waits for an acknowledgement [D:hoop-eadr].
+//!
+//! This file has the hooks; `commit.rs` has OOP data buffers, slices and address slice entries, `collector.rs` the collection,
+//! `recovery.rs` recovery, the other files the tables of the controller.
 
 mod address_slices;
 mod collector;
 mod commit;
 mod eviction_buffer;
-mod gc;
 mod laboratory;
 mod line_table;
-mod newest;
 mod planted;
 mod recovery;
 mod region;
 pub(crate) mod row;
 mod slice;
 mod spec;
-mod steps;
 mod tags;
 #[cfg(test)]
 mod tests;
@@ -38,20 +38,20 @@ pub use spec::HoopSpec;
 use address_slices::AddressSlices;
 use collector::{Collector, Phase};
 use durasim_design::{
-    AbortCause, Actions, ActiveFault, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict,
-    Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Origin, Overlay, Part,
+    AbortCause, Action, Actions, ActiveFault, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
+    Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Origin, Overlay, Part,
     PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
 };
-use durasim_types::{Cause, Cycle, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
+use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use eviction_buffer::EvictionBuffer;
 use line_table::LineTable;
 use region::Region;
 use serde::{Deserialize, Serialize};
-use slice::{Patch, SLICE_BYTES};
+use slice::{END, Patch, SLICE_BYTES, SLICE_WORDS};
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hasher;
 use tags::Tags;
-use transaction::{Commit, OpenTx, PlainStore, TokenPurpose};
+use transaction::{Commit, OpenTx, PendingSlice, PlainStore, TokenPurpose};
 
 /// The design.
 pub struct Hoop;
@@ -158,7 +158,7 @@ struct ProtocolState {
     evicted: EvictionBuffer,
     open: BTreeMap<TxId, OpenTx>,
     tags: Tags,
-    /// Transactions whose commit has its entry, with its number, until the core has heard of it.
+    /// Transactions whose commit has its entry, with its number, until the core is notified.
     recorded: BTreeMap<TxId, u64>,
     plain: BTreeMap<u16, PlainStore>,
     commits: VecDeque<Commit>,
@@ -309,7 +309,8 @@ impl Durability for State {
             if !tag.is_some() {
                 return Gate::Done;
             }
-            if !self.routes_plain_stores(line) {
+            // Words of the line are in the region: the store goes there, too [D:hoop-plain-stores].
+            if !self.fault.ignores(planted::PLAIN_STORES_UNROUTED, self.has_words(line)) {
                 // Everything is home: an ordinary line again.
                 *tag = LineTag::NONE;
                 return Gate::Done;
@@ -321,15 +322,62 @@ impl Durability for State {
             return gate;
         }
         let was_persistent = tag.is_some();
-        // While the tag names this transaction, nobody else has written the line.
+        // While the tag names this transaction, no other one has written the line.
         if tag.0 != tx.0 {
             *tag = self.tag_of(line);
         }
-        if was_persistent { Gate::Done } else { self.clean_first(line, out) }
+        if was_persistent || self.fault.skips(planted::VOLATILE_LINE_NOT_CLEANED) {
+            return Gate::Done;
+        }
+        // A dirty line becomes persistent: it goes home before its evictions stop to, and the store waits until it is there
+        // [D:hoop-plain-stores].
+        self.protocol.serial += 1;
+        let token = TokenPurpose::Home(self.protocol.serial).token();
+        out.push(Action::CleanTo { line, to: None, token: Some(token) });
+        if self.acks_need_not_come() { Gate::Done } else { Gate::After(Wait::Acked(token)) }
     }
 
+    /// A commit: the words that are left become the last slice; when all slices are acknowledged the entry is written, and
+    /// when that is, the commit ends.
     fn tx_commit(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
-        self.commit(tx, out)
+        if let Some(open) = self.protocol.open.get_mut(&tx) {
+            if open.slices.is_empty() {
+                self.protocol.open.remove(&tx);
+                out.event(EventKind::Commit, self.address_slices.mark());
+                return Gate::Done;
+            }
+            if !open.committing {
+                open.committing = true;
+                if let Some(slice) = open.next.take() {
+                    // The last slice that was written names one more.
+                    open.pack = Some(PendingSlice { slice, words: Vec::new() });
+                }
+                if let Some(pack) = &mut open.pack {
+                    pack.words.truncate(self.fault.swaps(planted::RESIDUAL_LOST, SLICE_WORDS, 1));
+                }
+                if self.fault.skips(planted::RECORD_FIRST) {
+                    return self.record_before_last_slice(tx, out);
+                }
+                self.write_pack(tx, END, out);
+            }
+            if !self.slices_are_durable(tx) {
+                return Gate::Retry(Wait::Acked(TokenPurpose::Slices(tx.0).token()));
+            }
+            if !self.record(tx, out) {
+                return self.wait_for_entry(out);
+            }
+        }
+        if let Some(&number) = self.protocol.recorded.get(&tx) {
+            // Until it is durable, or collected already.
+            let index = self.commit_index(number);
+            let waits = index.is_some_and(|index| !self.protocol.commits[index].durable);
+            if self.fault.ignores(planted::COMMIT_NOT_AWAITED, waits) {
+                return Gate::Retry(Wait::Acked(TokenPurpose::Entry(number).token()));
+            }
+            self.protocol.recorded.remove(&tx);
+            out.event(EventKind::Commit, self.address_slices.place(number));
+        }
+        Gate::Done
     }
 
     /// Buffered words are dropped; slices lack an entry in the address slices. Lines that hold words of others too are
@@ -340,16 +388,25 @@ impl Durability for State {
         self.protocol.lines.abort(&open.lines);
         self.protocol.tags.abort(tx);
         for &line in &open.lines {
-            self.unmap_aborted(line);
+            if self.fault.skips(planted::ABORT_KEEPS_MAPPINGS) && self.protocol.mapping.contains_key(&line) {
+                continue;
+            }
+            self.unmap(line);
+            // If others have words of it, these are in their slices.
+            if self.has_words(line) {
+                self.protocol.mapping.insert(line, Mapped::Scattered);
+            }
         }
-        self.invalidate_aborted(tx, out);
+        if !self.fault.skips(planted::ABORT_KEEPS_LINES) {
+            out.push(Action::InvalidateTagged(tx));
+        }
         Gate::Done
     }
 
     /// A line with the persistent bit does not go home: it becomes a slice that the mapping table knows. If all its words
     /// are home already there is nothing to keep.
     fn evict(&mut self, _: &Ctx, _: LevelId, line: LineAddr, tag: LineTag, data: &Line, out: &mut Actions) -> Evict {
-        if self.goes_home(tag.is_some()) {
+        if self.fault.assumes(planted::EVICTS_HOME, !tag.is_some()) {
             return Evict::Proceed;
         }
         // The line waits in its write-back buffer while the tables are searched.
@@ -382,21 +439,33 @@ impl Durability for State {
         let place = self.slice_place(slice);
         out.append(Origin::Llc, place, data, Cause::Log, None);
         out.append(Origin::Llc, place.plus(64), &slice::evicted_metadata(self.pmem_base, line), Cause::Log, None);
-        self.map_evicted(line, slice);
+        self.unmap(line);
+        if self.fault.skips(planted::EVICTED_NOT_MAPPED) {
+            self.protocol.region.free(slice);
+        } else {
+            self.protocol.mapping.insert(line, Mapped::Evicted(slice));
+        }
         self.counters.evicted_lines += 1;
         Evict::Drop
     }
 
     /// A miss asks the mapping table: on a hit, slice and home are read in parallel and merged, and the entry is removed.
-    /// Else it asks the eviction buffer, else home. Words in the OOP data buffers are newest.
+    /// Otherwise it asks the eviction buffer, then home. Words in the OOP data buffers are newest.
     fn fill(&mut self, _: &Ctx, line: LineAddr, _: Option<TxId>, out: &mut Actions) -> Fill {
         let search_cycles = self.spec.search_cycles;
-        if let Some(wait) = self.collect_scattered(line, out) {
-            out.stalls_for(StallCause::Order);
-            return Fill::Wait(wait);
+        let mapped = self.protocol.mapping.get(&line).copied();
+        let mapped = mapped.filter(|_| !self.fault.skips(planted::FILL_IGNORES_MAPPING));
+        // An abort has taken the line from the caches. Its committed words go home first, for the table does not say in which
+        // slices they are [D:hoop-aborts].
+        let is_scattered = mapped == Some(Mapped::Scattered) && self.protocol.lines.has_committed(line);
+        if self.fault.ignores(planted::SCATTERED_NOT_COLLECTED, is_scattered) {
+            self.counters.scattered_collections += u64::from(self.protocol.collector.phase == Phase::Idle);
+            if let Some(wait) = self.make_space(out) {
+                out.stalls_for(StallCause::Order);
+                return Fill::Wait(wait);
+            }
         }
         let held = if self.protocol.evicted.is_empty() { None } else { self.protocol.evicted.take(line) };
-        let mapped = self.mapped(line);
         if held.is_none() && mapped.is_none() && !self.has_words(line) {
             return Fill::Home { search_cycles, serial: false };
         }
@@ -417,7 +486,8 @@ impl Durability for State {
         let home = overlay.mask != u64::MAX;
         overlay.cover(&self.buffered(line));
         self.unmap(line);
-        let tag = self.tag_of_filled(line);
+        // It has the persistent bit while the controller has words of it.
+        let tag = self.fault.swaps(planted::FILL_FORGETS_BIT, self.tag_of(line), LineTag::NONE);
         let overlay = (overlay.mask != 0).then_some(Overlay { mask: overlay.mask, data: overlay.data });
         Fill::Gather { gather: Box::new(Gather { home, parts, overlay }), search_cycles, tag, dirty: false }
     }

@@ -15,7 +15,7 @@ pub(crate) const ROW: Row = Row {
     name: "opt",
     aliases: &["optimal", "volatile"],
     hardware: ErasedDesign::of::<Opt>(),
-    backend: Backend::Markers,
+    backend: Backend::MARKERS,
     interfaces: &[Interface::Transactions, Interface::Objects],
     domains: &[Domain::Adr, Domain::Eadr, Domain::Media, Domain::Bbb, Domain::NvLlc],
     promise: Promise::Immediate,

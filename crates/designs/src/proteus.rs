@@ -9,6 +9,9 @@
 //! done their duty, and those that are still in the LPQ never reach the media: log write removal. An LPQ that is full
 //! writes its oldest entries to the log of their transaction.
 //!
+//! This file has the hooks and aborts; `state.rs` has the ways of an entry from the LogQ to the LPQ and to the log, `inside.rs`
+//! those of entries that wait in the write pending queue, `recovery.rs` recovery.
+//!
 //! Where caches are durable (the row `proteus-eadr`), a commit has nothing to clean [D:proteus-eadr].
 
 mod entry;
@@ -21,7 +24,6 @@ mod recovery;
 pub(crate) mod row;
 mod spec;
 mod state;
-mod steps;
 mod structures;
 #[cfg(test)]
 mod tests;
@@ -29,21 +31,21 @@ mod tests;
 mod tests_ends;
 #[cfg(test)]
 mod tests_inside;
-mod undo;
 
 pub use spec::ProteusSpec;
 
 use durasim_design::{
-    AbortCause, Accept, Actions, Arrival, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
-    Evict, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Message, Node, PlantedFault,
-    RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
+    AbortCause, Accept, Action, Actions, Arrival, BudgetSpent, CopyRequest, CrashImage, CrashSink, CrashView, Ctx,
+    Design, Durability, Evict, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Message,
+    Node, Origin, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
 };
-use durasim_types::{EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
-use entry::ENTRY_BYTES;
+use durasim_types::{Cause, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
+use entry::{BLOCK_BYTES, Block, ENTRY_BYTES, block_of};
 use spec::FlushOrder;
 use state::{Contents, State};
+use std::collections::BTreeMap;
 use std::hash::Hasher;
-use structures::Phase;
+use structures::{OpenTx, Pending, Phase};
 
 /// The design.
 pub struct Proteus;
@@ -154,12 +156,19 @@ impl Durability for State {
     /// Section 4.2: a store whose block has an entry in the LogQ stays in the store buffer until the entry is acknowledged.
     fn store(&mut self, cx: &Ctx, store: &Store<'_>, _: &mut LineTag, out: &mut Actions) -> Gate {
         let Some(tx) = store.tx else { return Gate::Done };
-        if self.has_unacknowledged_block(cx, store) {
+        let (first, last) = (block_of(store.addr), block_of(store.addr.plus(u64::from(store.len) - 1)));
+        if self.fault.ignores(planted::STORE_NOT_HELD, self.unit(cx).logs(first, last)) {
             self.counters.held_stores += 1;
             out.stalls_for(StallCause::Order);
             return self.wait_for_logq(cx);
         }
-        self.note_changed_line(tx, store.line(), out);
+        // The commit will clean the line. The entries stay in the LPQs until then.
+        if let Some(open) = self.open.get_mut(&tx) {
+            open.lines.entry(store.line()).or_insert(false);
+        }
+        if self.fault.skips(planted::REMOVED_AT_STORE) {
+            self.remove_entries(tx, out);
+        }
         Gate::Done
     }
 
@@ -168,15 +177,45 @@ impl Durability for State {
     fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         loop {
             let open = &self.open[&tx];
+            let token = open.token;
+            // Durable caches need no cleans [D:proteus-eadr].
+            let has_lines_to_clean = !self.caches_are_durable && !open.lines.is_empty();
             match open.phase {
                 Phase::Open if self.has_flights(cx) => return self.wait_for_logq(cx),
-                Phase::Open if self.has_lines_to_clean(open) => return self.send_cleans(tx, out),
+                Phase::Open if self.fault.ignores(planted_volatile_caches::NOT_CLEANED, has_lines_to_clean) => {
+                    if self.fault.skips(planted_volatile_caches::REMOVED_BEFORE_CLEANS) {
+                        self.remove_entries(tx, out);
+                    }
+                    if self.fault.skips(planted_volatile_caches::ENDED_BEFORE_CLEANS) {
+                        self.write_end(tx, out);
+                    }
+                    // The cleans take a while to leave the core.
+                    self.set_phase(tx, Phase::Leaving);
+                    return Gate::Retry(Wait::Cycles(self.clean_cycles(tx)));
+                }
                 Phase::Leaving => {
-                    self.clean_lines(tx, self.lines_of_commit(tx), out);
-                    return self.commit_behind_cleans(cx, tx, out);
+                    let mut lines = self.changed_lines(tx);
+                    let count = lines.len();
+                    let last = planted_volatile_caches::LAST_LINE_NOT_CLEANED;
+                    lines.truncate(self.fault.swaps(last, count, count.saturating_sub(1)));
+                    // The write of a version that has left the caches has to be accepted, too.
+                    let left_is_ignored = planted_volatile_caches::LEFT_LINES_NOT_AWAITED;
+                    lines.iter_mut().for_each(|(_, left)| *left = self.fault.ignores(left_is_ignored, *left));
+                    self.clean_lines(tx, lines, out);
+                    self.set_phase(tx, Phase::Cleaning);
+                    if !self.fault.skips(planted_volatile_caches::CLEANS_NOT_AWAITED) {
+                        return Gate::Retry(Wait::Acked(token));
+                    }
                 }
                 Phase::Open | Phase::Cleaning => self.set_phase(tx, Phase::Ready),
-                Phase::Ready if self.needs_end(open) => return self.commit_behind_end(cx, tx, out),
+                // There are entries that a tx-end record makes stale.
+                Phase::Ready if self.fault.ignores(planted::END_SKIPPED, open.entries > 0) => {
+                    self.write_end(tx, out);
+                    self.set_phase(tx, Phase::Ending);
+                    if !self.fault.skips(planted_volatile_caches::END_NOT_AWAITED) {
+                        return Gate::Retry(Wait::Acked(token));
+                    }
+                }
                 Phase::Ready | Phase::Ending => break,
                 Phase::Undoing => unreachable!("only an abort undoes"),
             }
@@ -188,9 +227,42 @@ impl Durability for State {
         Gate::Done
     }
 
-    /// The paper leaves aborts to software, which replays the log [D:proteus-abort].
+    /// The paper leaves aborts to software, which replays the log. Here the hardware does the same at the controllers
+    /// [D:proteus-abort]: the lines of the transaction go home and leave the caches, then each block gets the content of its
+    /// oldest entry back, from the log pending queue or from the log, and a tx-end record makes the entries stale. No other
+    /// core acts meanwhile.
     fn tx_abort(&mut self, cx: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
-        self.undo(cx, tx, out)
+        let Some(open) = self.open.get(&tx) else { return Gate::Done };
+        let token = open.token;
+        match open.phase {
+            Phase::Open | Phase::Leaving if self.has_flights(cx) => return self.wait_for_logq(cx),
+            // It logs before it stores: without entries there is nothing to undo.
+            Phase::Open | Phase::Leaving if self.fault.ignores(planted::ABORT_NOT_UNDONE, open.entries > 0) => {
+                self.clean_lines(tx, self.changed_lines(tx), out);
+                self.set_phase(tx, Phase::Cleaning);
+                return Gate::Retry(Wait::Acked(token));
+            }
+            Phase::Cleaning => {
+                if self.is_inside() && self.fault.skips(planted::INSIDE_DISCARDED_FIRST) {
+                    self.discard_entries(tx, out);
+                }
+                self.restore(tx, out);
+                self.set_phase(tx, Phase::Undoing);
+                return Gate::Retry(Wait::Acked(token));
+            }
+            Phase::Undoing => {
+                self.set_phase(tx, Phase::Ending);
+                if !self.fault.skips(planted::ABORT_NOT_ENDED) {
+                    self.write_end(tx, out);
+                    return Gate::Retry(Wait::Acked(token));
+                }
+            }
+            Phase::Open | Phase::Leaving | Phase::Ready | Phase::Ending => {}
+        }
+        self.remove_entries(tx, out);
+        self.close(tx);
+        self.accept_waiting(out);
+        Gate::Done
     }
 
     /// A version that leaves the caches in the middle of its transaction goes home: its pre-image is safe.
@@ -199,7 +271,7 @@ impl Durability for State {
         Evict::Proceed
     }
 
-    /// The same for lines that the program cleans itself.
+    /// A line that the program cleans itself goes home, too.
     fn flush(&mut self, _: &Ctx, line: LineAddr, _: LineTag, _: &mut Actions) -> FlushVerdict {
         self.note_left(line, None);
         FlushVerdict::Proceed
@@ -242,7 +314,20 @@ impl Durability for State {
 
     /// Section 4: LPQ and write pending queue are in the domain of ADR. LogQ, LLT and log registers are lost.
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
-        self.keep_pending_queues(view, sink);
+        let kept: Vec<u8> = if self.is_inside() {
+            let held = view.staged.iter().filter(|_| !self.fault.skips(planted::INSIDE_HELD_LOST));
+            held.flat_map(|held| held.data).collect()
+        } else {
+            // Entry by entry. One whose write to the log is in flight is still there.
+            let freed = |pending: &Pending| {
+                self.fault.skips(planted_volatile_caches::SPILL_FREED_AT_ISSUE) && pending.spill.is_some()
+            };
+            let entries = self.queues.iter().flat_map(|queue| &queue.entries).filter(|pending| !freed(pending));
+            entries.flat_map(|pending| pending.entry.to_line()).collect()
+        };
+        if !self.fault.skips(planted::QUEUE_NOT_KEPT) {
+            sink.keep(recovery::STRUCTURE, kept);
+        }
         view.flush_caches_home(sink)
     }
 
@@ -279,5 +364,55 @@ impl Durability for State {
         let contents: Contents<_, _, _, _, _> =
             (&self.cores, &self.queues, &self.logs, &self.open, self.numbers, &self.counters);
         snapshot::to_bytes(&contents)
+    }
+}
+
+/// Aborts [D:proteus-abort].
+impl State {
+    /// The caches give up the lines of a transaction, and each block that it has logged is restored at home.
+    fn restore(&mut self, tx: TxId, out: &mut Actions) {
+        let open = &self.open[&tx];
+        if !self.fault.skips(planted::ABORT_KEEPS_LINES) {
+            open.lines.keys().for_each(|line| out.push(Action::Invalidate(*line)));
+        }
+        let oldest = self.oldest_entries(tx, open);
+        let (token, cause) = (Some(open.token), Cause::Data);
+        for (&block, &(number, old)) in &oldest {
+            match old {
+                Some(old) => out.append(Origin::Controller, block, &old, cause, token),
+                None => {
+                    let from = self.slot_of(open, number);
+                    out.push(Action::Copy(CopyRequest {
+                        by: Origin::Controller,
+                        from,
+                        to: block,
+                        len: BLOCK_BYTES as u8,
+                        below_held: false,
+                        cause,
+                        token,
+                    }));
+                }
+            }
+        }
+        self.counters.undone_blocks += oldest.len() as u64;
+    }
+
+    /// The oldest entry of each block that a transaction has logged: its number, and its content if an LPQ holds it. The
+    /// content of the others is in the log.
+    fn oldest_entries(&self, tx: TxId, open: &OpenTx) -> BTreeMap<PhysAddr, (u32, Option<Block>)> {
+        // What the write pending queue has is read like the log, at its place there.
+        let queues = if self.is_inside() { &[][..] } else { &self.queues };
+        let held = queues.iter().flat_map(|queue| &queue.entries).map(|pending| pending.entry);
+        let held = held.filter(|entry| entry.tx == tx).map(|entry| (entry.block, entry.number, Some(entry.old)));
+        let in_log = open.spilled.iter().filter(|_| !self.fault.skips(planted::ABORT_FORGETS_LOG));
+        let in_log = in_log.map(|&(number, block)| (block, number, None));
+        let mut oldest: BTreeMap<PhysAddr, (u32, Option<Block>)> = BTreeMap::new();
+        for (block, number, old) in held.chain(in_log) {
+            let found = oldest.entry(block).or_insert((number, old));
+            if self.fault.swaps(planted::ABORT_NEWEST_WINS, number < found.0, number > found.0) {
+                *found = (number, old);
+            }
+        }
+        oldest
     }
 }

@@ -15,7 +15,7 @@ pub(crate) const ROW_AUTOPERSIST: Row = Row {
     name: "autopersist",
     aliases: &["pinspect-baseline"],
     hardware: ErasedDesign::of::<Opt>(),
-    backend: Backend::Autopersist,
+    backend: Backend::AUTOPERSIST,
     interfaces: &[Interface::Objects],
     domains: &[Domain::Media, Domain::Adr],
     promise: Promise::Immediate,
@@ -39,7 +39,7 @@ pub(crate) const ROW_AUTOPERSIST: Row = Row {
 pub(crate) const ROW_IDEAL: Row = Row {
     name: "ideal-r",
     aliases: &[],
-    backend: Backend::IdealR,
+    backend: Backend::IDEAL_R,
     summary: "Durable objects that the user has marked: no checks and no moves, with cache-line cleans and fences",
     paper: "P-INSPECT (MICRO 2020) Ideal-R, section VIII",
     assumptions: &["object-runtime", "volatile-heap", "coalescing", "hops", "write-drain", "write-granularity"],

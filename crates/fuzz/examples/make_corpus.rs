@@ -167,7 +167,7 @@ fn main() {
 
     // What recovery reads: of each row a few images, the richest.
     for (number, row) in ROWS.iter().enumerate() {
-        let elf = if row.backend == Backend::Markers { &markers } else { continue };
+        let elf = if row.backend == Backend::MARKERS { &markers } else { continue };
         let mut inputs: Vec<Vec<u8>> =
             images(number, elf, &run, 37).iter().map(|image| recovery_input(row, image)).collect();
         inputs.sort_by_key(|input| (std::cmp::Reverse(input.len().min(6000)), input.clone()));

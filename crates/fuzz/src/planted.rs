@@ -69,7 +69,7 @@ const CARELESS: Row = Row {
     name: "careless",
     aliases: &[],
     hardware: ErasedDesign::of::<Careless>(),
-    backend: Backend::Markers,
+    backend: Backend::MARKERS,
     interfaces: &[Interface::Transactions],
     domains: &[Domain::Adr],
     promise: Promise::Immediate,

@@ -4,7 +4,7 @@ mod interconnect;
 
 pub use interconnect::{CleanLineAnswer, Inclusion, InterconnectConfig, RouterPorts, Topology};
 
-use crate::pauses::PauseConfig;
+use crate::pauses::{PauseConfig, PlacePauseConfig};
 use durasim_cache::{CORES_MAX, Replacement};
 use durasim_core::CoreConfig;
 use durasim_core::tlb::TlbConfig;
@@ -87,6 +87,9 @@ pub struct MachineConfig {
     /// Pauses of cores at random, one at a time, for campaigns; not given: none come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pauses: Option<PauseConfig>,
+    /// Pauses of cores at places where threads race, for campaigns; not given: none come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place_pauses: Option<PlacePauseConfig>,
     /// The cores.
     pub core: CoreConfig,
     /// TLBs of each core. Without them translations cost no time (LIMITS.md); `--set tlb=none` takes them away.
@@ -262,6 +265,9 @@ impl MachineConfig {
         self.check_threads()?;
         if let Some(pauses) = &self.pauses {
             pauses.check("pauses")?;
+        }
+        if let Some(pauses) = &self.place_pauses {
+            pauses.check("place_pauses")?;
         }
         self.core.check("core")?;
         if let Some(tlb) = &self.tlb {

@@ -182,7 +182,7 @@ impl DetachedProgram {
         let mut predictors = self.predictors.into_iter();
         let mut cached_pages = self.cached_pages.iter();
         let cores = (0..).zip(&self.instructions).map(|(id, &instructions)| {
-            let mut core = new_core(config, plan, CoreId(id), Hart::default());
+            let mut core = new_core(config, plan, CoreId(id), Hart::default(), program.seed);
             if let (Some(tlbs), Some(pages)) = (core.tlbs_mut(), cached_pages.next()) {
                 tlbs.warm(pages);
             }

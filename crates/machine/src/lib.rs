@@ -38,7 +38,7 @@ pub use durasim_guest::{Output, PmemPool, Stream, Symbols};
 pub use functional::{FunctionalEnding, FunctionalRegion, LoadedProgram, TxLines, TxProfile, run_functionally};
 pub use machine::{Captured, Ending, Machine, PoolContents, Program, memory_map, read_elf};
 pub use metrics::{AccessesPerTx, Bytes, Latencies, Metrics, Phase, Phases};
-pub use pauses::PauseConfig;
+pub use pauses::{PauseConfig, PlacePauseConfig};
 pub use provenance::Provenance;
 pub use request::{Origin, Prepared, RunRequest, configuration, prepare};
 pub use result::{Host, Region, RunResult};

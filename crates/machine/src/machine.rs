@@ -95,14 +95,17 @@ pub(crate) fn process_config(config: &MachineConfig, plan: &Plan, program: &Prog
     }
 }
 
-/// A core of the machine.
-pub(crate) fn new_core(config: &MachineConfig, plan: &Plan, id: CoreId, hart: Hart) -> Core {
+/// A core of the machine; the seed is that of the run.
+pub(crate) fn new_core(config: &MachineConfig, plan: &Plan, id: CoreId, hart: Hart, seed: u64) -> Core {
     let l1d_latency = plan.geometry.l1d.latency_cycles;
-    let core = Core::new(id, &config.core, l1d_latency, hart);
-    match &config.tlb {
-        Some(tlb) => core.with_tlbs(tlb, l1d_latency, config.l1i.latency_cycles),
-        None => core,
+    let mut core = Core::new(id, &config.core, l1d_latency, hart);
+    if let Some(tlb) = &config.tlb {
+        core = core.with_tlbs(tlb, l1d_latency, config.l1i.latency_cycles);
     }
+    if let Some(pauses) = &config.place_pauses {
+        core = core.with_place_pauses(pauses.of_core(seed, id));
+    }
+    core
 }
 
 /// How a run ended.
@@ -164,7 +167,7 @@ impl Machine {
         let (process, hart) = Process::load(process_config(config, plan, program), files, &mut memory)?;
         let mut harts = vec![Hart::default(); config.hardware_threads().into()];
         harts[0] = hart;
-        let cores = (0..).zip(harts).map(|(id, hart)| new_core(config, plan, CoreId(id), hart)).collect();
+        let cores = (0..).zip(harts).map(|(id, hart)| new_core(config, plan, CoreId(id), hart, program.seed)).collect();
         Ok(Machine {
             system,
             process,

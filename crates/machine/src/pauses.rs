@@ -2,7 +2,8 @@
 //! between. No machine has them; a schedule that differs each time shows races that are a few cycles wide (Edelstein and others,
 //! "Framework for testing multi-threaded Java programs", Concurrency and Computation 15, 2003, call it noise).
 
-use durasim_types::{ConfigError, Cycle, Rng};
+use durasim_core::PlacePauses;
+use durasim_types::{ConfigError, CoreId, Cycle, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,15 +17,43 @@ pub struct PauseConfig {
     pub cycles_max: Cycle,
 }
 
+/// How often, and how long, a core stands still at a place where threads race: behind a read of the clock, a fence, a marker,
+/// the begin or end of a hardware transaction, and the entry and the end of a handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlacePauseConfig {
+    /// Places, in percent, at which a core stands still.
+    pub percent: u64,
+    /// Cycles that a pause takes at most: drawn from 1 to so many.
+    pub cycles_max: Cycle,
+}
+
+const CYCLES_MAX: Cycle = 1_000_000_000;
+
+fn check_range(field: &str, name: &str, value: u64, max: u64) -> Result<(), ConfigError> {
+    if (1..=max).contains(&value) {
+        return Ok(());
+    }
+    Err(ConfigError::new(format!("{field}.{name}"), format!("{value} is not between 1 and {max}")))
+}
+
 impl PauseConfig {
     pub(crate) fn check(&self, field: &str) -> Result<(), ConfigError> {
-        for (name, cycles) in [("interval_cycles", self.interval_cycles), ("cycles_max", self.cycles_max)] {
-            if !(1..=1_000_000_000).contains(&cycles) {
-                let problem = format!("{cycles} is not between 1 and 1000000000");
-                return Err(ConfigError::new(format!("{field}.{name}"), problem));
-            }
-        }
-        Ok(())
+        check_range(field, "interval_cycles", self.interval_cycles, CYCLES_MAX)?;
+        check_range(field, "cycles_max", self.cycles_max, CYCLES_MAX)
+    }
+}
+
+impl PlacePauseConfig {
+    pub(crate) fn check(&self, field: &str) -> Result<(), ConfigError> {
+        check_range(field, "percent", self.percent, 100)?;
+        check_range(field, "cycles_max", self.cycles_max, CYCLES_MAX)
+    }
+
+    /// The pauses of a core; cores draw other numbers.
+    pub(crate) fn of_core(&self, seed: u64, core: CoreId) -> PlacePauses {
+        let mut numbers = Rng::new(seed ^ u64::from(core.0) << 48);
+        PlacePauses::new(self.percent, self.cycles_max, numbers.next_u64())
     }
 }
 

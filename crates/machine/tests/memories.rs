@@ -84,6 +84,16 @@ fn what_media_and_policies_do_not_have_is_refused() {
             &["pmem.controller.write_policy=\"read-first\"", "pmem.controller.drain_stop_percent=80"],
             "pmem.controller.drain_stop_percent",
         ),
+        (
+            &["dram.media={ kind = \"ddr4\" }", "dram.controller.write_policy=\"when-free\""],
+            "dram.controller.write_policy",
+        ),
+        (&["pmem.controller.write_policy=\"gem5\""], "pmem.controller.write_policy"),
+        (&["pmem.controller.row_hits_max=4"], "pmem.controller.row_hits_max"),
+        (
+            &["pmem.controller.write_policy=\"read-first\"", "pmem.controller.drain_writes_min=4"],
+            "pmem.controller.drain_writes_min",
+        ),
         (&["dram.media.kind=\"ddr3\""], "dram.media.read_latency_ns"),
         (&["dram.media.row_bytes=96"], "dram.media.row_bytes"),
         (&["dram.media={ kind = \"stt-ram\", row_bytes = 256 }"], "dram.media.row_bytes"),
@@ -153,11 +163,12 @@ fn the_commands_of_whole_programs_keep_all_times() {
         "{ kind = \"ddr3\", page_policy = \"closed\" }",
         "{ kind = \"ddr4\", address_mapping = \"row-column-rank-bank\" }",
     ] {
-        for policy in ["dram.controller.write_policy=\"when-free\"", "dram.controller.write_policy=\"read-first\""] {
+        let other = if media.contains("ddr") { "gem5" } else { "when-free" };
+        for policy in [other, "read-first"].map(|name| format!("dram.controller.write_policy=\"{name}\"")) {
             let set = vec![
                 format!("dram.media={media}"),
                 "dram.controllers=2".into(),
-                policy.into(),
+                policy,
                 "dram.controller.write_queue_entries=8".into(),
             ];
             let (config, trace, stats) = program("sort", "1500", &set);

@@ -125,7 +125,7 @@ fn machine(answer: &str, inclusion: &str) -> System {
         name: "asked",
         aliases: &[],
         hardware: ErasedDesign::of::<AskedDesign>(),
-        backend: Backend::Markers,
+        backend: Backend::MARKERS,
         interfaces: &[Interface::Transactions],
         domains: &[Domain::Adr],
         promise: Promise::Immediate,

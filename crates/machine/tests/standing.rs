@@ -56,7 +56,7 @@ fn system_with(hardware: ErasedDesign) -> System {
         name: "stubborn",
         aliases: &[],
         hardware,
-        backend: Backend::Markers,
+        backend: Backend::MARKERS,
         interfaces: &[Interface::Transactions],
         domains: &[Domain::Adr],
         promise: Promise::Immediate,

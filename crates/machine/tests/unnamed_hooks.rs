@@ -188,7 +188,7 @@ fn machine(named: Hooks) -> (System, Called) {
         name: "witness",
         aliases: &[],
         hardware: ErasedDesign { hooks: named, ..ErasedDesign::of::<Witness>() },
-        backend: Backend::Markers,
+        backend: Backend::MARKERS,
         interfaces: &[Interface::Transactions],
         domains: &[Domain::Adr],
         promise: Promise::Immediate,

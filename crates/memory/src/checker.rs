@@ -86,6 +86,16 @@ struct Rank {
     reads: BTreeMap<u32, Picos>,
     writes: BTreeMap<u32, Picos>,
     refresh_ps: Option<Picos>,
+    /// Refreshes so far.
+    refreshes: u64,
+}
+
+impl Rank {
+    /// The next refresh comes before this time: one of them may be postponed, of eight that the standards allow. A rank whose
+    /// refreshes begin late has its first one later than after the first tREFI.
+    fn postponed_until_ps(&self, t: &DdrTiming) -> Picos {
+        (self.refreshes + 2) * t.t_refi_ps
+    }
 }
 
 /// What happened behind one controller so far.
@@ -122,9 +132,7 @@ impl Channel {
         let rank = self.ranks.entry(command.rank).or_default();
         checker.not_before(behind(rank.refresh_ps, t.t_rfc_ps), "tRFC");
         if t.t_refi_ps > 0 {
-            // Clocks that do not fit into tREFI may be lost at both ends.
-            let period_ps = t.t_refi_ps + t.t_ck_ps;
-            checker.require(at < rank.refresh_ps.unwrap_or(0) + period_ps || command.kind == CommandKind::Ref, "tREFI");
+            checker.require(at < rank.postponed_until_ps(t) || command.kind == CommandKind::Ref, "tREFI");
         }
         match command.kind {
             CommandKind::Act => self.act(checker, t, media, command),
@@ -148,9 +156,9 @@ impl Channel {
                     checker.require(bank.open.is_none(), "a refresh finds all rows closed");
                     checker.not_before(behind(bank.pre_ps, t.t_rp_ps), "tRP before a refresh");
                 }
-                let last_ps = rank.refresh_ps.unwrap_or(0);
-                checker.require(t.t_refi_ps > 0 && at <= last_ps + t.t_refi_ps, "tREFI between refreshes");
+                checker.require(t.t_refi_ps > 0 && at < rank.postponed_until_ps(t), "tREFI between refreshes");
                 rank.refresh_ps = Some(at);
+                rank.refreshes += 1;
             }
             CommandKind::Rd | CommandKind::Wr => self.column(checker, t, media, command),
         }

@@ -6,11 +6,12 @@
 mod admission;
 mod empty;
 mod held;
+mod read_first;
+mod rows;
 mod schedule;
 
-use crate::busy_intervals::BusyIntervals;
 use crate::contents::Contents;
-use crate::media::{Access, Direction, Media, ModuleStats, RowStats};
+use crate::media::{Access, Direction, EntryUntil, Media, ModuleStats, RowStats};
 use crate::trace::Command;
 use crate::{MemoryConfig, Write, WritePolicy, WriteToken, queue::Entry};
 use durasim_types::{Cause, Line, LineAddr, Picos};
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
 
+use read_first::ReadFirst;
 use schedule::Upcoming;
 
 /// A finished read.
@@ -25,6 +27,8 @@ use schedule::Upcoming;
 pub struct Read {
     /// The newest accepted data.
     pub data: Line,
+    /// When it took its entry of the read queue.
+    pub queued_ps: Picos,
     /// When the media began with it.
     pub started_ps: Picos,
     /// When it is there.
@@ -134,19 +138,6 @@ struct Counters {
     module: ModuleStats,
 }
 
-/// The drain of a write queue, in entries, and the reads that it and the writes outside of it have to respect.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct ReadFirst {
-    /// So many entries in the queue begin a drain.
-    start_entries: usize,
-    /// No more than so many wait when it ends.
-    stop_entries: usize,
-    /// When the last drain began, and when its last write starts.
-    drain_ps: (Picos, Picos),
-    /// When reads wait or are in service.
-    reads: BusyIntervals,
-}
-
 /// A write that waits outside for room.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Waiting {
@@ -165,6 +156,8 @@ struct Waiting {
 pub(crate) struct Controller {
     read_queue_entries: usize,
     write_queue_entries: usize,
+    read_entry_until: EntryUntil,
+    write_entry_until: EntryUntil,
     coalesce_writes: bool,
     write_granularity_bytes: u64,
     media: Media,
@@ -175,9 +168,9 @@ pub(crate) struct Controller {
     asks: bool,
     /// The begin of each write to the media is a step of its own.
     reports_starts: bool,
-    /// When each read in flight ends.
+    /// When each entry of the read queue that is taken becomes free; unused with media that have rows.
     reads_in_flight: Vec<Picos>,
-    /// Present if writes leave only while there is no read, or in a drain.
+    /// Present if writes leave media without rows only while there is no read, or in a drain.
     read_first: Option<ReadFirst>,
     /// When the queue last gave up an entry: a waiting write cannot be accepted earlier.
     freed_ps: Picos,
@@ -201,21 +194,16 @@ impl Controller {
         config.complete();
         let queues = &config.controller;
         let entries = queues.write_queue_entries as usize;
-        let read_first = (queues.write_policy == WritePolicy::ReadFirst).then(|| {
-            let percent = |percent: Option<u32>| entries * percent.expect("the policy has its thresholds") as usize;
-            ReadFirst {
-                start_entries: percent(queues.drain_start_percent).div_ceil(100),
-                stop_entries: percent(queues.drain_stop_percent) / 100,
-                drain_ps: (0, 0),
-                reads: BusyIntervals::default(),
-            }
-        });
+        let is_read_first = queues.write_policy == Some(WritePolicy::ReadFirst) && !config.media.kind.is_ddr();
+        let read_first = is_read_first.then(|| ReadFirst::new(queues));
         Controller {
             read_queue_entries: queues.read_queue_entries as usize,
             write_queue_entries: entries,
+            read_entry_until: queues.read_entry_until.unwrap_or(EntryUntil::Data),
+            write_entry_until: queues.write_entry_until.unwrap_or(EntryUntil::Data),
             coalesce_writes: queues.coalesce_writes,
             write_granularity_bytes: config.media.write_granularity_bytes.into(),
-            media: Media::new(&config.media, salt),
+            media: Media::new(&config.media, queues, salt),
             queue: VecDeque::new(),
             inbound: VecDeque::new(),
             asks: false,
@@ -254,7 +242,7 @@ impl Controller {
 
     /// What accesses of a range found rows like, of media that have rows.
     pub fn row_stats(&self, range: usize) -> Option<RowStats> {
-        self.media.row_stats().map(|_| self.counters[range].rows)
+        self.media.has_rows().then(|| self.counters[range].rows)
     }
 
     /// What accesses of a range made buffers do, of modules of persistent memory.
@@ -273,18 +261,12 @@ impl Controller {
         &mut self.counters[usize::from(line.0 >= self.second_line)]
     }
 
-    /// Gives an access to the media its place, and counts how it found its row, or what buffers did.
+    /// Gives an access to media without rows its place, and counts what buffers did.
     fn access(&mut self, line: LineAddr, local: u64, direction: Direction, at_ps: Picos) -> Access {
         self.upcoming = None;
-        let (before, module_before) = (self.media.row_stats(), self.media.module_stats());
+        let before = self.media.module_stats();
         let access = self.media.access(local, direction, at_ps);
-        if let (Some(before), Some(after)) = (before, self.media.row_stats()) {
-            let rows = &mut self.counters(line).rows;
-            rows.hits += after.hits - before.hits;
-            rows.misses += after.misses - before.misses;
-            rows.conflicts += after.conflicts - before.conflicts;
-        }
-        if let (Some(before), Some(after)) = (module_before, self.media.module_stats()) {
+        if let (Some(before), Some(after)) = (before, self.media.module_stats()) {
             self.counters(line).module.add(&after.since(&before));
         }
         access
@@ -340,7 +322,10 @@ impl Controller {
         let covered = if below_held { self.overlay_below_held(line, &mut data) } else { self.overlay(line, &mut data) };
         if covered == u64::MAX {
             self.counters(line).stats.forwards += 1;
-            return Read { data, started_ps: at_ps, done_ps: at_ps };
+            return Read { data, queued_ps: at_ps, started_ps: at_ps, done_ps: at_ps };
+        }
+        if self.media.has_rows() {
+            return self.read_row(line, local, data, at_ps);
         }
         let mut start_ps = at_ps;
         if let Some(ReadFirst { drain_ps: (begin_ps, end_ps), .. }) = self.read_first
@@ -355,14 +340,15 @@ impl Controller {
             self.reads_in_flight.retain(|&end| end > first);
             start_ps = start_ps.max(first);
         }
+        let queued_ps = start_ps;
         let Access { start_ps: started_ps, done_ps } = self.access(line, local, Direction::Read, start_ps);
-        self.reads_in_flight.push(done_ps);
+        self.reads_in_flight.push(if self.read_entry_until == EntryUntil::Command { started_ps } else { done_ps });
         self.counters(line).stats.read_latency_ps += done_ps - at_ps;
         if let Some(read_first) = &mut self.read_first {
             read_first.reads.add(at_ps, done_ps);
         }
         // Bookings only delay waiting writes: `next_ps` stays a lower bound.
-        Read { data, started_ps, done_ps }
+        Read { data, queued_ps, started_ps, done_ps }
     }
 
     /// Hands over a write that arrives at `at_ps`: true if the queue accepts it at once, else it waits outside and a
@@ -402,7 +388,7 @@ impl Controller {
                 return true;
             }
         }
-        if self.queue.len() >= self.write_queue_entries {
+        if self.occupied() >= self.write_queue_entries {
             return false;
         }
         self.upcoming = None;
@@ -414,10 +400,12 @@ impl Controller {
             bank,
             joined: Vec::new(),
             start_bound_ps: at_ps,
+            request: None,
             finish_ps: None,
             unreported_start_ps: None,
         });
         self.held += usize::from(write.held.is_some());
+        self.submit_to_rows(at_ps);
         self.next_ps = self.next_ps.min(at_ps);
         self.drain_if_full(at_ps);
         true
@@ -434,35 +422,19 @@ impl Controller {
         self.next_ps
     }
 
-    /// If the queue is full enough and no drain is in progress, a drain begins: its writes are given their places down to the
-    /// low threshold. Reads that arrive before the last of them starts find these places taken, as they would find a
-    /// controller that looks at its writes alone. Writes that arrive meanwhile do not belong to it, or it might never end.
-    fn drain_if_full(&mut self, at_ps: Picos) {
-        let Some(read_first) = &self.read_first else { return };
-        let (stop_entries, (begin_ps, end_ps)) = (read_first.stop_entries, read_first.drain_ps);
-        if (begin_ps..end_ps).contains(&at_ps) || self.queue.len() < read_first.start_entries {
-            return;
+    /// Entries of the write queue that are taken.
+    fn occupied(&self) -> usize {
+        match self.write_entry_until {
+            EntryUntil::Data => self.queue.len(),
+            EntryUntil::Command => self.queue.iter().filter(|entry| entry.finish_ps.is_none()).count(),
         }
-        let mut waiting = self.queue.iter().filter(|e| e.finish_ps.is_none()).count();
-        let mut last_ps = None;
-        while waiting > stop_entries
-            && let Some((index, start_ps)) = self.next_start_from(at_ps)
-        {
-            self.start_write(index, start_ps);
-            last_ps = last_ps.max(Some(start_ps));
-            waiting -= 1;
-        }
-        let (Some(last_ps), Some(read_first)) = (last_ps, &mut self.read_first) else { return };
-        read_first.drain_ps = (at_ps, last_ps);
-        // The queue is one, whatever it holds.
-        self.counters.iter_mut().for_each(|counters| counters.stats.drains += 1);
     }
 
     fn can_accept(&self) -> bool {
         if self.is_empty_next() {
             return true;
         }
-        let has_room = self.queue.len() < self.write_queue_entries;
+        let has_room = self.occupied() < self.write_queue_entries;
         if !self.asks {
             return has_room && !self.inbound.is_empty();
         }
@@ -494,6 +466,10 @@ impl Controller {
                 let Write { line, mask, cause, token, .. } = write;
                 return Some(Step::Accepted { at_ps, line, mask, cause, token });
             }
+            if self.media.has_rows() && self.serve_write_of_rows(until_ps) {
+                self.refresh();
+                continue;
+            }
             let upcoming = self.upcoming();
             // `next_ps` is a lower bound only: what it announced may lie later, or be held.
             let first_ps = upcoming.first_ps();
@@ -515,6 +491,10 @@ impl Controller {
             match (upcoming.start, upcoming.finish) {
                 (Some((index, start_ps)), finish) if finish.is_none_or(|(_, f)| start_ps < f) => {
                     self.start_write(index, start_ps);
+                    if self.write_entry_until == EntryUntil::Command {
+                        self.freed_ps = self.freed_ps.max(start_ps);
+                        self.ask_again();
+                    }
                     self.refresh();
                 }
                 (_, Some((index, at_ps))) => {
@@ -527,7 +507,11 @@ impl Controller {
                     let tokens = entry.write.token.into_iter().chain(entry.joined).collect();
                     return Some(Step::Written { at_ps, line: entry.write.line, cause: entry.write.cause, tokens });
                 }
-                _ => return None,
+                _ => {
+                    // Media with rows may have commands left for reads, after which no write has its turn.
+                    self.next_ps = Picos::MAX;
+                    return None;
+                }
             }
         }
         None
@@ -536,8 +520,14 @@ impl Controller {
     fn start_write(&mut self, index: usize, start_ps: Picos) {
         let (line, local) = (self.queue[index].write.line, self.queue[index].local);
         let finish_ps = self.access(line, local, Direction::Write, start_ps).done_ps;
+        self.note_start(index, start_ps, finish_ps);
+    }
+
+    /// The media begin with a write at `start_ps` and will have it at `finish_ps`.
+    fn note_start(&mut self, index: usize, start_ps: Picos, finish_ps: Picos) {
         let reports_starts = self.reports_starts;
         let entry = &mut self.queue[index];
+        let line = entry.write.line;
         entry.finish_ps = Some(finish_ps);
         entry.unreported_start_ps = reports_starts.then_some(start_ps);
         let cause = Cause::ALL.iter().position(|&c| c == entry.write.cause).expect("every cause is in ALL");

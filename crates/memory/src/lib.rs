@@ -16,7 +16,7 @@ mod trace;
 pub use config::{CONTROLLERS_MAX, ControllerConfig, MemoryConfig, WritePolicy};
 pub use controller::{ControllerStats, Read, Step};
 pub use media::{
-    AddressMapping, DdrTiming, DdrTimingConfig, MediaConfig, MediaKind, ModuleStats, PagePolicy, RowStats,
+    AddressMapping, DdrTiming, DdrTimingConfig, EntryUntil, MediaConfig, MediaKind, ModuleStats, PagePolicy, RowStats,
 };
 pub use memory::Memory;
 pub use queue::{Entry, Write, WriteToken};

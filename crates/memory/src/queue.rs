@@ -77,6 +77,8 @@ pub struct Entry {
     pub(crate) joined: Vec<WriteToken>,
     /// It does not start before this time: its acceptance, or later if the bookings seen so far forbid it.
     pub(crate) start_bound_ps: Picos,
+    /// Media with rows: its number among their requests, once it may leave.
+    pub(crate) request: Option<u64>,
     /// When the media will have written it; `None` while it waits.
     pub(crate) finish_ps: Option<Picos>,
     /// When the media begins with it, until that is reported, in a memory that reports starts.

@@ -4,8 +4,10 @@
 mod admission;
 mod common;
 mod controller;
+mod load;
 mod measured;
 mod module;
 mod shared;
 mod timing;
 mod traces;
+mod witness;

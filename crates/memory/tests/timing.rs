@@ -37,7 +37,8 @@ fn issue(memory: &mut Memory, access: Do, at: Picos) {
         Do::Read(line) => drop(memory.read(LineAddr(line), at)),
         Do::Write(line) => assert!(memory.submit(write(line, 1), at)),
     }
-    while memory.step(at).is_some() {}
+    // Commands at a time are given after it: something may arrive at that time.
+    while memory.step(at + 1).is_some() {}
 }
 
 /// The commands of accesses, each at its time.
@@ -158,23 +159,35 @@ fn groups_of_banks_have_longer_times_of_their_own() {
 #[test]
 fn a_refresh_closes_rows_and_takes_its_time() {
     let media = ddr3();
+    // The second of two ranks: it is refreshed at the end of each period.
+    let rank = line(1, 0, 0);
     let usable = T.t_refi_ps + T.t_rfc_ps;
     let done = |at: Picos| {
         let mut memory = memory(&behind(media.clone()));
-        memory.read(LineAddr(0), 0);
-        memory.read(LineAddr(1), at).done_ps
+        memory.read(LineAddr(rank), 0);
+        memory.read(LineAddr(rank + 1), at).done_ps
     };
     let (hit, miss) = (T.t_cas_ps + T.t_burst_ps, T.t_rcd_ps + T.t_cas_ps + T.t_burst_ps);
-    // The row has to be closed tRP before the refresh, and that not before tRTP after the read.
-    let last = T.t_refi_ps - T.t_rp_ps - T.t_rtp_ps;
+    // A read whose command comes before the refresh is due is served; then the row is closed, and the rank refreshed.
+    let last = T.t_refi_ps - CK;
     assert_eq!(done(last), last + hit);
-    assert_eq!(done(last + 1), usable + miss);
+    let mut late = memory(&behind(media.clone()));
+    late.read(LineAddr(rank), 0);
+    late.read(LineAddr(rank + 1), last);
+    let refreshed = last + T.t_rtp_ps + T.t_rp_ps + T.t_rfc_ps;
+    assert_eq!(
+        late.read(LineAddr(rank + 2), last + CK).done_ps,
+        refreshed + miss,
+        "held by the refresh no longer than needed"
+    );
+    // Without it the row is closed as soon as the refresh is due.
+    let usable = usable + T.t_rp_ps;
     assert_eq!(done(T.t_refi_ps), usable + miss);
     assert_eq!(done(usable), usable + miss, "the row was closed");
     assert_eq!(done(usable + CK), usable + CK + miss);
     let mut memory = memory(&behind(media.clone()));
     // The other rank is refreshed half a period earlier.
-    assert_eq!(memory.read(LineAddr(line(1, 0, 0)), T.t_refi_ps).done_ps, T.t_refi_ps + CK + miss, "the bus is taken");
+    assert_eq!(memory.read(LineAddr(0), T.t_refi_ps).done_ps, T.t_refi_ps + CK + miss, "the bus is taken");
 }
 
 #[test]
@@ -202,8 +215,10 @@ fn an_earlier_request_takes_a_gap_on_the_bus_but_not_in_its_bank() {
     let miss = T.t_rcd_ps + T.t_cas_ps + T.t_burst_ps;
     assert_eq!(memory.read(LineAddr(line(0, 0, 0)), LATER).done_ps, LATER + miss);
     assert_eq!(memory.read(LineAddr(line(0, 1, 0)), LATER / 2).done_ps, LATER / 2 + miss, "another bank");
+    // The commands of the first read are given by now.
+    memory.read(LineAddr(line(0, 2, 0)), 2 * LATER);
     let hit = LATER + T.t_rcd_ps + T.t_ccd_l_ps + T.t_cas_ps + T.t_burst_ps;
-    assert_eq!(memory.read(LineAddr(line(0, 0, 0) + 1), LATER / 2).done_ps, hit, "behind the last command of its bank");
+    assert_eq!(memory.read(LineAddr(line(0, 0, 0) + 1), LATER / 2).done_ps, hit, "after the last command of its bank");
 }
 
 /// TC (DAC 2017), table 2: 65 ns and 76 ns, four ranks of eight banks.
@@ -229,7 +244,7 @@ fn stt_ram_has_its_latencies_and_a_bus_that_changes_ranks() {
 fn read_first(banks: u32) -> MemoryConfig {
     let mut config = behind(MediaConfig { banks: Some(banks), ..MediaConfig::of(MediaKind::Fixed) });
     config.controller.write_queue_entries = 4;
-    config.controller.write_policy = WritePolicy::ReadFirst;
+    config.controller.write_policy = Some(WritePolicy::ReadFirst);
     config.controller.drain_start_percent = Some(75);
     config.controller.drain_stop_percent = Some(25);
     config
@@ -350,7 +365,8 @@ fn nonvolatile_rows_take_long_to_open_and_longer_to_write_back() {
     let mut m = memory(&behind(media));
     m.start_trace();
     issue(&mut m, Do::Write(0), 0);
-    issue(&mut m, Do::Read(BANKS * COLUMNS), 0);
+    // The write has its command by then.
+    issue(&mut m, Do::Read(BANKS * COLUMNS), 60_000);
     let commands = m.take_trace(0);
     assert_eq!(times(&commands, CommandKind::Wr), [58_000]);
     assert_eq!(times(&commands, CommandKind::Pre), [58_000 + 10_000 + 5000 + 180_000], "another row has to wait");

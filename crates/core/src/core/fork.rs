@@ -29,6 +29,7 @@ impl Core {
             counted: self.counted,
             stats: self.stats,
             stalls: self.stalls.clone(),
+            place_pauses: self.place_pauses.clone(),
             exit: None,
         }
     }

@@ -463,6 +463,7 @@ impl Core {
             Flow::Jump(target) => {
                 self.change_way(port, class, complete);
                 self.hart.pc = target;
+                self.reach_place(class, inst, true);
                 return Next::Block;
             }
             Flow::Ecall => {
@@ -487,6 +488,7 @@ impl Core {
             Some(work) => self.unfinished = Some((work, committed)),
             None => {}
         }
+        self.reach_place(class, inst, false);
         if self.unfinished.is_some() {
             if let Some(exit) = self.start_commit(port) {
                 return self.leave(exit);
@@ -499,6 +501,10 @@ impl Core {
             }
         }
         let aborted = self.unit.buffer.aborted.is_some() || class == Class::Load && self.is_aborted(port);
-        if aborted { Next::Block } else { Next::Inst }
+        match (aborted, self.pause) {
+            (true, _) => Next::Block,
+            (false, Some(Pause::Place)) => Next::Later,
+            (false, _) => Next::Inst,
+        }
     }
 }

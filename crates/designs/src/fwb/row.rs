@@ -9,7 +9,7 @@ pub(crate) const ROW: Row = Row {
     name: "fwb",
     aliases: &["steal-but-no-force"],
     hardware: ErasedDesign::of::<Fwb>(),
-    backend: Backend::Markers,
+    backend: Backend::MARKERS,
     interfaces: &[Interface::Transactions],
     domains: &[Domain::Adr],
     promise: Promise::Immediate,

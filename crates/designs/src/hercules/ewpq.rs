@@ -3,12 +3,54 @@
 
 use super::ewpq_index::{EntryLocation, Index};
 use super::extension_chain::Occupancy;
-use super::mapping::Mapping;
+use super::planted;
 use super::spec::{ExtensionLookup, HerculesSpec};
 use super::zone::PartZone;
 use durasim_design::{Actions, ActiveFault, Origin, Token};
-use durasim_types::{Cause, LineAddr, TxId};
+use durasim_types::{Cause, Cycle, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
+
+/// An entry of the eWPQ or of its extension. Its TxState is '1' as long as its transaction is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Mapping {
+    pub tx: TxId,
+    pub hardware_id: u64,
+    pub home: LineAddr,
+    /// Number of the log entry, counted without wrap-around.
+    pub log: u64,
+    /// Whether that is an entry of the log extension, which is counted by itself (section 4.4).
+    pub indirect: bool,
+    /// For LRU spilling.
+    pub used: u64,
+    /// The migration that is carrying it home.
+    pub migration: Option<Token>,
+}
+
+impl Mapping {
+    /// Its compact form in persistent memory.
+    pub fn record(&self, zone: &PartZone, fault: ActiveFault) -> [u8; 8] {
+        zone.mapping_record(
+            self.hardware_id,
+            self.home,
+            self.log,
+            fault.ignores(planted::INDIRECT_BIT_LOST, self.indirect),
+        )
+    }
+
+    /// Whether the entry counts: it does until its migration has ended (section 4.2).
+    pub fn is_valid(&self, fault: ActiveFault) -> bool {
+        !(fault.skips(planted::MIGRATION_FREES_EARLY) && self.migration.is_some())
+    }
+
+    /// Header and data of its log entry.
+    pub fn entry(&self, zone: &PartZone) -> (PhysAddr, PhysAddr) {
+        if self.indirect {
+            zone.indirect_entry(zone.chunk(self.log / zone.chunk_entries), self.log)
+        } else {
+            (zone.entry_header_at(self.log), zone.entry_data(self.log))
+        }
+    }
+}
 
 /// The queue, the extension area and LogHead.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -45,7 +87,7 @@ impl Ewpq {
         }
     }
 
-    /// What was read from outside gets its index; `may_migrate` tells whose entries the migration may take.
+    /// Builds the index of entries that were read from outside. `may_migrate`: the migration may take entries of a transaction.
     pub fn reindex(&mut self, zone: &PartZone, may_migrate: impl Fn(TxId) -> bool) {
         (self.index, self.occupancy) = (Index::default(), Occupancy::default());
         let queue = self.entries.iter().enumerate().filter_map(|(n, m)| Some((EntryLocation::Queue(n), m.as_ref()?)));
@@ -171,7 +213,7 @@ impl Ewpq {
         self.index.oldest_in(first, end).map(|place| *self.at(place))
     }
 
-    /// The entry of a line, for those who know that there is one.
+    /// The entry of a line.
     pub fn entry(&self, home: LineAddr, zone: &PartZone) -> Option<&Mapping> {
         self.place_of(home, zone).map(|place| self.at(place))
     }
@@ -193,8 +235,12 @@ impl Ewpq {
         let after = Mapping { log, ..before };
         *self.at_mut(place) = after;
         self.index.link(place, &after, zone, may_migrate);
-        if let EntryLocation::Extension(slot) = place {
-            after.rewrite_in_extension(slot, zone, fault, out);
+        // The record of an entry in the extension area names the new log entry, too.
+        if let EntryLocation::Extension(slot) = place
+            && !fault.skips(planted::GC_FORGETS_EXTENSION)
+        {
+            let at = zone.extension_slot(slot as u64);
+            out.append(Origin::Controller, at, &after.record(zone, fault), Cause::Metadata, None);
         }
     }
 
@@ -285,12 +331,18 @@ impl Ewpq {
         };
         let Some(slot) = self.free_slot_for(self.at(EntryLocation::Queue(victim)).home, zone) else { return false };
         let (mapping, may_migrate) = self.take_from_queue(victim, zone);
-        self.move_to_extension(slot, mapping, may_migrate, zone, fault, out);
+        if !fault.skips(planted::SPILL_NOT_WRITTEN) {
+            let at = zone.extension_slot(slot as u64);
+            out.append(Origin::Controller, at, &mapping.record(zone, fault), Cause::Metadata, None);
+        }
+        if !fault.skips(planted::SPILL_LOSES_ENTRY) {
+            self.put_into_extension(slot, mapping, may_migrate, zone);
+        }
         true
     }
 
     /// A free slot of the extension area takes this entry.
-    pub fn put_into_extension(&mut self, slot: usize, mapping: Mapping, may_migrate: bool, zone: &PartZone) {
+    fn put_into_extension(&mut self, slot: usize, mapping: Mapping, may_migrate: bool, zone: &PartZone) {
         self.index.link(EntryLocation::Extension(slot), &mapping, zone, may_migrate);
         self.occupancy.add(slot, zone);
         self.extension[slot] = Some(mapping);
@@ -358,4 +410,76 @@ impl Ewpq {
     pub fn occupancy(&self) -> &Occupancy {
         &self.occupancy
     }
+}
+
+/// The result of a search.
+pub(super) struct Search {
+    /// The entry of the line, and whether it is in the eWPQ itself.
+    pub found: Option<(Mapping, bool)>,
+    pub cycles: Cycle,
+    /// Whether the load from home has to wait for its end.
+    pub serial: bool,
+    /// Log entries that were looked up and are another line's.
+    pub false_matches: u64,
+    /// Lines of the extension area that were read.
+    pub extension_lines: u64,
+}
+
+/// A miss searches eWPQ and extension area (section 4.2, Listing 3). Entries hold a part of the home address; the log entry
+/// that they lead to holds all of it and rules out ambiguity. Entries that match in part are looked up one after the other
+/// until one is the line's own. Only then TxID and TxState are compared: another line's transaction is no conflict.
+///
+/// A match stops the load from home, which is restarted after a false match; what it costs is not in the paper
+/// [D:hercules-partial-match].
+impl Ewpq {
+    /// Searches for the entry of a line.
+    pub fn search(&self, line: LineAddr, spec: &HerculesSpec, zone: &PartZone, fault: ActiveFault) -> Search {
+        let (mut found, mut false_matches, mut cycles) = (None, 0, spec.ewpq_search_cycles);
+        for (place, mapping) in self.partial_matches(line, zone).filter(|(p, m)| is_searched(*p, m, zone, fault)) {
+            // The full home address is in the header of the log entry. That of the line's own is read with its data.
+            if fault.assumes(planted::PARTIAL_MATCH_TRUSTED, mapping.home == line) {
+                found = Some((place, *mapping));
+                break;
+            }
+            false_matches += 1;
+            cycles += spec.false_match_cycles + if mapping.indirect { spec.log_indirect_cycles } else { 0 };
+        }
+        // The extension area is searched only if the eWPQ does not have the line.
+        let in_ewpq = matches!(found, Some((EntryLocation::Queue(_), _)));
+        let mut extension_lines = 0;
+        if !in_ewpq && self.extended() > 0 {
+            let (first_cycles, line_cycles) = (spec.extension_search_first_cycles, spec.extension_search_line_cycles);
+            let first_lines;
+            (first_lines, extension_lines) = match (zone.extension_lookup, found) {
+                // Each block is where the one before points to.
+                (ExtensionLookup::Scan, _) => (self.occupancy().areas(), self.occupancy().lines()),
+                // Which lines to read is known beforehand: blocks lie one after the other.
+                (ExtensionLookup::ByAddress, Some((EntryLocation::Extension(slot), _))) => {
+                    (1, self.occupancy().areas_to(zone.area_of(slot as u64)))
+                }
+                (ExtensionLookup::ByAddress, _) => (1, self.occupancy().areas()),
+            };
+            cycles += first_lines * first_cycles + (extension_lines - first_lines) * line_cycles;
+        }
+        Search {
+            found: found.map(|(_, mapping)| (mapping, in_ewpq)),
+            cycles,
+            serial: extension_lines > 0 || false_matches > 0,
+            false_matches,
+            extension_lines,
+        }
+    }
+}
+
+/// Whether a search comes to an entry that matches in part: it covers eWPQ, extension area and chained blocks.
+#[inline]
+fn is_searched(place: EntryLocation, mapping: &Mapping, zone: &PartZone, fault: ActiveFault) -> bool {
+    let is_overlooked = match place {
+        EntryLocation::Queue(_) => false,
+        EntryLocation::Extension(slot) => {
+            let is_chained = slot >= zone.extension_entries as usize;
+            fault.skips(planted::EXTENSION_NOT_SEARCHED) || is_chained && fault.skips(planted::CHAIN_NOT_SEARCHED)
+        }
+    };
+    !is_overlooked && fault.ignores(planted::FILL_IGNORES_LOG, mapping.is_valid(fault))
 }

@@ -1,7 +1,7 @@
 //! Finds the entries of an eWPQ and of its extension by what hardware compares in all of them at once. The index is no
 //! state of its own: it follows from the entries.
 
-use super::mapping::Mapping;
+use super::ewpq::Mapping;
 use super::zone::PartZone;
 use durasim_types::TxId;
 use std::collections::{BTreeMap, BTreeSet};

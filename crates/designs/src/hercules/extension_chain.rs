@@ -12,7 +12,8 @@
 //! chooses a line of eight slots in the area and in each block, and an entry lies in one of these lines. If all of them are
 //! full, a block is chained. Or entries lie anywhere, and a search reads them all [D:hercules-extension-search].
 
-use super::State;
+use super::planted;
+use super::state::State;
 use super::zone::PartZone;
 use durasim_design::{AbortCause, Actions, ActiveFault, CrashImage, Origin};
 use durasim_types::{Cause, LineAddr, PhysAddr};
@@ -105,7 +106,10 @@ impl PartZone {
     /// The chain grows by a block.
     fn chain(&self, block: u64, fault: ActiveFault, out: &mut Actions) {
         out.append(Origin::Controller, self.block(block), &[0; 8], Cause::Metadata, None);
-        self.point_to_block(block, fault, out);
+        if !fault.skips(planted::CHAIN_POINTER_NOT_WRITTEN) {
+            let (pointer, next) = (self.block_pointer(block), self.block(block).0.to_le_bytes());
+            out.append(Origin::Controller, pointer, &next, Cause::Metadata, None);
+        }
     }
 }
 

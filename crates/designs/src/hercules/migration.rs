@@ -1,8 +1,8 @@
 //! Commit off-chip (section 4.2): a background engine carries log entries of committed transactions to their home
 //! addresses.
 
-use super::State;
-use super::mapping::Mapping;
+use super::ewpq::Mapping;
+use super::state::State;
 use super::zone::PartZone;
 use durasim_design::{Action, Actions, CopyRequest, Origin, Token};
 use durasim_types::{Cause, EventKind, LineAddr, PhysAddr};

@@ -3,6 +3,7 @@
 //! The last two belong to the thread: "if a context switch occurs, the values are saved as part of the thread's context
 //! for an afterward execution". They are kept here by transaction, with the core that has them in its registers.
 
+use super::planted;
 use durasim_design::{ActiveFault, Token};
 use durasim_types::{CoreId, TxId};
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ pub(super) enum Phase {
     /// Its lines carry TransTags with a TxState of '1'.
     Running,
     /// The controller is about to take its TxLen. Whether it has committed is decided there and nowhere else: until the
-    /// acknowledgement, nobody may abort it and nobody may see its lines.
+    /// acknowledgement, it may not be aborted, and no other core may see its lines.
     StoringLen(Token),
     /// The controller has its TxLen: the states are reset, the commit instruction does not know yet.
     Committed,
@@ -49,6 +50,11 @@ impl Registers {
         self.get(tx).is_some_and(|open| open.phase != Phase::Committed)
     }
 
+    /// Whether the engine may carry entries of a transaction home (section 4.2): it has committed.
+    pub fn may_migrate(&self, tx: TxId, fault: ActiveFault) -> bool {
+        fault.assumes(planted::MIGRATES_UNCOMMITTED, !self.is_open(tx))
+    }
+
     #[inline]
     pub fn get(&self, tx: TxId) -> Option<&OpenTx> {
         self.transactions.iter().find(|(number, _)| *number == tx).map(|(_, open)| open)
@@ -63,13 +69,14 @@ impl Registers {
         self.transactions.iter().map(|(tx, open)| (*tx, open))
     }
 
-    /// The identifier that the next tx_start takes from GlobalTxID, which has so many bits: one that an open transaction
+    /// The identifier that the next tx_start takes from GlobalTxID, which has this many bits: one that an open transaction
     /// still uses is passed over when the register has wrapped around. `None` if all are in use.
     pub fn next_identifier(&self, bits: u32, fault: ActiveFault) -> Option<u64> {
-        let borne = self.transactions.len() as u64;
-        let candidates = (0..=borne).map(|n| (self.global_tx_id + n) & ((1 << bits) - 1));
-        let mut free = candidates.filter(|id| self.may_be_taken(*id, fault));
-        if borne >> bits == 0 { free.next() } else { None }
+        let used = self.transactions.len() as u64;
+        let candidates = (0..=used).map(|n| (self.global_tx_id + n) & ((1 << bits) - 1));
+        let is_free = |id: u64| self.all().all(|(_, open)| open.hardware_id != id);
+        let mut free = candidates.filter(|id| fault.assumes(planted::IDENTIFIER_SHARED, is_free(*id)));
+        if used >> bits == 0 { free.next() } else { None }
     }
 
     /// Listing 1, tx_start: PerCoreTxID takes the identifier, PerCoreTxLen becomes zero, GlobalTxID continues.
@@ -88,15 +95,20 @@ impl Registers {
 
     /// Section 4.1, context switch: the registers of the leaving thread go into its context, those of the coming thread
     /// into the core.
-    pub fn switch(&mut self, core: CoreId, leaving: Option<TxId>, coming: Option<TxId>) {
+    pub fn switch(&mut self, core: CoreId, leaving: Option<TxId>, coming: Option<TxId>, fault: ActiveFault) {
         for (tx, place) in [(leaving, None), (coming, Some(core))] {
             if let Some(open) = tx.and_then(|tx| self.get_mut(tx)) {
                 open.core = place;
             }
         }
+        let other = self.all().find(|(tx, _)| Some(*tx) != coming).map(|(_, open)| open.hardware_id);
+        if let Some(open) = coming.and_then(|tx| self.get_mut(tx)) {
+            let own = open.hardware_id;
+            open.hardware_id = fault.swaps(planted::SWITCH_MIXES_REGISTERS, own, other.unwrap_or(own));
+        }
     }
 
-    /// The transaction whose TxLen is on the way under this token.
+    /// The transaction whose TxLen is in flight under this token.
     pub fn storing_len_under(&mut self, token: Token) -> Option<(TxId, &mut OpenTx)> {
         let mut all = self.transactions.iter_mut();
         all.find(|(_, open)| open.phase == Phase::StoringLen(token)).map(|(tx, open)| (*tx, open))

@@ -9,7 +9,7 @@ pub(crate) const ROW: Row = Row {
     name: "hercules",
     aliases: &[],
     hardware: ErasedDesign::of::<Hercules>(),
-    backend: Backend::Markers,
+    backend: Backend::MARKERS,
     interfaces: &[Interface::Transactions],
     domains: &[Domain::Eadr],
     promise: Promise::Immediate,

@@ -1,16 +1,70 @@
-//! The state of Hercules while the machine runs, and its snapshots.
+//! The state of Hercules while the machine runs, as a whole and at each controller: its snapshots, rare situations, digest and
+//! counters.
 
-use super::controller::{Part, PartContents};
-use super::observe::Counters;
+use super::CLEARED;
+use super::ewpq::{Ewpq, Mapping};
+use super::log_space::{Gc, LogExtension};
+use super::migration::Migration;
 use super::registers::{Phase, Registers};
 use super::spec::{HerculesSpec, TxLenStore};
-use super::steps::migration::may_migrate;
-use super::zone::LogZone;
+use super::zone::{LogZone, PartZone};
 use durasim_design::{
     AbortCause, Action, Actions, ActiveFault, Evict, Geometry, Inclusion, Interleave, Origin, Payload, SpecError,
     Token, Wait, snapshot,
 };
-use durasim_types::{Cause, Cycle, EventKind, LineAddr, TxId};
+use durasim_types::{Cause, Cycle, EventKind, LineAddr, Stats, TxId};
+use serde::{Deserialize, Serialize};
+use std::hash::Hasher;
+
+/// Hercules at one controller. Several controllers share the log zone in parts (section 4.1): each controller of persistent
+/// memory has an eWPQ, a LogHead, a LogTail and a part of the log zone, all of it at its own lines, and keeps the log entries of
+/// the lines that are its own.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    /// The number of the controller.
+    pub number: u64,
+    /// Records in the extension area that are being cleared: LogTail stays until that is done.
+    pub clearing: u64,
+    /// Its part of the log zone.
+    pub zone: PartZone,
+    pub ewpq: Ewpq,
+    pub migration: Migration,
+    pub gc: Gc,
+    pub extension: LogExtension,
+}
+
+/// What of it changes while it is at work.
+#[derive(Serialize, Deserialize)]
+pub(super) struct PartContents {
+    pub ewpq: Ewpq,
+    pub migration: Migration,
+    pub gc: Gc,
+    pub extension: LogExtension,
+}
+
+/// Counters since the last reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Counters {
+    pub premature_flushes: u64,
+    pub spills: u64,
+    pub chained_blocks: u64,
+    pub ewpq_hits: u64,
+    pub extension_hits: u64,
+    pub false_matches: u64,
+    pub extension_lines_read: u64,
+    pub migrations: u64,
+    pub migration_rounds: u64,
+    pub copy_downs: u64,
+    pub on_chip_commits: u64,
+    pub off_chip_commits: u64,
+    pub tagged_lines: u64,
+    pub gc_chunks: u64,
+    pub gc_moved_entries: u64,
+    pub log_chunks: u64,
+    pub indirect_flushes: u64,
+    pub conflicts_in_caches: u64,
+    pub conflicts_in_the_log: u64,
+}
 
 #[derive(Clone)]
 pub(super) struct State {
@@ -84,7 +138,7 @@ impl State {
             if extension.contradicts(zone, ewpq.mappings().filter(|m| m.indirect).map(|m| m.log)) {
                 return Err(snapshot::refuse("a log extension that contradicts the eWPQ"));
             }
-            ewpq.reindex(zone, |tx| may_migrate(&registers, tx, fresh.fault));
+            ewpq.reindex(zone, |tx| registers.may_migrate(tx, fresh.fault));
             parts.push(Part::with(PartContents { ewpq, migration, gc, extension }, zone, number));
         }
         Ok(State { registers, parts, tokens, running, counters, ..fresh })
@@ -161,6 +215,161 @@ impl State {
         match self.registers.get(tx).map(|open| open.phase) {
             Some(Phase::StoringLen(token)) => Evict::After(Wait::Acked(token)),
             _ => Evict::Abort(tx, why),
+        }
+    }
+}
+
+impl State {
+    /// Names the rare situations that the design is in.
+    pub(super) fn mark_situations(&self, mark: &mut dyn FnMut(&'static str)) {
+        if self.registers.all().next().is_some() {
+            mark("transaction_open");
+        }
+        if self.registers.all().any(|(_, open)| open.core.is_none()) {
+            mark("transaction_off_its_core");
+        }
+        if self.registers.all().any(|(_, open)| matches!(open.phase, Phase::StoringLen(_))) {
+            mark("tx_len_in_flight");
+        }
+        if self.parts.iter().any(|part| part.ewpq.mappings().any(|m| self.is_open(m.tx))) {
+            mark("premature_flush_open");
+        }
+        if self.parts.iter().any(|part| part.ewpq.is_full(&self.spec)) {
+            mark("ewpq_full");
+        }
+        if self.parts.iter().any(|part| part.ewpq.extended() > 0) {
+            mark("extension_populated");
+        }
+        if self.parts.iter().any(|part| part.ewpq.is_chain_in_use(&part.zone)) {
+            mark("extension_chained");
+        }
+        if self.parts.iter().any(|part| part.migration.in_flight > 0) {
+            mark("migration_in_flight");
+        }
+        if self.parts.iter().any(|part| !part.migration.departed.is_empty()) {
+            mark("entry_reloaded_while_migrating");
+        }
+        if self.parts.iter().any(|part| part.ewpq.mappings().any(|m| !self.is_open(m.tx))) {
+            mark("committed_off_chip");
+        }
+        if self.parts.iter().any(|part| part.extension.is_in_use()) {
+            mark("log_extended");
+        }
+        if self.parts.iter().any(|part| part.gc.copying().is_some()) {
+            mark("gc_copying");
+        }
+        if self.parts.iter().any(|part| part.gc.has_named()) {
+            mark("gc_before_log_head");
+        }
+    }
+
+    /// Feeds the state into a digest.
+    pub(super) fn feed(&self, hasher: &mut dyn Hasher) {
+        for (tx, open) in self.registers.all() {
+            hasher.write_u64(tx.0);
+            hasher.write_u64(u64::from(open.len));
+        }
+        for part in &self.parts {
+            for mapping in part.ewpq.mappings() {
+                hasher.write_u64(mapping.tx.0);
+                hasher.write_u64(mapping.home.0);
+                hasher.write_u64(mapping.log);
+                hasher.write_u8(u8::from(mapping.indirect));
+            }
+            part.migration.departed.iter().for_each(|(home, _)| hasher.write_u64(home.0));
+            hasher.write_u64(part.ewpq.log_head());
+            hasher.write_u64(part.ewpq.log_tail());
+            hasher.write_u64(part.extension.chunks());
+            hasher.write_u64(part.ewpq.chained_blocks(&part.zone));
+        }
+    }
+}
+
+impl Counters {
+    /// Lists them; those of conflicts if there is more than one core.
+    pub fn list(&self, cores: u16, stats: &mut Stats) {
+        let c = self;
+        let mut count = |name: &str, value, text| stats.count(format!("hercules.{name}"), value, text);
+        count("premature_flushes", c.premature_flushes, "Lines of open transactions that left the LLC for the log");
+        count("ewpq_spills", c.spills, "eWPQ entries evicted to the extension area");
+        count("ewpq_chained_blocks", c.chained_blocks, "Blocks that were chained to the extension area");
+        count("ewpq_hits", c.ewpq_hits, "Misses answered through the eWPQ");
+        count("extension_hits", c.extension_hits, "Misses answered through the extension area");
+        count(
+            "false_matches",
+            c.false_matches,
+            "Log entries that were looked up for a part of the address and are another line's",
+        );
+        count("extension_lines_read", c.extension_lines_read, "Lines of the extension area that misses have read");
+        count("migrations", c.migrations, "Log entries carried home in the background");
+        count("migration_rounds", c.migration_rounds, "Periods after which committed log entries were looked for");
+        count("copy_downs", c.copy_downs, "Older dirty versions sent down before a transactional write");
+        count("on_chip_commits", c.on_chip_commits, "Commits with all lines in the caches");
+        count("off_chip_commits", c.off_chip_commits, "Commits with lines in the log");
+        count("gc_chunks", c.gc_chunks, "Chunks of the log that were garbage-collected");
+        count("gc_moved_entries", c.gc_moved_entries, "Log entries of open transactions that were moved to LogHead");
+        count("log_chunks", c.log_chunks, "Chunks that were added to the log");
+        count("indirect_flushes", c.indirect_flushes, "Premature flushes into the log extension");
+        count("tagged_lines", c.tagged_lines, "Lines covered by transactions, each once per transaction");
+        if cores > 1 {
+            count("conflicts_in_caches", c.conflicts_in_caches, "Aborts for a line of a transaction in a cache");
+            count("conflicts_in_the_log", c.conflicts_in_the_log, "Aborts for a line of a transaction in the log");
+        }
+    }
+}
+
+impl Part {
+    pub fn new(zone: &PartZone, number: u64) -> Self {
+        let contents = PartContents {
+            ewpq: Ewpq::new(zone),
+            migration: Migration::default(),
+            gc: Gc::default(),
+            extension: LogExtension::default(),
+        };
+        Part::with(contents, zone, number)
+    }
+
+    pub fn with(contents: PartContents, zone: &PartZone, number: u64) -> Self {
+        let PartContents { ewpq, migration, gc, extension } = contents;
+        Part { number, clearing: 0, zone: zone.clone(), ewpq, migration, gc, extension }
+    }
+
+    /// For snapshots.
+    pub fn contents(&self) -> PartContents {
+        PartContents {
+            ewpq: self.ewpq.clone(),
+            migration: self.migration.clone(),
+            gc: self.gc.clone(),
+            extension: self.extension.clone(),
+        }
+    }
+
+    /// Takes the entry of a line out. LogTail may move, unless garbage collection moves it at the end of its chunk. If a
+    /// record in the extension area named the entry, that is cleared first: no record may name an entry older than LogTail.
+    pub fn take(&mut self, home: LineAddr, out: &mut Actions) -> Option<Mapping> {
+        let cleared = self.ewpq.is_in_extension(home, &self.zone);
+        let taken = self.ewpq.take(home, &self.zone, out);
+        if cleared {
+            self.clearing += 1;
+            out.push(Action::Resume { id: CLEARED | self.number });
+        }
+        if let Some(mapping) = taken.filter(|mapping| mapping.indirect) {
+            self.extension.release(mapping.log);
+        }
+        self.slide();
+        taken
+    }
+
+    /// A record in the extension area is cleared.
+    pub fn cleared(&mut self) {
+        self.clearing -= 1;
+        self.slide();
+    }
+
+    /// LogTail slides to the oldest entry in use, if nothing keeps it.
+    pub fn slide(&mut self) {
+        if self.clearing == 0 && !self.gc.is_at_work() {
+            self.ewpq.slide();
         }
     }
 }

@@ -6,11 +6,12 @@
 //! controller's own.
 //!
 //! The log may be extended beyond the zone (section 4.4): the end of each controller's log holds the addresses of chunks
-//! of further log entries, which lie in a region of their own.
+//! of further log entries, which lie in a region of their own. The last part of this file is the form of log entries, eWPQ entries and emergency
+//! entries (sections 4.1 and 4.2).
 
-use super::spec::{ExtensionLookup, HerculesSpec, LOG_ENTRIES_MAX};
+use super::spec::{ExtensionLookup, HerculesSpec, LOG_ENTRIES_MAX, LOG_ENTRY_BITS};
 use durasim_design::{Geometry, Interleave, LevelId, SpecError};
-use durasim_types::PhysAddr;
+use durasim_types::{LineAddr, PhysAddr};
 
 /// The machine runs, or its crash flush did not finish.
 pub(super) const RUNNING: u64 = 0;
@@ -22,7 +23,7 @@ pub(super) const RECOVERED: u64 = 0x4845_5243_5245_4356;
 /// Fewer log entries than this at a controller are refused.
 const LOG_ENTRIES_MIN: u64 = 6;
 
-/// A stretch of the zone that lies at one controller: its bytes are in every so-manieth block. Neither a line nor a
+/// A stretch of the zone that lies at one controller: its bytes are in every n-th block. Neither a line nor a
 /// record crosses the end of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stripe {
@@ -57,14 +58,14 @@ impl RegionAllocator {
         RegionAllocator { at, interleave: Interleave { block_bytes, ..interleave } }
     }
 
-    /// Whole lines that nobody else gets.
+    /// Whole lines that have no other owner.
     pub fn shared(&mut self, bytes: u64) -> PhysAddr {
         let here = self.at;
         self.at = here.plus(line_up(bytes));
         here
     }
 
-    /// So many bytes at each controller.
+    /// This many bytes at each controller.
     pub fn of_each(&mut self, bytes: u64) -> Vec<Stripe> {
         let Interleave { base, controllers, block_bytes } = self.interleave;
         let from_base = (self.at.0 - base.0).next_multiple_of(block_bytes);
@@ -339,6 +340,71 @@ impl PartZone {
     pub fn entry_header_at(&self, log: u64) -> PhysAddr {
         self.log_headers.at(log % self.log_entries * 16)
     }
+}
+
+/// A header that is in use has this bit.
+const VALID: u64 = 1 << 63;
+/// A mapping with this bit names an entry of the log extension (section 4.4: "one more bit to tell the MC if it needs to
+/// do indirect references or not"). It stands where section 4.2 has TxState, which recovery reads off the TxLen.
+const INDIRECT: u64 = 1 << 63;
+
+const fn mask(bits: u32) -> u64 {
+    (1 << bits) - 1
+}
+
+/// An eWPQ entry as persistent memory holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CompactEntry {
+    pub hardware_id: u64,
+    /// Part of the home address; the rest of it is in the header of the log entry.
+    pub partial_home: u64,
+    /// The log entry, counted within the log or its extension.
+    pub log: u64,
+    /// Whether it is one of the log extension.
+    pub indirect: bool,
+}
+
+/// The header of a log entry or of an emergency entry: home address and transaction.
+pub(super) fn entry_header(home: LineAddr, hardware_id: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&home.base().0.to_le_bytes());
+    bytes[8..].copy_from_slice(&(hardware_id | VALID).to_le_bytes());
+    bytes
+}
+
+/// The transaction of an emergency entry, if its header is in use.
+pub(super) fn emergency_owner(header: [u64; 2]) -> Option<u64> {
+    (header[1] & VALID != 0).then_some(header[1] & !VALID)
+}
+
+impl PartZone {
+    /// The part of a home address that an eWPQ entry holds.
+    pub fn partial_home(&self, home: LineAddr) -> u64 {
+        home.0 & mask(self.home_bits)
+    }
+
+    /// The compact form of a mapping, as eWPQ and extension area hold it (section 4.2).
+    pub fn mapping_record(&self, hardware_id: u64, home: LineAddr, log: u64, indirect: bool) -> [u8; 8] {
+        let log = if indirect { INDIRECT | (log + 1) } else { log % self.log_entries + 1 };
+        let addresses = (self.partial_home(home) << self.tx_id_bits) | hardware_id;
+        ((addresses << LOG_ENTRY_BITS) | log).to_le_bytes()
+    }
+
+    /// Reads a compact mapping, if it is in use.
+    pub fn mapping_of(&self, record: u64) -> Option<CompactEntry> {
+        let addresses = (record & !INDIRECT) >> LOG_ENTRY_BITS;
+        Some(CompactEntry {
+            hardware_id: addresses & mask(self.tx_id_bits),
+            partial_home: addresses >> self.tx_id_bits,
+            log: (record & LOG_ENTRIES_MAX).checked_sub(1)?,
+            indirect: record & INDIRECT != 0,
+        })
+    }
+}
+
+/// Whether the header of a log entry says that it is of this transaction.
+pub(super) fn is_entry_of(header: [u64; 2], hardware_id: u64) -> bool {
+    header[1] == hardware_id | VALID
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! round if it is newer than the last collected one, whose number is kept in a word of its own, the mark
 //! [D:hoop-address-slices]. What an older round has left says by its number that it is old.
 
+use super::planted;
 use super::slice::SLICE_BYTES;
 use durasim_design::{ActiveFault, CrashImage, PmRegion, RecoveryCut};
 use durasim_types::PhysAddr;
@@ -27,7 +28,7 @@ impl AddressSlices {
         AddressSlices { region, entries: u64::from(slices) * ENTRIES }
     }
 
-    /// Bytes of a region with so many address slices.
+    /// Bytes of a region with this many address slices.
     pub fn region_bytes(slices: u32) -> u64 {
         (u64::from(slices) + 1) * SLICE_BYTES
     }
@@ -62,7 +63,10 @@ impl AddressSlices {
         let valid = |place: u64| {
             let entry = image.read_u64(self.base().plus(8 * place));
             let (number, first) = (entry >> FIRST_BITS, entry as u32 & ((1 << FIRST_BITS) - 1));
-            (self.is_of_this_round(number, mark, fault) && number % self.entries == place).then_some((number, first))
+            // It is newer than the last collected one.
+            let is_of_this_round = number > mark && number - mark <= self.entries;
+            let is_valid = fault.swaps(planted::RECOVERY_IGNORES_MARK, is_of_this_round, number > 0);
+            (is_valid && number % self.entries == place).then_some((number, first))
         };
         let mut commits: Vec<(u64, u32)> = (0..self.entries).filter_map(valid).collect();
         commits.sort_unstable();

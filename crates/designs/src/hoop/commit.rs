@@ -1,10 +1,12 @@
 //! Stores into the OOP data buffers, slices, and commits.
 
+use super::address_slices::AddressSlices;
+use super::line_table::LineTable;
 use super::slice::{END, Slice, Word};
 use super::transaction::{Commit, OpenTx, PendingSlice, PlainStore, TokenPurpose, WrittenSlice};
-use super::{GC, State};
+use super::{GC, State, planted};
 use durasim_design::{AbortCause, Action, Actions, Gate, Origin, Store, Token, Wait};
-use durasim_types::{Cause, CoreId, EventKind, LineAddr, StallCause, TxId};
+use durasim_types::{Cause, CoreId, LineAddr, StallCause, TxId};
 
 // Places among the structures of the design.
 const OOP_DATA_BUFFER: u8 = 0;
@@ -16,7 +18,7 @@ const ADDRESS_SLICES: u8 = 3;
 const SLICE_LINES: u64 = 2;
 
 impl State {
-    /// Whether the OOP data buffer of a core has room for one slice more.
+    /// Whether the OOP data buffer of a core has room for one more slice.
     fn buffer_has_room(&self, core: u16) -> bool {
         let packs = self.protocol.open.values().filter(|open| open.core == core && open.pack.is_some()).count() as u64;
         let leaving: u64 =
@@ -41,7 +43,8 @@ impl State {
         let Some(PendingSlice { slice: at, words }) = open.pack.take() else { return };
         let (core, start) = (open.core, open.slices[0] == at);
         open.written.push(WrittenSlice::new(at, &words));
-        let slice = self.chained_slice(words, tx, next, start);
+        let next = self.fault.swaps(planted::CHAIN_CUT, next, END);
+        let slice = Slice { words, tx: tx.0 as u32, next, start };
         self.write_slice(at, &slice, core, TokenPurpose::Slices(tx.0).token(), out);
     }
 
@@ -94,7 +97,12 @@ impl State {
 
     /// A line that a transaction changes needs an entry of the line table, or what the store waits for.
     fn enter_line(&mut self, tx: TxId, line: LineAddr, out: &mut Actions) -> Result<(), Gate> {
-        if self.line_table_has_room(line) {
+        let entries = self.spec.line_table_entries();
+        let has_room = |lines: &LineTable| lines.has(line) || lines.len() < entries;
+        if !has_room(&self.protocol.lines) && self.fault.skips(planted::LINE_TABLE_OVERRUN) {
+            self.protocol.lines.forget_one();
+        }
+        if has_room(&self.protocol.lines) {
             return Ok(());
         }
         self.counters.line_table_full += 1;
@@ -124,7 +132,14 @@ impl State {
         })
     }
 
-    /// A store of a transaction: its words go to the OOP data buffer.
+    /// The words of a store with those of their bytes that were stored.
+    fn words_of(&self, store: &Store<'_>) -> Vec<Word> {
+        let words = Word::of_store(store.addr, store.len, store.data);
+        let mask = |word: &Word| self.fault.swaps(planted::PARTIAL_WORDS_WHOLE, word.mask, 0xff);
+        words.map(|word| Word { mask: mask(&word), ..word }).collect()
+    }
+
+    /// A store of a transaction: its words go to the OOP data buffer, to the next places or those of their addresses.
     pub(super) fn take_store(&mut self, core: CoreId, tx: TxId, store: &Store<'_>, out: &mut Actions) -> Gate {
         self.protocol.open.entry(tx).or_insert_with(|| OpenTx::new(core.0));
         if let Err(gate) = self.enter_line(tx, store.line(), out) {
@@ -134,7 +149,18 @@ impl State {
         if let Err(gate) = self.open_pack(tx, &words, out) {
             return gate;
         }
-        self.pack_words(tx, store.line(), &words);
+        let open = self.protocol.open.get_mut(&tx).expect("its pack was just opened");
+        if open.lines.insert(store.line()) {
+            self.protocol.lines.open(store.line());
+        }
+        let pack = open.pack.as_mut().expect("it was just opened");
+        for word in &words {
+            if self.fault.skips(planted::PACK_OVERWRITES_FIRST) && pack.words.len() == 7 {
+                pack.words[0] = *word;
+            } else {
+                pack.take(word);
+            }
+        }
         self.counters.stores += 1;
         Gate::Done
     }
@@ -145,7 +171,7 @@ impl State {
         let same = |p: &PlainStore| (p.addr, p.len, p.data) == (store.addr, store.len, store.data);
         let words = self.words_of(store);
         if !self.protocol.plain.get(&core.0).is_some_and(same) {
-            // Whoever made the last one has not come back for it.
+            // The last one was not offered again.
             if let Some(left) = self.protocol.plain.remove(&core.0) {
                 self.protocol.region.free(left.slice);
             }
@@ -182,29 +208,51 @@ impl State {
         }
     }
 
-    fn wait_for_entry(&mut self, out: &mut Actions) -> Gate {
+    pub(super) fn wait_for_entry(&mut self, out: &mut Actions) -> Gate {
         self.counters.address_slices_full += 1;
         out.stalls_for(StallCause::Structure(ADDRESS_SLICES));
         Gate::Retry(self.make_space(out).unwrap_or(Wait::Cycles(1)))
     }
 
-    /// Writes the entry of a commit; its number.
+    /// Writes the entry of a commit, which names its first slice; its number.
     pub(super) fn write_entry(&mut self, slices: Vec<u32>, out: &mut Actions) -> u64 {
         self.protocol.commits_begun += 1;
         let number = self.protocol.commits_begun;
-        let durable = self.append_entry(number, slices[0], out);
+        // Without its entry nothing of a commit is in flight.
+        let mut durable = true;
+        if !self.fault.skips(planted::COMMIT_FORGOTTEN) {
+            let entry = AddressSlices::entry(number, slices[0]);
+            let place = self.address_slices.place(self.fault.swaps(planted::ENTRIES_SHARE_A_PLACE, number, 0));
+            let token = TokenPurpose::Entry(number).token();
+            out.append(Origin::Controller, place, &entry.to_le_bytes(), Cause::Metadata, Some(token));
+            self.protocol.in_flight.insert(token.0, (None, 1));
+            durable = self.acks_need_not_come();
+        }
         self.protocol.commits.push_back(Commit { number, slices, durable });
         self.counters.entries += 1;
         number
     }
 
+    /// Whether the address slices have a place for one more commit: each has one until it is collected.
+    fn entry_is_free(&self) -> bool {
+        let has_place = self.protocol.commits.len() < self.address_slices.entries() as usize;
+        self.fault.assumes(planted::RING_OVERRUN, has_place)
+    }
+
+    /// Where a commit is among those that are not collected: they are queued by their numbers, without a gap.
+    pub(super) fn commit_index(&self, number: u64) -> Option<usize> {
+        let oldest = self.protocol.commits.front()?.number;
+        let index = number.checked_sub(oldest)? as usize;
+        (index < self.protocol.commits.len()).then_some(index)
+    }
+
     /// Whether the slices of a committing transaction are where they survive.
-    fn slices_are_durable(&self, tx: TxId) -> bool {
+    pub(super) fn slices_are_durable(&self, tx: TxId) -> bool {
         self.acks_need_not_come() || !self.protocol.in_flight.contains_key(&TokenPurpose::Slices(tx.0).token().0)
     }
 
     /// Records the commit of a transaction if its slices are durable and the address slices have a place.
-    fn record(&mut self, tx: TxId, out: &mut Actions) -> bool {
+    pub(super) fn record(&mut self, tx: TxId, out: &mut Actions) -> bool {
         if !self.slices_are_durable(tx) || !self.entry_is_free() {
             return false;
         }
@@ -216,6 +264,17 @@ impl State {
         protocol.tags.end(|tx| protocol.open.contains_key(&tx));
         self.set_timer(out);
         true
+    }
+
+    /// The order of the fault `record-first`: the entry is handed over before the last slice.
+    pub(super) fn record_before_last_slice(&mut self, tx: TxId, out: &mut Actions) -> Gate {
+        let slices = self.protocol.open[&tx].slices.clone();
+        let number = self.write_entry(slices, out);
+        self.write_pack(tx, END, out);
+        let open = self.protocol.open.remove(&tx).expect("a committing transaction is open");
+        self.protocol.lines.commit(number, &open.lines);
+        self.protocol.recorded.insert(tx, number);
+        Gate::Retry(Wait::Acked(TokenPurpose::Slices(tx.0).token()))
     }
 
     /// Records the commits that have waited for slices or for places.
@@ -233,39 +292,5 @@ impl State {
             self.protocol.timer_runs = true;
             out.push(Action::Timer { id: GC, after_cycles: self.period_cycles });
         }
-    }
-
-    /// A commit: the words that are left become the last slice; when all slices are acknowledged the entry is written, and
-    /// when that is, the commit ends.
-    pub(super) fn commit(&mut self, tx: TxId, out: &mut Actions) -> Gate {
-        if let Some(open) = self.protocol.open.get_mut(&tx) {
-            if open.slices.is_empty() {
-                self.protocol.open.remove(&tx);
-                out.event(EventKind::Commit, self.address_slices.mark());
-                return Gate::Done;
-            }
-            if !open.committing {
-                open.committing = true;
-                if let Some(slice) = open.next.take() {
-                    // The last slice that was written names one more.
-                    open.pack = Some(PendingSlice { slice, words: Vec::new() });
-                }
-                return self.commit_behind_last_slice(tx, out);
-            }
-            if !self.slices_are_durable(tx) {
-                return Gate::Retry(Wait::Acked(TokenPurpose::Slices(tx.0).token()));
-            }
-            if !self.record(tx, out) {
-                return self.wait_for_entry(out);
-            }
-        }
-        if let Some(&number) = self.protocol.recorded.get(&tx) {
-            if !self.entry_is_durable(number) {
-                return Gate::Retry(Wait::Acked(TokenPurpose::Entry(number).token()));
-            }
-            self.protocol.recorded.remove(&tx);
-            out.event(EventKind::Commit, self.address_slices.place(number));
-        }
-        Gate::Done
     }
 }

@@ -5,13 +5,63 @@
 //! is merged, newest commit first, and goes home line by line. Only then all commits are marked as collected, the
 //! address slices cleared, and the mark set back: cut anywhere, recovery can begin again and comes to the same end.
 
-use super::HoopSpec;
 use super::address_slices::AddressSlices;
-use super::newest::{Found, newest};
 use super::slice::{END, SLICE_BYTES, Slice, Word};
-use super::steps::{commits_to_replay, next_to_replay, write_home_and_clear};
-use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
-use durasim_types::{Domain, PhysAddr};
+use super::{HoopSpec, planted};
+use durasim_design::{ActiveFault, CrashImage, Geometry, RecoveryCut, RecoveryReport};
+use durasim_types::{Domain, Line, LineAddr, PhysAddr};
+use std::collections::BTreeMap;
+
+/// Bytes with the numbers of the commits that they are of; 0: no byte.
+struct Newest {
+    numbers: [u64; 64],
+    data: [u8; 64],
+}
+
+impl Newest {
+    /// Whether a version of a byte is newer than the known one: the numbers of commits tell their order.
+    fn is_newer(number: u64, known: u64, fault: ActiveFault) -> bool {
+        fault.swaps(planted::RECOVERY_OLDEST_FIRST_WINS, number >= known, known == 0 || number < known)
+    }
+
+    /// A thread has found a word of a commit; it comes to commits in their order.
+    fn take(&mut self, number: u64, word: &Word, fault: ActiveFault) {
+        let bytes = word.value.to_le_bytes();
+        for i in (0..8).filter(|i| word.mask >> i & 1 == 1) {
+            let at = 8 * word.index() + i;
+            if Self::is_newer(number, self.numbers[at], fault) {
+                (self.numbers[at], self.data[at]) = (number, bytes[i]);
+            }
+        }
+    }
+
+    /// Merges what another thread has found of the line: the newest commit decides each byte.
+    fn merge(&mut self, other: &Newest, fault: ActiveFault) {
+        for i in (0..64).filter(|i| other.numbers[*i] > 0) {
+            let is_newer = Self::is_newer(other.numbers[i], self.numbers[i], fault);
+            if fault.assumes(planted::RECOVERY_MERGES_BY_THREAD, is_newer) {
+                (self.numbers[i], self.data[i]) = (other.numbers[i], other.data[i]);
+            }
+        }
+    }
+
+    /// Those bytes of a line that were found replace what is at home.
+    fn cover(&self, home: &mut Line, fault: ActiveFault) {
+        for (i, byte) in home.iter_mut().enumerate() {
+            if fault.assumes(planted::RECOVERY_IGNORES_MASKS, self.numbers[i] > 0) {
+                *byte = self.data[i];
+            }
+        }
+    }
+}
+
+/// What was found of lines.
+type Found = BTreeMap<LineAddr, Newest>;
+
+/// What was found of a line, to which more is added.
+fn newest(found: &mut Found, line: LineAddr) -> &mut Newest {
+    found.entry(line).or_insert(Newest { numbers: [0; 64], data: [0; 64] })
+}
 
 /// The slices of a transaction, first to last; `None` if the chain is broken.
 fn chain(spec: &HoopSpec, geometry: &Geometry, image: &CrashImage, first: u32) -> Option<Vec<Slice>> {
@@ -30,7 +80,7 @@ fn chain(spec: &HoopSpec, geometry: &Geometry, image: &CrashImage, first: u32) -
         if !is_next || !slice.words.iter().all(is_believable) {
             return None;
         }
-        next = next_to_replay(&slice, geometry.planted);
+        next = geometry.planted.swaps(planted::RECOVERY_FIRST_SLICES_ONLY, slice.next, END);
         chain.push(slice);
     }
     Some(chain)
@@ -53,7 +103,8 @@ pub(super) fn recover(
     let newest_number = commits.last().map(|(number, _)| *number);
     let threads = spec.recovery_threads as usize;
     let mut found: Vec<Found> = (0..threads).map(|_| Found::new()).collect();
-    for (turn, &(number, first)) in commits_to_replay(&commits, fault).iter().enumerate() {
+    let count = fault.swaps(planted::RECOVERY_DROPS_LAST, commits.len(), commits.len().saturating_sub(1));
+    for (turn, &(number, first)) in commits.iter().take(count).enumerate() {
         let Some(slices) = chain(spec, geometry, image, first) else {
             report.losses.push(format!("the slices of commit {number} are damaged"));
             continue;
@@ -67,6 +118,16 @@ pub(super) fn recover(
     for (line, bytes) in found.into_iter().flatten() {
         newest(&mut merged, line).merge(&bytes, fault);
     }
-    write_home_and_clear(&merged, &ring, newest_number, image, &mut report, fault)?;
+    if fault.skips(planted::RECOVERY_CLEARS_FIRST) {
+        ring.clear(newest_number, image)?;
+    }
+    for (line, newest) in (0..fault.swaps(planted::RECOVERY_WRITES_TWICE, 1, 2)).flat_map(|_| &merged) {
+        let mut data = image.line(line.base());
+        newest.cover(&mut data, fault);
+        report.lines_written += 1;
+        image.write(line.base(), &data)?;
+    }
+    // The address slices are cleared when everything is home.
+    ring.clear(newest_number, image)?;
     Ok(report)
 }

@@ -9,7 +9,7 @@ pub(crate) const ROW: Row = Row {
     name: "hoop",
     aliases: &[],
     hardware: ErasedDesign::of::<Hoop>(),
-    backend: Backend::Markers,
+    backend: Backend::MARKERS,
     interfaces: &[Interface::Transactions],
     domains: &[Domain::Adr],
     promise: Promise::Immediate,

@@ -9,7 +9,7 @@ pub(crate) const ROW: Row = Row {
     name: "kiln",
     aliases: &[],
     hardware: ErasedDesign::of::<Kiln>(),
-    backend: Backend::Markers,
+    backend: Backend::MARKERS,
     interfaces: &[Interface::Transactions],
     domains: &[Domain::NvLlc, Domain::NvLlcMedia],
     promise: Promise::Immediate,

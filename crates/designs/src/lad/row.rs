@@ -9,7 +9,7 @@ pub(crate) const ROW: Row = Row {
     name: "lad",
     aliases: &[],
     hardware: ErasedDesign::of::<Lad>(),
-    backend: Backend::Markers,
+    backend: Backend::MARKERS,
     interfaces: &[Interface::Transactions],
     domains: &[Domain::Adr],
     promise: Promise::Immediate,

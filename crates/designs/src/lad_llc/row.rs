@@ -9,7 +9,7 @@ pub(crate) const ROW: Row = Row {
     name: "lad-llc",
     aliases: &[],
     hardware: ErasedDesign::of::<LadLlc>(),
-    backend: Backend::Markers,
+    backend: Backend::MARKERS,
     interfaces: &[Interface::Transactions],
     domains: &[Domain::NvLlc],
     promise: Promise::Immediate,

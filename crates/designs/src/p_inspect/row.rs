@@ -10,7 +10,7 @@ pub(crate) const ROW: Row = Row {
     name: "p-inspect",
     aliases: &[],
     hardware: ErasedDesign::of::<PInspect>(),
-    backend: Backend::PInspect,
+    backend: Backend::P_INSPECT,
     summary: "Persistence by reachability with checks in hardware, by bloom filters, and persistent writes in one round trip",
     paper: "P-INSPECT (MICRO 2020)",
     assumptions: &[

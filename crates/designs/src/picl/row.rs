@@ -9,7 +9,7 @@ pub(crate) const ROW: Row = Row {
     name: "picl",
     aliases: &[],
     hardware: ErasedDesign::of::<Picl>(),
-    backend: Backend::Markers,
+    backend: Backend::MARKERS,
     interfaces: &[Interface::Transactions],
     domains: &[Domain::Adr],
     promise: Promise::Epoch(PROMISED_EPOCHS),

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// Bytes that an entry saves (section 4: log data of 32 bytes).
 pub(super) const BLOCK_BYTES: u64 = 32;
+/// The content of a block.
+pub(super) type Block = [u8; BLOCK_BYTES as usize];
 /// Bytes of an entry.
 pub(super) const ENTRY_BYTES: u64 = 64;
 

@@ -1,16 +1,17 @@
 //! Log entries in the write pending queue, as Hercules (section 5.1) has Proteus keep them, instead of in a log pending queue
 //! beside it [D:proteus-lpq].
 //!
-//! A flush is a write to the place of its entry in the log. The queue of the controller accepts it like any write, which the
-//! core is told of, and holds it: an entry goes to the media if writes wait for room that no other entry makes, oldest first,
+//! A flush is a write to the place of its entry in the log. The queue of the controller accepts it like any write, with an
+//! acknowledgement to the core, and holds it: an entry goes to the media if writes wait for room that no other entry makes, oldest first,
 //! or if log entries have more places than they may. Commits and aborts discard what is still held. So whether the media
 //! has an entry or the queue, a read of its place finds it. Each entry is a group of its own.
 
+use super::planted;
 use super::spec::LogQueue;
 use super::state::{State, signal_of};
 use super::structures::Pending;
 use durasim_design::{Accept, Action, Actions, Token};
-use durasim_types::{CoreId, PhysAddr};
+use durasim_types::{CoreId, PhysAddr, TxId};
 
 impl State {
     /// Whether log entries wait in the write pending queue.
@@ -30,7 +31,7 @@ impl State {
         }
     }
 
-    /// The core is told that the queue has an entry, which leaves its LogQ. If log entries have more places of the queue
+    /// The acknowledgement that the queue has an entry, which leaves the LogQ of the core. If log entries have more places of the queue
     /// than they may, the oldest becomes an ordinary write.
     pub fn entry_is_queued(&mut self, token: Token, out: &mut Actions) {
         let flights = |core: usize| self.cores[core].logq.iter().position(|flight| flight.id == token.0);
@@ -44,10 +45,26 @@ impl State {
         queue.entries.push(Pending { entry: flight.entry, slot: flight.slot, spill: Some(token) });
         if queue.entries.len() > self.spec.lpq_entries as usize {
             let oldest = queue.entries.remove(0);
-            self.give_up(controller, &oldest, out);
+            if let Some(Token(group)) = oldest.spill {
+                let release = Action::ReleaseHeld { controller, group, line: None };
+                let discard = Action::DiscardHeld { controller, group };
+                out.push(self.fault.swaps(planted::INSIDE_FULL_DISCARDS, release, discard));
+            }
         }
         if std::mem::take(&mut self.cores[core].waits) {
             out.push(Action::Raise(signal_of(CoreId(core as u16))));
+        }
+    }
+
+    /// What the queues still hold of a transaction that has ended vanishes.
+    pub fn discard_entries(&mut self, tx: TxId, out: &mut Actions) {
+        for (controller, queue) in self.queues.iter_mut().enumerate() {
+            let is_of_tx =
+                |pending: &mut Pending| self.fault.assumes(planted::INSIDE_ONE_GROUP, pending.entry.tx == tx);
+            for discarded in queue.entries.extract_if(.., is_of_tx) {
+                let Some(Token(group)) = discarded.spill else { continue };
+                out.push(Action::DiscardHeld { controller: controller as u16, group });
+            }
         }
     }
 }

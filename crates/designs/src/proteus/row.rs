@@ -9,7 +9,7 @@ pub(crate) const ROW: Row = Row {
     name: "proteus",
     aliases: &[],
     hardware: ErasedDesign::of::<Proteus>(),
-    backend: Backend::LogOperations,
+    backend: Backend::LOG_OPERATIONS,
     interfaces: &[Interface::Transactions],
     domains: &[Domain::Adr],
     promise: Promise::Immediate,

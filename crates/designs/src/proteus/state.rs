@@ -1,9 +1,9 @@
 //! The state of Proteus and the ways of an entry: from the LogQ to the log pending queue, and from there to the log.
 
-use super::ProteusSpec;
 use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry, block_of};
 use super::lookup_table::LookupTable;
 use super::structures::{CoreUnit, FlushInFlight, LogPointer, OpenTx, Pending, PendingQueue, Phase};
+use super::{ProteusSpec, planted, planted_volatile_caches};
 use durasim_design::{
     Action, Actions, ActiveFault, Ctx, Gate, Geometry, Interleave, LogBlock, Message, Node, Origin, Payload, PmRegion,
     Signal, SpecError, Token, Wait, snapshot,
@@ -142,6 +142,23 @@ impl State {
         self.unit(cx).logq.len() >= self.spec.logq_entries as usize
     }
 
+    /// Section 4.1: a core starts with an empty LLT, for a transaction that begins as well as for another thread.
+    pub fn clear_lookup_table(&mut self, cx: &Ctx) {
+        if !self.fault.skips(planted::TABLE_NOT_CLEARED) {
+            self.core(cx).table.clear();
+        }
+    }
+
+    /// The address under which the LLT has a block.
+    pub fn name_in_table(&self, block: PhysAddr) -> PhysAddr {
+        self.fault.swaps(planted::TABLE_BY_LINE, block, block.line().base())
+    }
+
+    /// Whether the LogQ holds an entry of the block: a flush waits until that is acknowledged.
+    pub fn is_in_flight(&self, cx: &Ctx, block: PhysAddr) -> bool {
+        self.fault.ignores(planted::BLOCK_TWICE_IN_LOGQ, self.unit(cx).logs(block, block))
+    }
+
     pub fn number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
@@ -181,7 +198,14 @@ impl State {
     pub fn slot_of(&self, open: &OpenTx, number: u32) -> PhysAddr {
         let entries = u64::from(self.spec.log_entries);
         let log = u64::from(self.log_of(open));
-        self.log_region.base.plus((log * entries + self.slot_number(open, number)) * ENTRY_BYTES)
+        let slot = (u64::from(open.first) + u64::from(number)) % entries;
+        let slot = self.fault.swaps(planted::SPILLS_TO_ONE_SLOT, slot, 0);
+        self.log_region.base.plus((log * entries + slot) * ENTRY_BYTES)
+    }
+
+    /// The log that an open transaction writes to: one that no other has.
+    fn log_of(&self, open: &OpenTx) -> u32 {
+        self.fault.swaps(planted::LOGS_SHARED, open.log, 0)
     }
 
     /// Takes an entry into the LogQ and sends it.
@@ -194,23 +218,33 @@ impl State {
         let id = self.number();
         self.core(cx).logq.push(FlushInFlight { id, entry, slot });
         if self.is_inside() {
-            return self.send_write(cx, Token(id), entry, slot, out);
+            let (from, payload, token) = (Origin::Core(cx.core), Payload::new(&entry.to_line()), Token(id));
+            out.push(Action::Append { from, at: slot, payload, cause: Cause::Log, token: Some(token) });
+            if self.fault.skips(planted_volatile_caches::INSIDE_ACKNOWLEDGED_EARLY) {
+                self.entry_is_queued(token, out);
+            }
+            return;
         }
         let message = Message { kind: ENTRY, a: cx.core.0.into(), b: id };
         let (from, to) = (Node::Core(cx.core), Node::Controller(self.interleave.controller_of(slot.line())));
         out.push(Action::Send { from, to, message, size_bytes: ENTRY_BYTES });
     }
 
-    /// An entry arrives at a controller: into its LPQ, or to those that wait for room.
+    /// An entry arrives at a controller, waits for its turn in the LPQ, and is acknowledged when it is there.
     pub fn arrive(&mut self, controller: u16, message: Message, out: &mut Actions) {
         assert_eq!(message.kind, ENTRY, "controllers receive entries only");
         let queue = &mut self.queues[usize::from(controller)];
         let full = queue.entries.len() >= self.spec.lpq_entries as usize || !queue.waiting.is_empty();
         self.counters.lpq_full_waits += u64::from(full);
-        self.accept_in_turn(controller, full, message, out);
+        let (core, id) = (CoreId(message.a as u16), message.b);
+        if full && self.fault.skips(planted::ACK_WITHOUT_ROOM) {
+            return State::acknowledge(controller, core, id, out);
+        }
+        queue.waiting.push_back((core, id));
+        self.accept_waiting_at(controller, out);
     }
 
-    /// Tells a core that the controller has an entry.
+    /// Notifies a core that the controller has an entry.
     pub fn acknowledge(controller: u16, core: CoreId, id: u64, out: &mut Actions) {
         let message = Message { kind: ACKNOWLEDGEMENT, a: core.0.into(), b: id };
         let (from, to) = (Node::Controller(controller), Node::Core(core));
@@ -248,7 +282,8 @@ impl State {
             let Pending { entry, slot, .. } = queue.entries[at];
             let token = Token(self.number());
             self.queues[usize::from(controller)].entries[at].spill = Some(token);
-            let payload = self.spilled_content(&entry);
+            let (whole, nothing) = (Payload::new(&entry.to_line()), Payload::masked(&[0; 64], 0));
+            let payload = self.fault.swaps(planted::SPILL_NOT_WRITTEN, whole, nothing);
             out.push(Action::Append {
                 from: Origin::Controller,
                 at: slot,
@@ -274,7 +309,7 @@ impl State {
         }
     }
 
-    /// The acknowledgement of a controller is back: the entry leaves the LogQ, and who waits for that tries again.
+    /// The acknowledgement of a controller is back: the entry leaves the LogQ, and a request that waits for that tries again.
     pub fn acknowledged(&mut self, core: CoreId, message: Message, out: &mut Actions) {
         assert_eq!(message.kind, ACKNOWLEDGEMENT, "cores receive acknowledgements only");
         let unit = &mut self.cores[usize::from(core.0)];
@@ -316,7 +351,7 @@ impl State {
         self.open[&tx].lines.iter().map(|(line, left)| (*line, *left)).collect()
     }
 
-    /// Cleans lines that a transaction has changed, under its token. Behind what has left the caches before, an empty
+    /// Cleans lines that a transaction has changed, under its token. After what has left the caches before, an empty
     /// write brings the acknowledgement.
     pub fn clean_lines(&mut self, tx: TxId, lines: Vec<(LineAddr, bool)>, out: &mut Actions) {
         let (from, token) = (Origin::Core(self.open[&tx].core), Some(self.open[&tx].token));

@@ -14,7 +14,7 @@ pub(crate) const ROW_SGL: Row = Row {
     name: "htm-sgl",
     aliases: &[],
     hardware: ErasedDesign::of::<Rtm>(),
-    backend: Backend::HtmSgl,
+    backend: Backend::HTM_SGL,
     interfaces: &[Interface::Transactions],
     domains: &[Domain::Eadr],
     promise: Promise::Immediate,
@@ -37,7 +37,7 @@ pub(crate) const ROW_SGL: Row = Row {
 /// SPHT-eADR (Algorithm 4).
 pub(crate) const ROW_SPHT: Row = Row {
     name: "spht-eadr",
-    backend: Backend::SphtEadr,
+    backend: Backend::SPHT_EADR,
     summary: "Hardware transactions on a shadow of the pool in DRAM; a redo log commits inside, and is replayed",
     paper: "SPHT-eADR (thesis, Lisboa 2022), sections 3.3 and 3.4, Algorithm 4",
     assumptions: &[
@@ -58,7 +58,7 @@ pub(crate) const ROW_SPHT: Row = Row {
 /// SPHT-eADR-Flush (Algorithm 5).
 pub(crate) const ROW_SPHT_FLUSH: Row = Row {
     name: "spht-eadr-flush",
-    backend: Backend::SphtEadrFlush,
+    backend: Backend::SPHT_EADR_FLUSH,
     summary: "SPHT-eADR that cleans or flushes the lines of its log behind the commit, without a fence",
     paper: "SPHT-eADR (thesis, Lisboa 2022), section 3.3.1, Algorithm 5",
     assumptions: &[
@@ -79,7 +79,7 @@ pub(crate) const ROW_SPHT_FLUSH: Row = Row {
 /// SPHT as it was made for volatile caches (Algorithm 3).
 pub(crate) const ROW_SPHT_ADR: Row = Row {
     name: "spht",
-    backend: Backend::Spht,
+    backend: Backend::SPHT,
     domains: &[Domain::Adr, Domain::Eadr],
     summary: "Hardware transactions on a shadow of the pool in DRAM; logs are flushed, and one marker makes groups of transactions durable",
     paper: "SPHT (FAST 2021), as the thesis (Lisboa 2022) describes it in sections 2.4.2 and 3.2, Algorithm 3",
@@ -102,7 +102,7 @@ pub(crate) const ROW_SPHT_ADR: Row = Row {
 /// NV-HTM (Algorithm 1).
 pub(crate) const ROW_NV_HTM: Row = Row {
     name: "nv-htm",
-    backend: Backend::NvHtm,
+    backend: Backend::NV_HTM,
     summary: "Hardware transactions on a shadow of the pool in DRAM; logs are flushed, and transactions become durable one after the other",
     paper: "NV-HTM (IPDPS 2018), as the thesis (Lisboa 2022) describes it in section 2.4.1, Algorithm 1",
     laboratory: &NV_HTM,

@@ -9,7 +9,7 @@ pub(crate) const ROW: Row = Row {
     name: "tc",
     aliases: &[],
     hardware: ErasedDesign::of::<Tc>(),
-    backend: Backend::Markers,
+    backend: Backend::MARKERS,
     interfaces: &[Interface::Transactions],
     domains: &[Domain::NvTc],
     promise: Promise::Immediate,

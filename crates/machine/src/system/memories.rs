@@ -310,7 +310,7 @@ impl Memories {
     /// The controller of a line reads what lies below the oldest held entry of the line.
     pub(super) fn read_below_held(&mut self, line: LineAddr, asked: Cycle) -> LineRead {
         let asked_ps = self.clock.picos(asked);
-        let Read { data, started_ps, done_ps } = self.pmem.read_below_held(line, asked_ps);
+        let Read { data, started_ps, done_ps, .. } = self.pmem.read_below_held(line, asked_ps);
         let (started, done) = (self.clock.cycles(started_ps), self.clock.cycles(done_ps));
         LineRead { data, asked, started, done, arrives: done }
     }

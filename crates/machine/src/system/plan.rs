@@ -3,6 +3,7 @@
 use super::PMEM_BASE;
 use crate::{CacheConfig, MachineConfig};
 use durasim_design::{ActiveFault, Checks, Geometry, Hooks, Row, SpecError};
+use durasim_memory::WritePolicy;
 use durasim_types::{Clock, ConfigError, Domain, PAGE_BYTES};
 use serde_json::Value;
 use std::sync::Arc;
@@ -22,6 +23,16 @@ pub struct Plan {
     pub checks: Option<Arc<dyn Checks>>,
 }
 
+/// A policy that leaves accepted writes in the queue is for queues that survive.
+fn refuse_writes_that_stay(config: &MachineConfig, domain: Domain) -> Result<(), ConfigError> {
+    if config.pmem.controller.write_policy != Some(WritePolicy::Gem5) || domain.queue_is_durable() {
+        return Ok(());
+    }
+    let problem =
+        format!("'gem5' leaves writes in the queue until others come, and {domain} waits for the media to have them");
+    Err(ConfigError::new("pmem.controller.write_policy", problem))
+}
+
 impl Plan {
     /// Fits `row` into the machine.
     ///
@@ -36,13 +47,14 @@ impl Plan {
             );
             return Err(ConfigError::new("domain", problem));
         }
-        if config.skew_cycles > 0 && row.backend.compares_clocks() {
+        if config.skew_cycles > 0 && row.backend.compares_clocks {
             let problem = format!(
                 "{} orders transactions by the cycle counts of their cores, so no core may run ahead: it has to be 0",
                 row.name
             );
             return Err(ConfigError::new("skew_cycles", problem));
         }
+        refuse_writes_that_stay(config, domain)?;
         let refuse = |e: SpecError| refused_by(hardware.name, e);
         let mut spec = (hardware.default_spec)();
         if let Some(section) = config.design.get(hardware.name) {

@@ -16,7 +16,7 @@ fn row() -> Row {
         name: "staging",
         aliases: &[],
         hardware: ErasedDesign::of::<Staging>(),
-        backend: Backend::Markers,
+        backend: Backend::MARKERS,
         interfaces: &[Interface::Transactions],
         domains: &[Domain::Adr],
         promise: Promise::Immediate,

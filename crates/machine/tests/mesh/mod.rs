@@ -60,7 +60,7 @@ fn row() -> Row {
         name: "prober",
         aliases: &[],
         hardware: ErasedDesign::of::<Prober>(),
-        backend: Backend::Markers,
+        backend: Backend::MARKERS,
         interfaces: &[Interface::Transactions],
         domains: &[Domain::Adr],
         promise: Promise::Immediate,

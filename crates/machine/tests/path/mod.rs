@@ -92,7 +92,7 @@ fn row() -> Row {
         name: "sender",
         aliases: &[],
         hardware: ErasedDesign::of::<Sender>(),
-        backend: Backend::Markers,
+        backend: Backend::MARKERS,
         interfaces: &[Interface::Transactions],
         domains: &[Domain::Adr, Domain::Eadr],
         promise: Promise::Immediate,

@@ -47,7 +47,7 @@ impl Controller {
     /// How full the queue is.
     pub fn occupancy(&self) -> Occupancy {
         let (entries, held) = (self.write_queue_entries as u32, self.held as u32);
-        Occupancy { entries, held, ordinary: self.queue.len() as u32 - held }
+        Occupancy { entries, held, ordinary: self.occupied() as u32 - held }
     }
 
     /// The queue takes the candidate, in a group of held entries or not; the write.

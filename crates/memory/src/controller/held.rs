@@ -8,7 +8,7 @@ impl Controller {
     /// Writes wait for room: as many of the oldest yielding entries become ordinary as it takes for each of those writes to
     /// have an entry that leaves for it.
     pub(super) fn yield_held(&mut self, at_ps: Picos) {
-        let has_room = self.queue.len() < self.write_queue_entries;
+        let has_room = self.occupied() < self.write_queue_entries;
         if self.held == 0 || self.inbound.is_empty() || has_room {
             return;
         }
@@ -27,6 +27,7 @@ impl Controller {
             self.held -= 1;
             self.counters[usize::from(entry.write.line.0 >= self.second_line)].stats.yielded += 1;
         }
+        self.submit_to_rows(at_ps);
         self.drain_if_full(at_ps);
     }
 
@@ -45,6 +46,7 @@ impl Controller {
                 waiting.write.held = None;
             }
         }
+        self.submit_to_rows(at_ps);
         self.ask_again();
         self.refresh();
     }
@@ -62,6 +64,7 @@ impl Controller {
         self.queue.retain(|e| e.write.held != Some(group));
         self.held = self.queue.iter().filter(|e| e.is_held()).count();
         self.freed_ps = self.freed_ps.max(at_ps);
+        self.submit_to_rows(at_ps);
         self.ask_again();
         self.refresh();
         tokens

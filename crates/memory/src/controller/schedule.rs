@@ -28,13 +28,15 @@ pub(super) struct Upcoming {
     pub(super) finish: Option<(usize, Picos)>,
     /// The begin of a write that has its place at the media, where begins are reported.
     pub(super) reported_start: Option<(usize, Picos)>,
+    /// Media with rows: the first time at which a write may have been served, as far as is known.
+    pub(super) rows_ps: Picos,
 }
 
 impl Upcoming {
     /// When the first of them happens.
     pub(super) fn first_ps(&self) -> Picos {
         let at_ps = |step: Option<(usize, Picos)>| step.map_or(Picos::MAX, |(_, at_ps)| at_ps);
-        at_ps(self.start).min(at_ps(self.finish)).min(at_ps(self.reported_start))
+        at_ps(self.start).min(at_ps(self.finish)).min(at_ps(self.reported_start)).min(self.rows_ps)
     }
 }
 
@@ -51,11 +53,22 @@ impl Controller {
     }
 
     fn find_upcoming(&mut self) -> Upcoming {
-        Upcoming { start: self.next_start(), finish: self.next_finish(), reported_start: self.next_reported_start() }
+        let rows = self.media.rows();
+        // A command is given for good after the time that it has, since something may arrive at that time.
+        let rows_ps = rows.map_or(Picos::MAX, |(rows, _)| rows.no_write_before_ps().saturating_add(1));
+        Upcoming {
+            start: self.next_start(),
+            finish: self.next_finish(),
+            reported_start: self.next_reported_start(),
+            rows_ps,
+        }
     }
 
     /// The first waiting entry that may start, with its start, as the policy of writes wants it.
     fn next_start(&mut self) -> Option<(usize, Picos)> {
+        if self.media.has_rows() {
+            return None;
+        }
         let mut from_ps = 0;
         loop {
             let (index, start_ps) = self.next_start_from(from_ps)?;
@@ -116,7 +129,7 @@ impl Controller {
         starts.min_by_key(|&(i, s)| (s, i))
     }
 
-    fn next_finish(&self) -> Option<(usize, Picos)> {
+    pub(super) fn next_finish(&self) -> Option<(usize, Picos)> {
         let finishes = self.queue.iter().enumerate().filter_map(|(i, e)| e.finish_ps.map(|f| (i, f)));
         finishes.min_by_key(|&(i, f)| (f, i))
     }

@@ -13,14 +13,16 @@ mod timing;
 
 pub use config::{AddressMapping, MediaConfig, MediaKind, PagePolicy};
 pub use ddr::RowStats;
+pub(crate) use ddr::{Ddr, Policy};
 pub use module::ModuleStats;
 pub use timing::{DdrTiming, DdrTimingConfig};
 
+use crate::ControllerConfig;
 use crate::trace::{Command, Trace};
-use ddr::Ddr;
 use durasim_types::Picos;
 use fixed::Fixed;
 use module::Module;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 use stt_ram::SttRam;
@@ -30,6 +32,16 @@ use stt_ram::SttRam;
 pub(crate) enum Direction {
     Read,
     Write,
+}
+
+/// Until when a request takes its entry of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EntryUntil {
+    /// Until its command is given. A read of media with rows leaves its entry with the command that opens its row, if there is one.
+    Command,
+    /// Until its data is there: that of a read at the controller, that of a write in the cells.
+    Data,
 }
 
 /// An access that has its place.
@@ -59,12 +71,16 @@ pub(crate) struct Media {
 
 impl Media {
     /// Idle media. `salt` is added to lines before media of the fixed kind spread them over banks.
-    pub fn new(config: &MediaConfig, salt: u64) -> Self {
+    /// `queues` are complete.
+    pub fn new(config: &MediaConfig, queues: &ControllerConfig, salt: u64) -> Self {
         let config = config.completed();
         let model = match config.kind {
             MediaKind::Fixed => Model::Fixed(Fixed::new(&config, salt)),
             MediaKind::SttRam => Model::SttRam(SttRam::new(&config)),
-            MediaKind::Ddr3 | MediaKind::Ddr4 => Model::Ddr(Ddr::new(&config)),
+            MediaKind::Ddr3 | MediaKind::Ddr4 => {
+                let read_entry_until = queues.read_entry_until.expect("the defaults are in");
+                Model::Ddr(Ddr::new(&config, queues.policy(), queues.read_queue_entries as usize, read_entry_until))
+            }
             MediaKind::PmemModule => Model::Module(Module::new(&config)),
         };
         Media { model, trace: Trace::default() }
@@ -81,33 +97,40 @@ impl Media {
         }
     }
 
-    /// The first time, not before `at_ps`, at which an access could start.
+    /// Media with rows, whose requests are scheduled command by command, and where their commands are noted.
+    #[inline]
+    pub fn rows(&mut self) -> Option<(&mut Ddr, &mut Trace)> {
+        match &mut self.model {
+            Model::Ddr(ddr) => Some((ddr, &mut self.trace)),
+            Model::Fixed(_) | Model::SttRam(_) | Model::Module(_) => None,
+        }
+    }
+
+    /// Whether the media have rows.
+    #[inline]
+    pub fn has_rows(&self) -> bool {
+        matches!(self.model, Model::Ddr(_))
+    }
+
+    /// The first time, not before `at_ps`, at which an access of media without rows could start.
     #[inline]
     pub fn first_start(&self, line: u64, direction: Direction, at_ps: Picos) -> Picos {
         match &self.model {
             Model::Fixed(fixed) => fixed.first_start(fixed.bank(line), direction, at_ps),
             Model::SttRam(stt_ram) => stt_ram.first_start(line, direction, at_ps),
-            Model::Ddr(ddr) => ddr.first_start(line, direction, at_ps),
+            Model::Ddr(_) => unreachable!("media with rows are scheduled"),
             Model::Module(module) => module.first_start(line, direction, at_ps),
         }
     }
 
-    /// Gives an access its place, the first one not before `at_ps`.
+    /// Gives an access to media without rows its place, the first one not before `at_ps`.
     #[inline]
     pub fn access(&mut self, line: u64, direction: Direction, at_ps: Picos) -> Access {
         match &mut self.model {
             Model::Fixed(fixed) => fixed.access(line, direction, at_ps, &mut self.trace),
             Model::SttRam(stt_ram) => stt_ram.access(line, direction, at_ps, &mut self.trace),
-            Model::Ddr(ddr) => ddr.access(line, direction, at_ps, &mut self.trace),
+            Model::Ddr(_) => unreachable!("media with rows are scheduled"),
             Model::Module(module) => module.access(line, direction, at_ps, &mut self.trace),
-        }
-    }
-
-    /// What rows were found like, of media that have rows.
-    pub fn row_stats(&self) -> Option<RowStats> {
-        match &self.model {
-            Model::Fixed(_) | Model::SttRam(_) | Model::Module(_) => None,
-            Model::Ddr(ddr) => Some(ddr.stats),
         }
     }
 
@@ -122,9 +145,8 @@ impl Media {
     /// Counters start again from zero.
     pub fn reset_stats(&mut self) {
         match &mut self.model {
-            Model::Ddr(ddr) => ddr.stats = RowStats::default(),
             Model::Module(module) => module.stats = ModuleStats::default(),
-            Model::Fixed(_) | Model::SttRam(_) => {}
+            Model::Fixed(_) | Model::SttRam(_) | Model::Ddr(_) => {}
         }
     }
 
@@ -133,16 +155,15 @@ impl Media {
         self.trace.start();
     }
 
-    /// The commands since then, in the order of their times, refreshes up to `until_ps` included.
+    /// The commands since then and those for requests that wait, in the order of their times, with refreshes up to `until_ps`.
     pub fn take_trace(&mut self, until_ps: Picos) -> Vec<Command> {
         if !self.trace.is_on() {
             return Vec::new();
         }
-        let mut commands = self.trace.take();
         if let Model::Ddr(ddr) = &self.model {
-            let until_ps = commands.iter().map(|c| c.at_ps).max().unwrap_or(0).max(until_ps);
-            ddr.note_refreshes(until_ps, &mut commands);
+            ddr.note_rest(until_ps, &mut self.trace);
         }
+        let mut commands = self.trace.take();
         commands.sort_unstable();
         commands
     }

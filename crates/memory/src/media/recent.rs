@@ -101,13 +101,20 @@ impl Recent {
         Recent { rules, reach_ps, given: VecDeque::new(), floor_ps: 0 }
     }
 
-    /// The first clock, not before `at_ps`, in which `new` may be given. Times for which `taken` holds are not for
-    /// requests.
-    pub fn first(&self, new: IssuedCommand, at_ps: Picos, taken: impl Fn(Picos) -> bool) -> Picos {
+    /// Makes `copy` one in which nothing may be given before `from_ps`.
+    pub fn copy_into(&self, copy: &mut Recent, from_ps: Picos) {
+        let first = self.given.partition_point(|&(given_ps, _)| given_ps + self.reach_ps <= from_ps);
+        copy.given.clear();
+        copy.given.extend(self.given.range(first..));
+        copy.floor_ps = self.floor_ps.max(from_ps);
+    }
+
+    /// The first clock, not before `at_ps`, in which `new` may be given.
+    pub fn first(&self, new: IssuedCommand, at_ps: Picos) -> Picos {
         let t_ck_ps = self.rules.t.t_ck_ps;
         let mut at = at_ps.max(self.floor_ps).next_multiple_of(t_ck_ps);
         loop {
-            let next = if taken(at) { at + t_ck_ps } else { self.allowed(new, at) };
+            let next = self.allowed(new, at);
             if next == at {
                 return at;
             }

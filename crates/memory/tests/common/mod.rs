@@ -1,9 +1,11 @@
 //! Memories of all kinds, and random requests to them.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+pub mod replay;
+
 use durasim_memory::{
-    AddressMapping, Command, DdrTiming, DdrTimingConfig, MediaConfig, MediaKind, Memory, MemoryConfig, PagePolicy,
-    Write, WritePolicy,
+    AddressMapping, Command, DdrTiming, DdrTimingConfig, EntryUntil, MediaConfig, MediaKind, Memory, MemoryConfig,
+    PagePolicy, Write, WritePolicy,
 };
 use durasim_types::{Cause, LineAddr, Pages, PhysAddr, Picos, Rng};
 
@@ -107,10 +109,16 @@ pub fn drawn(kind: MediaKind, rng: &mut Rng) -> MemoryConfig {
     config.controller.write_queue_entries = 1 + rng.below(12) as u32;
     config.controller.read_queue_entries = 1 + rng.below(12) as u32;
     if rng.below(2) == 0 {
-        config.controller.write_policy = WritePolicy::ReadFirst;
+        config.controller.write_policy = Some(WritePolicy::ReadFirst);
         let start = 1 + rng.below(100) as u32;
         config.controller.drain_start_percent = Some(start);
         config.controller.drain_stop_percent = Some(rng.below(u64::from(start)) as u32);
+    }
+    let until = |rng: &mut Rng| [None, Some(EntryUntil::Command), Some(EntryUntil::Data)][rng.below(3) as usize];
+    config.controller.read_entry_until = until(rng);
+    config.controller.write_entry_until = until(rng);
+    if kind.is_ddr() && rng.below(2) == 0 {
+        config.controller.row_hits_max = Some(1 + rng.below(8) as u32);
     }
     config
 }
