@@ -47,6 +47,19 @@ def test_a_room_uses_only_what_it_may(packages, room):
     assert used <= MAY_USE[room]
 
 
+def test_the_table_of_the_architecture_says_the_same():
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    stated = {}
+    for room, uses in re.findall(r"^\| `crates/(\w+)` \|[^|]*\| ([^|]*) \|$", page, re.MULTILINE):
+        names = set(re.findall(r"`(\w+)`", uses))
+        if uses.startswith("all above"):
+            names = set(stated) - names
+        elif uses.startswith("all except"):
+            names = MAY_USE.keys() - names - {room}
+        stated[room] = names
+    assert stated == MAY_USE
+
+
 def test_only_the_binding_knows_python(packages):
     knowing = {name for name, p in packages.items() for d in p["dependencies"] if d["name"].startswith("pyo3")}
     assert knowing == {"py"}

@@ -68,6 +68,13 @@ def test_much_is_named():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_pictures_are_there(page):
+    for picture in _inline(page, "image"):
+        assert (page.parent / str(picture.attrs["src"])).is_file(), f"{picture.attrs['src']} is not there"
+        assert picture.content, "a picture has no text for those who do not see it"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_links_lead_somewhere(page):
     for link in _inline(page, "link_open"):
         target, _, heading = str(link.attrs["href"]).partition("#")
