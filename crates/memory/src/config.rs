@@ -1,6 +1,6 @@
 //! Parameters of a memory: its controllers and its media.
 
-use crate::media::{EntryUntil, MediaConfig, Policy};
+use crate::media::{EntryUntil, MediaConfig, Policy, Queues};
 use crate::range::in_range;
 use durasim_types::ConfigError;
 use schemars::JsonSchema;
@@ -113,8 +113,17 @@ impl ControllerConfig {
         }
     }
 
+    /// What the scheduler of media with rows has to know of complete queues.
+    pub(crate) fn seen_by_scheduler(&self) -> Queues {
+        Queues {
+            policy: self.policy(),
+            read_entries: self.read_queue_entries as usize,
+            read_entry_until: self.read_entry_until.expect("the defaults are in"),
+        }
+    }
+
     /// The policy of complete queues in front of media with rows.
-    pub(crate) fn policy(&self) -> Policy {
+    fn policy(&self) -> Policy {
         let row_hits_max = self.row_hits_max.expect("media with rows have it");
         let percent = |percent: Option<u32>| {
             (self.write_queue_entries * percent.expect("the policy has its thresholds")) as usize

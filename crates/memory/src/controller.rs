@@ -203,7 +203,7 @@ impl Controller {
             write_entry_until: queues.write_entry_until.unwrap_or(EntryUntil::Data),
             coalesce_writes: queues.coalesce_writes,
             write_granularity_bytes: config.media.write_granularity_bytes.into(),
-            media: Media::new(&config.media, queues, salt),
+            media: Media::new(&config.media, config.media.kind.is_ddr().then(|| queues.seen_by_scheduler()), salt),
             queue: VecDeque::new(),
             inbound: VecDeque::new(),
             asks: false,

@@ -17,8 +17,9 @@ mod device;
 mod policy;
 mod scheduler;
 
+pub(crate) use device::RowFound;
 pub(crate) use policy::Policy;
-pub(crate) use scheduler::{RowFound, Served};
+pub(crate) use scheduler::Served;
 
 use super::config::MediaConfig;
 use super::{Direction, EntryUntil};
@@ -75,10 +76,19 @@ pub(crate) struct Ddr {
     ahead: Option<Box<Scheduler>>,
 }
 
+/// The queues of the controller, as far as the scheduler has to know them.
+#[derive(Clone, Debug)]
+pub(crate) struct Queues {
+    pub policy: Policy,
+    pub read_entries: usize,
+    pub read_entry_until: EntryUntil,
+}
+
 impl Ddr {
-    pub fn new(config: &MediaConfig, policy: Policy, read_queue_entries: usize, read_entry_until: EntryUntil) -> Self {
+    pub fn new(config: &MediaConfig, queues: Queues) -> Self {
+        let Queues { policy, read_entries, read_entry_until } = queues;
         Ddr {
-            scheduler: Scheduler::new(Device::new(config), policy, read_queue_entries, read_entry_until),
+            scheduler: Scheduler::new(Device::new(config), policy, read_entries, read_entry_until),
             answered: Vec::new(),
             owed_ps: 0,
             ahead: None,

@@ -13,11 +13,10 @@ mod timing;
 
 pub use config::{AddressMapping, MediaConfig, MediaKind, PagePolicy};
 pub use ddr::RowStats;
-pub(crate) use ddr::{Ddr, Policy};
+pub(crate) use ddr::{Ddr, Policy, Queues};
 pub use module::ModuleStats;
 pub use timing::{DdrTiming, DdrTimingConfig};
 
-use crate::ControllerConfig;
 use crate::trace::{Command, Trace};
 use durasim_types::Picos;
 use fixed::Fixed;
@@ -71,15 +70,14 @@ pub(crate) struct Media {
 
 impl Media {
     /// Idle media. `salt` is added to lines before media of the fixed kind spread them over banks.
-    /// `queues` are complete.
-    pub fn new(config: &MediaConfig, queues: &ControllerConfig, salt: u64) -> Self {
+    /// `queues` are those of the controller in front of media with rows.
+    pub fn new(config: &MediaConfig, queues: Option<Queues>, salt: u64) -> Self {
         let config = config.completed();
         let model = match config.kind {
             MediaKind::Fixed => Model::Fixed(Fixed::new(&config, salt)),
             MediaKind::SttRam => Model::SttRam(SttRam::new(&config)),
             MediaKind::Ddr3 | MediaKind::Ddr4 => {
-                let read_entry_until = queues.read_entry_until.expect("the defaults are in");
-                Model::Ddr(Ddr::new(&config, queues.policy(), queues.read_queue_entries as usize, read_entry_until))
+                Model::Ddr(Ddr::new(&config, queues.expect("a controller of such media gives its queues")))
             }
             MediaKind::PmemModule => Model::Module(Module::new(&config)),
         };

@@ -8,11 +8,21 @@ use super::super::config::{AddressMapping, MediaConfig, PagePolicy};
 use super::super::recent::{ChannelUse, CommandSpacing, IssuedCommand, Recent};
 use super::super::timing::DdrTiming;
 use super::super::{Direction, folded};
-use super::scheduler::RowFound;
 use crate::trace::CommandKind;
 use durasim_types::{LINE_BYTES, Picos};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
+
+/// What a request found in the row buffer of its bank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum RowFound {
+    /// Its row.
+    Hit,
+    /// No row.
+    Miss,
+    /// Another row.
+    Conflict,
+}
 
 /// A bank: when which command may be given to it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

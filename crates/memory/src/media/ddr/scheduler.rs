@@ -4,23 +4,12 @@
 //! The scheduler goes from command to command. [`Scheduler::run`] gives all commands up to a time, for good; a request that
 //! arrives is put to the others, and a copy that runs on says when it will be served if nothing else arrives.
 
-use super::device::{Device, LineLocation, NextCommand};
+use super::device::{Device, LineLocation, NextCommand, RowFound};
 use super::policy::{Mode, Policy};
 use super::{Direction, EntryUntil};
 use crate::trace::{Command, CommandKind, Trace};
 use durasim_types::Picos;
 use serde::{Deserialize, Serialize};
-
-/// What a request found in the row buffer of its bank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum RowFound {
-    /// Its row.
-    Hit,
-    /// No row.
-    Miss,
-    /// Another row.
-    Conflict,
-}
 
 /// A read or write that waits for its column command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
