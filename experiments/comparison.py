@@ -1,6 +1,6 @@
-"""What experiments share: their commands, their documents, and the numbers that formulas make of these.
+"""Common parts of experiments: commands, documents, and the numbers that formulas derive from these.
 
-`scoring.py` has the rule by which a measured number is compared with a published one.
+`scoring.py` contains the rule for comparing a measured number with a published one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from scoring import Published
 
-# A throughput below this has three digits after the point in tables.
+# A throughput below this is shown with three decimals.
 SMALL = 0.1
 
 
@@ -23,7 +23,7 @@ class Command:
 
     Attributes:
         arguments: Its arguments, without the file of its document.
-        program: What it shares its populated pool with; empty if it shares it with none.
+        program: Name of the group of commands with which it shares a populated pool; empty if none.
     """
 
     arguments: tuple[str, ...]
@@ -31,20 +31,20 @@ class Command:
 
     @property
     def by_itself(self) -> tuple[str, ...]:
-        """Its arguments where it populates its pool itself, functionally: the same result."""
+        """Its arguments if it populates its own pool functionally, which gives an equal result."""
         return (*self.arguments, "--fast-forward", "0") if self.program else self.arguments
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Runs in which one thing is other than in those that are compared, to see whether it explains a difference.
+    """Runs with one change relative to the compared runs, to test whether it explains a difference.
 
     Attributes:
         name: Its name.
         workloads: Workloads, as the table of the paper names them.
         designs: Designs.
-        settings: What is set.
-        baseline: The runs whose `opt` its throughputs are relative to; its own if empty.
+        settings: The changed settings.
+        baseline: The runs with the `opt` that its throughputs are relative to; its own if empty.
         threads: Threads.
         operations: Operations before the measured region and in it; those of the other runs if None.
     """
@@ -60,12 +60,12 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured for a published number.
+    """Our measurement for a published number.
 
     Attributes:
-        text: Ours, in the unit of the paper.
-        values: The numbers that are compared, in the unit of the paper; none if there is nothing to compare.
-        reason: What a reader has to know about it.
+        text: The measurement in the unit of the paper.
+        values: The numbers to compare, in the unit of the paper; empty if none are comparable.
+        reason: Remark for the reader.
     """
 
     text: str
@@ -74,65 +74,65 @@ class Measured:
 
 
 def measured(value: float, digits: int, reason: str = "") -> Measured:
-    """Gives a number in the unit of the paper, whose text has some digits after the point."""
+    """Returns a number in the unit of the paper, with the given decimals in its text."""
     return Measured(f"{value:.{digits}f}", (value,), reason)
 
 
 def percent_more(ratio: float, digits: int = 1, reason: str = "") -> Measured:
-    """Gives a ratio as what it is more than one, in percent."""
+    """Returns the excess of a ratio over one, in percent."""
     return measured((ratio - 1) * 100, digits, reason)
 
 
 def percent_less(ratio: float, digits: int = 1, reason: str = "") -> Measured:
-    """Gives a ratio as what it is less than one, in percent."""
+    """Returns the deficit of a ratio from one, in percent."""
     return measured((1 - ratio) * 100, digits, reason)
 
 
 @dataclass
 class Documents:
-    """The documents of all commands by name, and which of them a formula has read."""
+    """The documents of all commands by name, with a record of those that a formula has read."""
 
     by_name: Mapping[str, Any]
     used: set[str] = field(default_factory=set)
 
     def __getitem__(self, name: str) -> Any:
-        """Gives the document of a command."""
+        """Returns the document of a command."""
         self.used.add(name)
         return self.by_name[name]
 
 
 Formula = Callable[[Documents, Published], Measured]
 Rows = list[dict[str, str]]
-# A further table of a page: its commands, and what makes its rows of their documents.
+# Another table of a page: its commands, and the function that computes its rows from their documents.
 Part = tuple[dict[str, Command], Callable[[Documents], Rows]]
 
 
 def throughput(document: Mapping[str, Any]) -> float:
-    """Gives the operations of a run in each microsecond."""
+    """Returns the operations of a run per microsecond."""
     return float(document["throughput_ops_per_us"])
 
 
 def throughput_text(value: float) -> str:
-    """Writes a throughput with two digits behind the point, or three if it is small."""
+    """Formats a throughput with two decimals, or three if it is small."""
     return f"{value:.{3 if value < SMALL else 2}f}"
 
 
 def pmem_bytes(document: Mapping[str, Any]) -> float:
-    """Gives the bytes that a run has written to persistent memory."""
+    """Returns the bytes that a run wrote to persistent memory."""
     return float(document["pmem_write_bytes"]["total"])
 
 
 def half_interval(of_three_seeds: list[float]) -> float:
-    """Gives half of the 95 % interval of the mean of three values, by Student's t for two degrees of freedom."""
+    """Returns half of the 95 % interval of the mean of three values, by Student's t for two degrees of freedom."""
     return 4.303 * stdev(of_three_seeds) / len(of_three_seeds) ** 0.5
 
 
 def geomean(ratios: list[float]) -> float:
-    """Gives the geometric mean."""
+    """Returns the geometric mean."""
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
-# A limit on how many threads have a transaction open at once: arguments of a run of SPHT-eADR by their names.
+# Limits on the number of threads with an open transaction: arguments of a run of SPHT-eADR, by name.
 LIMITS = {
     "4": ("--arg", "open-max=4"),
     "8": ("--arg", "open-max=8"),
@@ -142,12 +142,12 @@ LIMITS = {
 
 
 def limit_key(baseline: str, limit: str) -> str:
-    """The name of the document of a run like `baseline`, with a limit."""
+    """Returns the name of the document of a run like `baseline`, with a limit."""
     return f"{baseline}.open-{limit.replace(' ', '-')}"
 
 
 def limit_rows(documents: Documents, baselines: Mapping[str, str]) -> list[dict[str, str]]:
-    """Throughput of runs without a limit, each by its name, and with each; beside it how many commits took the lock."""
+    """Returns the throughput of runs without and with each limit, and the number of commits under the lock."""
     return [
         {
             "program": name,
@@ -161,7 +161,7 @@ def limit_rows(documents: Documents, baselines: Mapping[str, str]) -> list[dict[
 
 
 def attempts(document: Mapping[str, Any]) -> dict[str, str]:
-    """Gives the throughput of a run with hardware transactions, its commits by path, and its aborts by cause."""
+    """Returns the throughput of a run with hardware transactions, its commits by path, and its aborts by cause."""
     tx = document["tx"]
     return {
         "throughput_ops_per_us": throughput_text(document["throughput_ops_per_us"]),

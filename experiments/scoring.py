@@ -1,13 +1,13 @@
-"""The rule by which a measured number is compared with a published one, and which numbers score.
+"""The rule for comparing a measured number with a published one, and the classes of numbers that score.
 
 Every published gain, loss, cost or share is turned into a ratio of two designs. *reproduced*: ours is within 15 % of it
 and its logarithm between half and twice the published one, or both logarithms are below 0.05. *direction holds*: the
 logarithm alone. Amounts: within 15 %. Rates below 5 %: within one point. Claims in words are predicates. *differs*:
-none of these. *not comparable*: nothing of ours compares; the reason says why.
+none of these. *not comparable*: there is no comparable measurement; the reason explains it.
 
-Each published number has a class. `measured` and `predicate` numbers score; the others are compared too, in brackets:
-`input` (programs or machine were chosen to match it), `arithmetic` (follows from constants), `repeat` (another row has
-the same number), and `null`, which is computed: with the baseline in the design's place the formula still passes.
+Each published number has a class. `measured` and `predicate` numbers score; the others are also compared, in brackets:
+`input` (programs or machine were chosen to match it), `arithmetic` (follows from constants), `repeat` (the number of
+another row), and `null`, which is computed: the formula still passes with the baseline instead of the design.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pathlib import Path
 WITHIN = 0.15
 SHARE_OF_LOGARITHM = (0.5, 2.0)
 SMALL_LOGARITHM = 0.05
-# Rates below this, in percent, are compared by points.
+# Rates below this, in percent, are compared in points.
 SMALL_RATE, POINT = 5.0, 1.0
 PUBLISHED = Path(__file__).with_name("published.csv")
 CLASSES = ("measured", "predicate", "input", "arithmetic", "repeat")
 SCORING = ("measured", "predicate")
 REPRODUCED, DIRECTION, DIFFERS, NOT_COMPARABLE = "reproduced", "direction holds", "differs", "not comparable"
 VERDICTS = (REPRODUCED, DIRECTION, DIFFERS, NOT_COMPARABLE)
-# As many equal values as the longest predicate compares.
+# Number of equal values, as many as the longest predicate compares.
 MANY = 8
 
 
@@ -41,19 +41,19 @@ class Published:
         experiment: Name of the experiment that measures it.
         figure: Figure, table or section of the paper.
         metric: Metric.
-        design: Design, as the paper names it.
-        workload: Workload, as the paper names it.
+        design: Design, by its name in the paper.
+        workload: Workload, by its name in the paper.
         baseline: Baseline, or empty.
         value: The number, a range of numbers, or words.
         unit: Its unit.
         exact: `true` if it is printed, `approx` if the text rounds it.
-        quote: The words of the paper around it.
-        note: A remark on how it was read.
+        quote: Quotation of the paper.
+        note: Remark on its reading.
         kind: Its class, see above.
         compared: Its form: one of RATIOS, `amount`, `rate`, `rate-of-rest`, or a predicate with its bounds; or empty.
-        if_equal: What its formula gives if the design is the baseline; as its form implies if empty.
-        same_as: Of a repeat, the figure that has the number.
-        class_reason: Why it has its class.
+        if_equal: Value of its formula if the design is the baseline; implied by its form if empty.
+        same_as: For a repeat, the figure with the original number.
+        class_reason: Reason for its class.
     """
 
     experiment: str
@@ -75,7 +75,7 @@ class Published:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What its formula is found by."""
+        """Key of its formula."""
         return self.figure, self.metric, self.design, self.workload
 
     @property
@@ -85,28 +85,28 @@ class Published:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The ends of its range, which are equal if it is one number."""
+        """The ends of its range, equal for a single number."""
         first, *rest = self.value.split("-")
         return float(first), float(rest[0] if rest else first)
 
 
 def read_published(experiment: str | None = None) -> list[Published]:
-    """Reads the published numbers of an experiment, or of all, in their order."""
+    """Reads the published numbers of an experiment, or of all, in order."""
     with PUBLISHED.open(encoding="utf-8", newline="") as text:
         rows = [Published(kind=row.pop("class"), **row) for row in csv.DictReader(text)]
     return [row for row in rows if experiment in (None, row.experiment)]
 
 
-# From a number as it is printed to the ratio of two designs.
+# From a printed number to the ratio of two designs.
 RATIOS: Mapping[str, Callable[[float], float]] = {
     "gain": lambda printed: 1 + printed / 100,
     "loss": lambda printed: 1 - printed / 100,
     "share": lambda printed: printed / 100,
     "factor": lambda printed: printed,
 }
-# What each form prints for two equal designs.
+# Value of each form for two equal designs.
 EQUAL = {"gain": 0.0, "loss": 0.0, "share": 100.0, "factor": 1.0}
-# Values of ours, and the bounds: those that stand after the name, else the published number.
+# Predicates of our values and the bounds: those after the name, else the published number.
 PREDICATES: Mapping[str, Callable[[Sequence[float], Sequence[float]], bool]] = {
     "above": lambda ours, bounds: min(ours) > bounds[0],
     "at-least": lambda ours, bounds: min(ours) >= bounds[0],
@@ -114,12 +114,12 @@ PREDICATES: Mapping[str, Callable[[Sequence[float], Sequence[float]], bool]] = {
     "at-most": lambda ours, bounds: max(ours) <= bounds[0],
     "equal": lambda ours, bounds: all(value == bounds[0] for value in ours),
     "between": lambda ours, bounds: bounds[0] <= min(ours) and max(ours) <= bounds[1],
-    # Around the first bound, by as much as the second.
+    # Within the second bound of the first.
     "near": lambda ours, bounds: max(abs(value - bounds[0]) for value in ours) <= bounds[1],
-    # The first values, as many as the bound says, are above all others.
+    # The first values, in the number of the bound, are above all others.
     "ranked": lambda ours, bounds: min(ours[: int(bounds[0])]) > max(ours[int(bounds[0]) :]),
     "ascending": lambda ours, bounds: bounds[0] < ours[0] < ours[1],
-    # The first values do not fall below 1, the others do.
+    # The first values are not below 1, the others are.
     "rise-then-fall": lambda ours, bounds: min(ours[: int(bounds[0])]) >= 1 > max(ours[int(bounds[0]) :]),
     "lowest": lambda ours, _: ours[0] < min(ours[1:]),
     "only-first-falls": lambda ours, _: ours[0] < 0 < min(ours[1:]),
@@ -127,7 +127,7 @@ PREDICATES: Mapping[str, Callable[[Sequence[float], Sequence[float]], bool]] = {
 
 
 def verdict(published: Published, values: Sequence[float]) -> str:
-    """Compares values of ours, in the unit of the paper, with a published number."""
+    """Compares our values, in the unit of the paper, with a published number."""
     if not values or not published.compared:
         return NOT_COMPARABLE
     form, *rest = published.compared.split()
@@ -160,21 +160,21 @@ def _of_ratio(ours: float, published: float) -> str:
 
 
 def values_if_equal(published: Published) -> tuple[float, ...]:
-    """Gives what the formula gives if the design is the baseline: equal designs, or events that do not occur."""
+    """Returns the values of the formula if the design is the baseline: equal designs, or events that do not occur."""
     form = published.compared.split()[0]
     value = float(published.if_equal) if published.if_equal else EQUAL.get(form, 0.0)
     return (value,) * (MANY if form in PREDICATES else 1)
 
 
 def class_of(published: Published) -> str:
-    """Gives the class of a number: `null` if it would score, though the baseline passes as well."""
+    """Returns the class of a number: `null` if it would score although the baseline passes as well."""
     if published.kind not in SCORING or not published.compared:
         return published.kind
     return "null" if verdict(published, values_if_equal(published)) == REPRODUCED else published.kind
 
 
 def score(rows: Iterable[Mapping[str, str]]) -> dict[str, int]:
-    """Counts rows of results: verdicts of those that score, and the others by their class."""
+    """Counts rows of results: by verdict if they score, else by class."""
     found: Counter[str] = Counter()
     for row in rows:
         is_scored = row["class"] in SCORING or row["verdict"] == NOT_COMPARABLE

@@ -1,4 +1,4 @@
-"""Programs that tests compile: each once for all processes that run tests, kept in build/tests for the next run."""
+"""Programs compiled by tests: each once for all test processes, cached in build/tests for the next run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADERS = (".h", ".hpp")
 
 @cache
 def _guest_sources() -> bytes:
-    """A hash of all that a guest program may include or be linked with."""
+    """Returns a hash of all files that a guest program may include or be linked with."""
     guest = toolchain.guest_folder()
     digest = hashlib.sha256()
     for path in sorted(path for path in guest.rglob("*") if path.is_file()):
@@ -31,14 +31,14 @@ def version(command: str) -> str:
 
 
 def once(name: str, compilers: Iterable[str], sources: Sequence[Path], flags: Sequence[str], build: Callable) -> Path:
-    """Gives the executable `name` that `build(path)` makes, unless the same was built before.
+    """Returns the executable `name` built by `build(path)`, unless it is cached.
 
     Args:
-        name: The name of the file; programs see it.
-        compilers: What says which compilers are used.
-        sources: The files that are compiled. Headers beside them count, too, and so do all sources of guest programs.
+        name: The name of the file, visible to the program.
+        compilers: Versions of the compilers.
+        sources: The compiled files. The hash also includes headers next to them and all sources of guest programs.
         flags: The flags of the compiler.
-        build: Writes the executable to the path that it gets.
+        build: Writes the executable to the given path.
     """
     read = {path for source in sources for path in source.parent.iterdir() if path.suffix in HEADERS} | set(sources)
     parts = [*compilers, *flags, *(f"{path.name}\0{path.read_text(encoding='utf-8')}" for path in sorted(read))]
@@ -61,7 +61,7 @@ def _guest_compiler() -> str:
 
 
 def program(source: Path, flags: Sequence[str] = (), *, name: str | None = None) -> Path:
-    """Compiles a source file for the simulated machine, as `toolchain.compile_program` does."""
+    """Compiles a source file for the simulated machine with `toolchain.compile_program`."""
     of_c = ("-x", "c", "-std=gnu17") if source.suffix == ".c" else ()
     all_flags = (*of_c, *flags)
     return once(
@@ -74,7 +74,7 @@ def program(source: Path, flags: Sequence[str] = (), *, name: str | None = None)
 
 
 def stamp(source: Path, backend: str) -> Path:
-    """Compiles a C program with the names of STAMP for the simulated machine, as `toolchain.build_stamp` does."""
+    """Compiles a C program with the macros of STAMP for the simulated machine with `toolchain.build_stamp`."""
     return once(
         f"{source.stem}-{backend}",
         [_guest_compiler()],
@@ -85,7 +85,7 @@ def stamp(source: Path, backend: str) -> Path:
 
 
 def command(name: str, command_line: Sequence[str | Path], sources: Sequence[Path]) -> Path:
-    """Compiles with a compiler of the host; the command line lacks `-o`."""
+    """Compiles with a compiler of the host; the command line must not contain `-o`."""
     words = [str(word) for word in command_line]
     return once(
         name,

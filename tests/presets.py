@@ -1,4 +1,4 @@
-"""What presets, designs and programs have as their values: for tests of tables and of prose that name them."""
+"""Values of presets, designs and programs, for tests of tables and of prose that name them."""
 
 from functools import cache
 
@@ -8,7 +8,7 @@ from durasim import toolchain
 
 @cache
 def effective(machine, design):
-    """What a run on the preset says of itself, with every default."""
+    """Returns the configuration of a run on the preset, with every default."""
     over_objects = next(row for row in ds.designs() if row["name"] == design)["interfaces"] == ["objects"]
     result = ds.run(
         design=design, control=True, workload="pinspect-hashmap" if over_objects else "array-swap", machine=machine,

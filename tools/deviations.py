@@ -1,4 +1,4 @@
-"""Gives DEVIATIONS.md, which is made of `python/durasim/assumptions.toml` and `sensitivity.csv`."""
+"""Generates DEVIATIONS.md from `python/durasim/assumptions.toml` and `sensitivity.csv`."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ INTRODUCTION = """# Deviations
 
 Generated from `python/durasim/assumptions.toml` by `make generate`.
 
-Where a paper is silent, contradicts itself, or states something that this model does not do, durasim takes an
-assumption. Code, presets and the registry cite its key. An entry has the paper and the section that is silent, what is
-assumed, the parameter that changes it with the alternatives, and what they change; its link leads to the whole text,
-beside the mechanism. `durasim designs NAME` lists those of a design. Nothing here is chosen to meet a published number.
+Where a paper is silent, contradicts itself, or states something that this model does not do, durasim makes an
+assumption. Code, presets and the registry cite its key. An entry lists the paper and the silent section, the
+assumption, the parameter that changes it, the alternatives, and their effect; its link leads to the full text, next to
+the mechanism. `durasim designs NAME` lists those of a design. No assumption was chosen to match a published number.
 
-Effects are those of alternatives tried one at a time: throughput relative to `opt` under the same alternative, by
-which entries are sorted, and pmem writes, each as a multiple of the run as assumed, the least and the greatest over
-all designs that were run. The runs are short, of earlier builds, and on `tiny`, `hercules-tecs23-modern`, `tc-dac17`
-and `pinspect-micro20`, not on `hercules-tecs23` with its suite; [the tables](docs/results/sensitivity.md) say what
-they cannot show. Where an alternative needs a second change to matter, as FIFOs of 8 entries, the effect is that of
-both. *Settled*: sources agree or no source can tell. All others are open: a paper or a measurement may still settle
+Effects are those of alternatives, varied one at a time: throughput relative to `opt` under the same alternative, by
+which entries are sorted, and pmem writes, each as a multiple of the unchanged run, the smallest and the largest over
+all measured designs. The runs are short, of earlier builds, and on `tiny`, `hercules-tecs23-modern`, `tc-dac17` and
+`pinspect-micro20`, not on `hercules-tecs23` with its suite; [the tables](docs/results/sensitivity.md) list their
+limits. If an alternative needs a second change to have an effect, such as FIFOs of 8 entries, the effect is that of
+both. *Settled*: sources agree or no source can decide. All others are open: a paper or a measurement may still settle
 them.
 """
 SECTIONS = (
-    (MEASURED, "Measured, the largest effect first"),
-    (NO_EFFECT, "No effect: within 1 %, or not met by the workloads"),
+    (MEASURED, "Measured, largest effect first"),
+    (NO_EFFECT, "No effect: within 1 %, or not reached by the workloads"),
     (NOT_MEASURED, "Not measured"),
 )
 SHOWN_PARAMETERS = 2
 
 
 def deviations() -> str:
-    """Gives the text of DEVIATIONS.md."""
+    """Returns the text of DEVIATIONS.md."""
     lines = [INTRODUCTION, by_design(), ""]
     for status, title in SECTIONS:
         found = [assumption for assumption in assumptions().values() if assumption.status == status]
-        # Equal effects, as of what is not measured, keep the order of the file.
+        # Entries with equal effects, such as unmeasured ones, keep the order of the file.
         found.sort(key=lambda assumption: -round(headline(assumption), 2))
         lines += [f"## {title}", ""]
         for assumption in found:
@@ -55,8 +55,11 @@ def deviations() -> str:
 
 
 def by_design() -> str:
-    """Gives what changes the throughput of each design most, and how many of its assumptions were not tried with it."""
-    lines = ["| design | changes its throughput most | from | to | not tried |", "| --- | --- | ---: | ---: | ---: |"]
+    """Returns a table of the largest effect on the throughput of each design and its unmeasured assumptions."""
+    lines = [
+        "| design | largest effect on throughput | from | to | not measured |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
     for row in durasim.designs():
         if not row["assumptions"]:
             continue
@@ -70,7 +73,7 @@ def by_design() -> str:
 
 
 def entry(assumption: Assumption) -> str:
-    """Gives an entry below its heading."""
+    """Returns the text of an entry below its heading."""
     place = assumption.paper if assumption.section == "none" else f"{assumption.paper}, {assumption.section}"
     parts = [f"{place}: {assumption.assumed}."]
     if assumption.parameters:

@@ -1,9 +1,9 @@
-"""Rewrites what commands print in the `console` blocks of documents, where it is no longer what a page shows.
+"""Updates the outputs of commands in the `console` blocks of documents.
 
     .venv/bin/python tools/document_outputs.py docs/crash.md ...   # all pages if none is named
 
-An output that fits stays as it is. Of another one as many lines are written as the page shows before a last `...`, or
-all; `...` elsewhere has to be put in again by hand. Read the difference before you commit it.
+A matching output stays unchanged. Otherwise the page gets the new output, cut at the number of lines that it shows
+before a last `...`; insert `...` in other places again by hand. Read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _rewrite_block(page: Path, block: blocks.Block, folder: Path) -> None:
     if text != block.text:
         print(f"{block.place} is rewritten")
         content = page.read_text(encoding="utf-8")
-        # Lines of a block in a list are indented as its fence is.
+        # Lines of a block in a list have the indent of its fence.
         for indent in ("", "  ", "   "):
             old = "".join(f"{indent}{line}".rstrip() + "\n" for line in block.text.splitlines())
             if content.count(old) == 1:
@@ -55,7 +55,7 @@ def _rewrite_block(page: Path, block: blocks.Block, folder: Path) -> None:
 
 
 def shown(expected: list[str], printed: list[str]) -> list[str]:
-    """Gives what a page shows of an output."""
+    """Returns the part of an output that a page shows."""
     if blocks.fits(expected, printed):
         return expected
     if expected and expected[-1] == "..." and len(printed) >= len(expected):

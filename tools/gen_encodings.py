@@ -24,7 +24,7 @@ NOTICE = f"Generated from {TABLE} by tools/gen_encodings.py: edit the table, not
 
 
 def string_list(begin: str, items: list[str]) -> list[str]:
-    """A list of strings as rustfmt writes it: in one line below its name, or one item in each line."""
+    """Formats a list of strings like rustfmt: in one line below its name, or one item per line."""
     quoted = [f'"{item}"' for item in items]
     in_one_line = f"    [{', '.join(quoted)}];"
     if len(in_one_line) <= LINE_MAX:

@@ -1,10 +1,10 @@
-"""Rewrites what is generated: schemas, recorded statistics, what assumptions change, and lists and tables in documents.
+"""Regenerates schemas, recorded statistics, effects of assumptions, and lists and tables in documents.
 
     .venv/bin/python tools/generate.py                    # everything, as `make generate`
     .venv/bin/python tools/generate.py documents          # one part
-    .venv/bin/python tools/generate.py recorded --missing # runs that are not recorded yet, and no others
+    .venv/bin/python tools/generate.py recorded --missing # only runs that are not recorded yet
 
-A generated part of a document stands between `<!-- generated NAME -->` and `<!-- end generated -->`.
+A generated part of a document is enclosed by `<!-- generated NAME -->` and `<!-- end generated -->`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from durasim import design_tables, suites
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
-import deviations  # noqa: E402 - found by the path above, also if this file is run as a module of tests
+import deviations  # noqa: E402 - uses the path above, also if tests import this file as a module
 import published  # noqa: E402
 import sensitivity  # noqa: E402
 import trust  # noqa: E402
@@ -36,8 +36,8 @@ PART = re.compile(r"(<!-- generated (\S+) -->\n).*?(<!-- end generated -->)", re
 
 
 def designs() -> str:
-    """Gives the table of all rows, with their pages."""
-    lines = ["| row | what it is | published | domains | promise |", "| --- | --- | --- | --- | --- |"]
+    """Returns the table of all designs, with their pages."""
+    lines = ["| design | description | published | domains | promise |", "| --- | --- | --- | --- | --- |"]
     for row in durasim.designs():
         page = f"designs/{row['name']}.md"
         name = f"[`{row['name']}`]({page})" if (ROOT / "docs" / page).is_file() else f"`{row['name']}`"
@@ -48,8 +48,8 @@ def designs() -> str:
 
 
 def workloads() -> str:
-    """Gives the table of all programs, with the suites whose workloads they are."""
-    lines = ["| program | what it is | suites |", "| --- | --- | --- |"]
+    """Returns the table of all programs, with the suites that contain them."""
+    lines = ["| program | description | suites |", "| --- | --- | --- |"]
     for workload in durasim.workloads():
         found = {of.suite for of in durasim.suite_members() if of.suite and of.info.program == workload.name}
         names = ", ".join(f"`{suite}`" for suite in sorted(found))
@@ -72,15 +72,15 @@ def suite_table() -> str:
 
 
 def machines() -> str:
-    """Gives the table of all presets."""
-    lines = ["| machine | what it is | cores | MHz |", "| --- | --- | ---: | ---: |"]
+    """Returns the table of all presets."""
+    lines = ["| machine | description | cores | MHz |", "| --- | --- | ---: | ---: |"]
     for row in durasim.machines():
         lines.append(f"| `{row['name']}` | {row['description']} | {row['cores']} | {row['frequency_mhz']} |")
     return "\n".join(lines)
 
 
 def mechanisms() -> str:
-    """Gives the table of the pages of designs."""
+    """Returns the table of the pages of designs."""
     tables = design_tables.read_tables(ROOT)
     lines = ["| design | mechanisms | functions | tests |", "| --- | ---: | ---: | ---: |"]
     for name in dict.fromkeys(row.design for row in tables):
@@ -107,7 +107,7 @@ def hooks() -> str:
             lines.append(f"| `{hook}` | {', '.join(answered[hook])} |")
         else:
             unused.append(f"`{hook}`")
-    return "\n".join([*lines, "", f"No registered design answers {', '.join(unused)}."])
+    return "\n".join([*lines, "", f"No registered design implements {', '.join(unused)}."])
 
 
 HOOKS_TRAIT = re.compile(r"^pub trait Durability\b.*?\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
@@ -172,7 +172,7 @@ DEVIATIONS = ROOT / "DEVIATIONS.md"
 
 
 def documents() -> dict[Path, str]:
-    """Gives each document that has generated parts, with these parts as they have to be."""
+    """Returns each document with generated parts, with these parts up to date."""
     found = {}
     for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]):
         text = path.read_text(encoding="utf-8")
@@ -211,22 +211,22 @@ def write_recorded(*, is_missing_enough: bool) -> None:
 
 
 def write_schemas() -> None:
-    """Writes the schema, the typed result and the options that follow from the description of a run."""
+    """Writes the schema, the typed result and the options generated from the description of a run."""
     subprocess.run([sys.executable, str(ROOT / "tools" / "generate_schemas.py")], check=True)
 
 
 def write_assumptions() -> None:
-    """Measures the assumptions that are not measured as they are described."""
+    """Measures the assumptions whose measurements are missing or outdated."""
     subprocess.run([sys.executable, str(ROOT / "tools" / "sensitivity.py"), "--outdated"], check=True)
 
 
 def main() -> None:
-    """Rewrites the parts that are asked for, or all."""
-    parser = argparse.ArgumentParser(description="Rewrite what is generated.")
+    """Regenerates the given parts, or all."""
+    parser = argparse.ArgumentParser(description="Regenerate files and parts of documents.")
     parser.add_argument(
-        "parts", nargs="*", metavar="PART", help="schemas, recorded, assumptions or documents; all if none"
+        "parts", nargs="*", metavar="PART", help="schemas, recorded, assumptions or documents (default: all)"
     )
-    parser.add_argument("--missing", action="store_true", help="measure only what is not recorded yet")
+    parser.add_argument("--missing", action="store_true", help="measure only missing runs")
     chosen = parser.parse_args()
     write: dict[str, Callable[[], None]] = {
         "schemas": write_schemas,

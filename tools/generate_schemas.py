@@ -1,9 +1,9 @@
-"""Writes what follows from a run's request and result, as crates/machine/src/{request,result}.rs describe them.
+"""Generates the schema and the types of a run's request and result from crates/machine/src/{request,result}.rs.
 
     .venv/bin/python tools/generate_schemas.py          # after `make setup`
 
-That is the schema of the JSON document and the module `durasim.described`, with the typed result and the options that a
-run passes on as they are. `--check` writes nothing, and fails if a file is not what would be written.
+The files are the schema of the JSON document and the module `durasim.described`, with the typed result and the options
+that a run passes on unchanged. `--check` writes nothing, and fails if a file is out of date.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from durasim import _core
 PACKAGE = Path(__file__).resolve().parents[1] / "python" / "durasim"
 LINE_LENGTH = 120
 
-# Fields of the request that the package sets itself, from the workload and from options that other commands have too.
+# Fields of the request that the package sets itself, from the workload and from options shared with other commands.
 # Every other field is an option of `durasim run`.
 SET_BY_PACKAGE = frozenset({
     "machine", "design", "domain", "control", "set", "shrink", "elf", "elf_name", "exe_link", "args", "env", "seed",
@@ -34,9 +34,9 @@ CLASSES = {
     "tx": "Transactions", "replay": "Replay", "aborted_by": "AbortedBy", "host": "Host", "provenance": "Provenance",
     "accesses_per_tx": "AccessesPerTx", "phases": "Phases", "execute": "Phase", "prepare": "Phase", "commit": "Phase",
 }  # fmt: skip
-# Names of options that Python has a word for.
+# Names of options that are keywords of Python.
 RESERVED = {"from": "from_"}
-# What a class is that several fields have; else it is what its field is.
+# Descriptions of classes used by several fields; other classes take the description of their field.
 CLASS_TEXTS = {
     "Region": "Instructions and core cycles of a part of the run.",
     "Phase": "Latency of one phase of the transactions of a region.",
@@ -69,7 +69,7 @@ STATISTICS = {
 
 
 def run_schema(result: dict[str, Any]) -> dict[str, Any]:
-    """Gives the published schema of a run's result."""
+    """Returns the published schema of a run's result."""
     head = {"$schema": result["$schema"], "title": "durasim run", "description": result["description"]}
     return head | {key: _strict(result)[key] for key in ("type", "properties", "required", "additionalProperties")} | {
         "$defs": STATISTICS
@@ -77,7 +77,7 @@ def run_schema(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _strict(schema: Any) -> Any:
-    """Gives a schema without what only Rust knows; objects have the fields that are named, in order, and no others."""
+    """Removes Rust-specific parts of a schema and restricts objects to the listed fields, in order."""
     if isinstance(schema, list):
         return [_strict(part) for part in schema]
     if not isinstance(schema, dict):
@@ -90,7 +90,7 @@ def _strict(schema: Any) -> Any:
         plain["required"] = schema["required"]
         plain["additionalProperties"] = False
     elif {"number", "integer"} & set(_types(plain)) and schema.get("format") != "int32":
-        # Nothing that is counted or measured is below 0, but an exit code may be.
+        # No count or measure is below 0, except an exit code.
         plain = {"minimum": 0} | plain
     first = ("description", "type")
     last = ("properties", "required", "additionalProperties")
@@ -108,7 +108,7 @@ def _types(schema: dict[str, Any]) -> list[str]:
 
 
 def described(request: dict[str, Any], result: dict[str, Any]) -> str:
-    """Gives the text of the module `durasim.described`."""
+    """Returns the text of the module `durasim.described`."""
     return (
         "\n\n\n".join([HEAD, *_result_classes(run_schema(result)), _options_class(request), _arguments_class(request)])
         + "\n"
@@ -146,7 +146,7 @@ def _classes_below(schema: dict[str, Any], done: set[str]) -> Iterator[str]:
 
 
 def _object_in(field: dict[str, Any]) -> dict[str, Any] | None:
-    """Gives the object that a field holds, if it is one with named fields."""
+    """Returns the object schema of a field, if it has named fields."""
     return next((part for part in (field, *field.get("anyOf", ())) if "properties" in part), None)
 
 
@@ -192,7 +192,7 @@ def _wrapped(text: str, first: int, others: int) -> list[str]:
 
 
 def options(request: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Gives the fields of a request that are options, by the names that Python has for them."""
+    """Returns the fields of a request that are options, by their Python names."""
     fields = {name: request["properties"][name] for name in request["required"] if name not in SET_BY_PACKAGE}
     return {RESERVED.get(name, name): schema for name, schema in fields.items()}
 
@@ -200,7 +200,7 @@ def options(request: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def _options_class(request: dict[str, Any]) -> str:
     fields = options(request)
     lines = ["@dataclass(frozen=True, slots=True, kw_only=True)", "class RunOptions:"]
-    lines += _docstring("Options of a run that the machine takes as they are.", {"properties": fields})
+    lines += _docstring("Options of a run that are passed to the machine unchanged.", {"properties": fields})
     for name, schema in fields.items():
         lines += [f"    {name}: {_plain_type(schema)} = field(", f"        default={schema.get('default')!r},"]
         lines += ["        metadata={", *_option_metadata(schema), "        },", "    )"]
@@ -218,7 +218,7 @@ def _option_metadata(schema: dict[str, Any]) -> Iterator[str]:
 
 def _arguments_class(request: dict[str, Any]) -> str:
     lines = ["class RunOptionArguments(TypedDict, total=False):"]
-    lines += ['    """The same as arguments of the Python API; files may be given as paths."""', ""]
+    lines += ['    """`RunOptions` as arguments of the Python API; files may be given as paths."""', ""]
     for name, schema in options(request).items():
         is_path = schema.get("x-metavar") in ("FILE", "DIR")
         lines.append(f"    {name}: {'str | os.PathLike[str] | None' if is_path else _plain_type(schema)}")
@@ -232,7 +232,7 @@ def _formatted(text: str) -> str:
 
 
 def generate() -> dict[Path, str]:
-    """Gives the text of each generated file."""
+    """Returns the text of each generated file."""
     schemas = json.loads(_core.run_schemas())
     schema = run_schema(schemas["result"])
     return {
@@ -242,11 +242,11 @@ def generate() -> dict[Path, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the files, or says which are not up to date."""
+    """Writes the files, or reports those that are out of date."""
     stale = [path for path, text in generate().items() if not path.exists() or path.read_text() != text]
     if arguments == ["--check"]:
         for path in stale:
-            print(f"{path} is not up to date: run tools/generate_schemas.py", file=sys.stderr)
+            print(f"{path} is out of date: run tools/generate_schemas.py", file=sys.stderr)
         return 1 if stale else 0
     for path, text in generate().items():
         if path in stale:

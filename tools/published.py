@@ -1,13 +1,13 @@
 """Reruns a paper's experiments and compares the results with its published numbers.
 
     .venv/bin/python tools/published.py lad-micro19      # 15 minutes on two cores
-    .venv/bin/python tools/published.py all --compare    # no runs: the rule again, on the recorded numbers
+    .venv/bin/python tools/published.py all --compare    # no runs: applies the rule to the recorded numbers
 
-`experiments/published.csv` has the numbers of all papers, `experiments/NAME/table.py` the commands and, for each one,
-the formula that gives ours from their documents; `experiments/scoring.py` has the rule. It writes
-`docs/results/NAME.csv`, of which `make generate` makes the table of the page beside it, and `NAME-PART.csv` there
-for each of its `TABLES`. `PARTS` are tables of runs that no published number needs, made one at a time with `--part`.
-Nothing is tuned here: a number that differs stays as it is.
+`experiments/published.csv` contains the numbers of all papers, `experiments/NAME/table.py` the commands and, for each
+number, the formula that computes ours from their documents; `experiments/scoring.py` contains the rule. The outputs are
+`docs/results/NAME.csv`, from which `make generate` builds the table of its page, and `NAME-PART.csv` for each of its
+`TABLES`. `PARTS` are tables of runs that no published number needs, measured one at a time with `--part`. Nothing is
+tuned here: a number that differs remains.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ COLUMNS = (
     "figure", "metric", "design", "workload", "baseline", "published", "unit", "ours", "values", "class", "verdict",
     "reason", "command",
 )  # fmt: skip
-# What a formula is found by.
+# Columns of the key of a formula.
 KEY = ("figure", "metric", "design", "workload")
 EXPERIMENT_COLUMNS = (
     "experiment", "workload", "design", "throughput_ops_per_us", "relative_to_opt", "prepare_cycles", "commit_cycles",
@@ -65,12 +65,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = sorted(folder.name.replace("_", "-") for folder in _papers())
     parser.add_argument("name", choices=[*names, "all"])
-    parser.add_argument("--documents", type=Path, help="folder that keeps the documents; what it has is not run again")
+    parser.add_argument("--documents", type=Path, help="folder of the documents; existing ones are not run again")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--experiments", action="store_true", help="run the experiments of its page instead")
-    instead.add_argument("--part", metavar="NAME", help="run one further table of its page instead")
-    instead.add_argument("--compare", action="store_true", help="run nothing: compare the recorded numbers again")
-    parser.add_argument("--jobs", type=int, choices=range(1, 65), metavar="1-64", default=2, help="runs at a time")
+    instead.add_argument("--part", metavar="NAME", help="run one additional table of its page instead")
+    instead.add_argument("--compare", action="store_true", help="no runs: compare the recorded numbers again")
+    parser.add_argument(
+        "--jobs", type=int, choices=range(1, 65), metavar="1-64", default=2, help="number of concurrent runs"
+    )
     arguments = parser.parse_args()
     if arguments.compare:
         for name in names if arguments.name == "all" else [arguments.name]:
@@ -82,7 +84,7 @@ def main() -> None:
     published = read_published(arguments.name)
     unknown = {row.key for row in published} ^ table["FORMULAS"].keys()
     if unknown:
-        sys.exit(f"published.csv and table.py do not name the same rows: {sorted(unknown)}")
+        sys.exit(f"published.csv and table.py have different rows: {sorted(unknown)}")
     with tempfile.TemporaryDirectory() as own:
         folder = arguments.documents or Path(own)
         try:
@@ -130,9 +132,9 @@ def _papers() -> Iterator[Path]:
 
 
 def run_all(commands: Mapping[str, Command], folder: Path, jobs: int) -> Documents:
-    """Runs the commands whose documents are not there yet.
+    """Runs the commands whose documents do not exist yet.
 
-    Commands of one program begin with one snapshot, which the first of them takes behind its functional population.
+    Commands of one program start from one snapshot, which the first of them saves after its functional population.
     """
     groups: dict[str, list[tuple[str, Command]]] = defaultdict(list)
     for name, command in commands.items():
@@ -148,7 +150,7 @@ def run_all(commands: Mapping[str, Command], folder: Path, jobs: int) -> Documen
     builds = {of["provenance"]["durasim_build"] for of in found.values() if isinstance(of, dict)}
     if len(builds) > 1:
         sys.exit(
-            f"--documents {folder}: its documents are of {len(builds)} builds of durasim; begin with an empty folder"
+            f"--documents {folder}: its documents are of {len(builds)} builds of durasim; start with an empty folder"
         )
     return Documents(found)
 
@@ -190,7 +192,7 @@ def evaluate(
     documents: Documents,
     commands: Mapping[str, Command],
 ) -> list[dict[str, str]]:
-    """Gives a row for each published number, with ours and what follows from both."""
+    """Returns a row for each published number, with our measurement and the verdict."""
     rows = []
     for number in published:
         documents.used.clear()
@@ -203,7 +205,7 @@ def evaluate(
 
 
 def result_row(number: Published, measured: Measured, command: str) -> dict[str, str]:
-    """Gives the row of a published number."""
+    """Returns the row of a published number."""
     return {
         **{name: getattr(number, name) for name in ("figure", "metric", "design", "workload", "baseline")},
         "published": number.value,
@@ -224,10 +226,10 @@ def recorded(name: str) -> list[dict[str, str]]:
 
 
 def compared_again(name: str) -> list[dict[str, str]]:
-    """Compares the recorded numbers of a paper with the published ones by the present rule, without a run."""
+    """Compares the recorded numbers of a paper with the published ones by the current rule, without runs."""
     numbers, rows = read_published(name), recorded(name)
     if [number.key for number in numbers] != [tuple(row[column] for column in KEY) for row in rows]:
-        sys.exit(f"docs/results/{name}.csv: its rows are not those of experiments/published.csv; measure it again")
+        sys.exit(f"docs/results/{name}.csv: its rows differ from experiments/published.csv; measure it again")
     return [
         result_row(
             number,
@@ -239,12 +241,12 @@ def compared_again(name: str) -> list[dict[str, str]]:
 
 
 def _baseline(experiment: Experiment, workload: str) -> str:
-    """Names the run that the others of an experiment are relative to."""
+    """Returns the name of the baseline run of an experiment."""
     return f"{workload}.opt.{experiment.baseline or experiment.name}"
 
 
 def _names_of(experiments: Iterable[Experiment]) -> list[str]:
-    """Names the runs that experiments need, each once."""
+    """Returns the names of the runs that experiments need, without duplicates."""
     names: dict[str, None] = {}
     for experiment in experiments:
         for workload in experiment.workloads:
@@ -256,7 +258,7 @@ def _names_of(experiments: Iterable[Experiment]) -> list[str]:
 def experiment_rows(
     experiments: Iterable[Experiment], documents: Documents, commands: Mapping[str, Command]
 ) -> Iterator[dict[str, str]]:
-    """Gives a row for each run of each experiment."""
+    """Returns a row for each run of each experiment."""
     for experiment in experiments:
         for workload in experiment.workloads:
             opt = documents[_baseline(experiment, workload)]["throughput_ops_per_us"]
@@ -280,7 +282,7 @@ def experiment_rows(
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
-    """Gives the text of a file of results."""
+    """Returns the text of a file of results."""
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
@@ -289,7 +291,7 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
 
 
 def table(name: str) -> str:
-    """Gives the results of a paper as a table of its page, with the numbers of verdicts above it."""
+    """Returns the results of a paper as a table of its page, with the counts of verdicts above it."""
     rows = recorded(name)
     lines = [
         f"{summary(rows)}.",
@@ -305,7 +307,7 @@ def table(name: str) -> str:
 
 
 def shown_verdict(row: Mapping[str, str]) -> str:
-    """Gives a verdict with the class of its number in brackets if it does not score."""
+    """Returns a verdict with the class of its number, in brackets if it does not score."""
     if row["class"] in SCORING or row["verdict"] == NOT_COMPARABLE:
         return row["verdict"]
     return f"({row['class']}: {row['verdict']})"
@@ -333,12 +335,12 @@ def scoreboard() -> str:
 
 
 def _brackets(rows: Sequence[Mapping[str, str]], kind: str) -> int:
-    """How many numbers of a class that does not score are reproduced."""
+    """Returns the reproduced numbers of a class that does not score."""
     return sum(row["class"] == kind and row["verdict"] == REPRODUCED for row in rows)
 
 
 def experiments_table(name: str) -> str:
-    """Gives the results of the experiments as a table of the paper's page."""
+    """Returns the results of the experiments as a table of the paper's page."""
     with (ROOT / "docs" / "results" / f"{name}-experiments.csv").open(encoding="utf-8", newline="") as text:
         rows = list(csv.DictReader(text))
     shown = [column for column in EXPERIMENT_COLUMNS if column not in ("throughput_ops_per_us", "command")]
@@ -349,7 +351,7 @@ def experiments_table(name: str) -> str:
 
 
 def part_table(name: str, part: str) -> str:
-    """Gives a table that a paper's `TABLES` names, as its page shows it."""
+    """Returns a table of a paper's `TABLES` in the form of its page."""
     with (ROOT / "docs" / "results" / f"{name}-{part}.csv").open(encoding="utf-8", newline="") as text:
         header, *rows = csv.reader(text)
     are_numbers = [all(_is_number(cell) for cell in column) for column in zip(*rows, strict=True)]
@@ -369,7 +371,7 @@ def _is_number(cell: str) -> bool:
 
 
 def summary(rows: Sequence[Mapping[str, str]]) -> str:
-    """Says how many numbers score with which verdict, and how many of which class do not score."""
+    """Returns the counts of numbers by verdict if they score, else by class."""
     of = score(rows)
     scored = {name: of.pop(name) for name in VERDICTS}
     texts = [", ".join(f"{count} {name}" for name, count in part.items() if count) for part in (scored, of)]

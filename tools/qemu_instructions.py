@@ -2,13 +2,13 @@
 
     python tools/qemu_instructions.py PROGRAM [ARGUMENTS...]
 
-qemu translates one instruction at a time and writes a line for each that it executes; the lines are counted and never
-kept. The program has an empty environment, pipes for its three standard files and one core: allocators ask how many
-there are. tests/programs/known_length.S, whose
-number of instructions is known, shows that the count is exact. It is exact for programs with one thread only.
+qemu translates one instruction at a time and writes a line for each executed one; the lines are counted and discarded.
+The program has an empty environment, pipes for its three standard files and one core, because allocators depend on the
+number of cores. tests/programs/known_length.S has a known number of instructions and shows that the count is exact. It
+is exact only for programs with one thread.
 
-qemu asks the host for memory where a program hints at a place that is taken, and the host answers with random
-addresses. Programs that align such memory then execute a few instructions more or less: `counts` gives several runs.
+If a program hints at an occupied address, qemu allocates memory from the host at a random address. Programs that align
+such memory then execute a few instructions more or less: `counts` returns several runs.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import IO
 
 CHUNK_BYTES = 1 << 20
-# What a line of the log about an executed instruction begins with, after the end of the line before it.
+# Start of a log line of an executed instruction, after the end of the previous line.
 EXECUTED = b"\nTrace "
 
 
 @dataclass(frozen=True)
 class Executed:
-    """How a program ended under qemu, and after how many instructions."""
+    """Exit of a program under qemu, and its number of instructions."""
 
     instructions: int
     exit_code: int
@@ -38,7 +38,7 @@ class Executed:
 
 
 def find_qemu() -> str | None:
-    """The qemu of this machine that runs RISC-V programs, or None."""
+    """Returns the qemu of this machine for RISC-V programs, or None."""
     return shutil.which("qemu-riscv64") or shutil.which("qemu-riscv64-static")
 
 
@@ -50,9 +50,9 @@ def version(qemu: str) -> tuple[int, int]:
 
 
 def count(qemu: str, program: str, arguments: Sequence[str] = (), folder: Path | None = None) -> Executed:
-    """Runs `program`, a path that also is its first argument, in `folder` on one core and counts what it executes.
+    """Runs `program`, a path that is also its first argument, in `folder` on one core and counts its instructions.
 
-    Raises subprocess.CalledProcessError if qemu does not know the options that count.
+    Raises subprocess.CalledProcessError if qemu does not support the options for counting.
     """
     one_at_a_time = "-singlestep" if version(qemu) < (8, 1) else "-one-insn-per-tb"
     out_of_log, into_log = os.pipe()
@@ -91,7 +91,7 @@ def _count_lines(log: IO[bytes]) -> int:
         while chunk := log.read(CHUNK_BYTES):
             text = tail + chunk
             found += text.count(EXECUTED)
-            # Less than what is looked for, so nothing is counted twice.
+            # Shorter than the pattern, so no match is counted twice.
             tail = text[-(len(EXECUTED) - 1) :]
     return found
 

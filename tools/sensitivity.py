@@ -1,12 +1,12 @@
-"""Measures what the assumptions of DEVIATIONS.md change: `python/durasim/sensitivity.csv`, and what is written from it.
+"""Measures the effects of the assumptions of DEVIATIONS.md: `python/durasim/sensitivity.csv` and its tables.
 
-Measured are the alternatives below and, for the assumptions of designs, those that stand beside the designs. Nothing is
-tuned here: the first runs are as the presets and designs say, the others show how far the assumption matters.
+The alternatives are those below and, for the assumptions of designs, those declared with the designs. Nothing is tuned
+here: the first runs use the presets and designs unchanged, the others show the effect of the assumption.
 
     .venv/bin/python tools/sensitivity.py            # all keys
     .venv/bin/python tools/sensitivity.py coalescing # one of them
-    .venv/bin/python tools/sensitivity.py --outdated # those that are not measured as described
-    .venv/bin/python tools/sensitivity.py --missing  # of those the runs that are missing, say of a new design
+    .venv/bin/python tools/sensitivity.py --outdated # those with missing or outdated measurements
+    .venv/bin/python tools/sensitivity.py --missing  # only their missing runs, such as those of a new design
 
 `make generate` writes the tables of docs/results/sensitivity.md and DEVIATIONS.md from the same file.
 """
@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "python/durasim/sensitivity.csv"
 ALL = ("opt", "swl-flush", "swl-eadr", "tc", "hercules")
 EVERY = tuple(row["name"] for row in durasim.designs())
-"""For what lies between the caches and the media: each design has its own traffic there."""
+"""For assumptions between the caches and the media: each design has its own traffic there."""
 OVER_OBJECTS = ("opt", *(row["name"] for row in durasim.designs() if row["interfaces"] == ["objects"]))
 """For the machine of programs over objects."""
 
@@ -129,9 +129,9 @@ OF_MACHINES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
     "tag-latency": (OVER_OBJECTS, [("l2.latency_cycles=10", "llc.latency_cycles=26")]),
     "tlb": (OVER_OBJECTS, [("tlb.l2.entries=1536",), ("tlb.walkers=4",), ("tlb=none",)]),
 }
-# What concerns several cores only.
+# Assumptions that concern only several cores.
 OF_SEVERAL_CORES = {"snoop", "skew"}
-# What media of one kind have; others are bound to a standard.
+# Parameters of media of one kind; those of other media follow a standard.
 OF_MACHINES_WITH = {
     "dram": ("tiny", "hercules-tecs23-modern", "hercules-tecs23-modern-eighth"),
     "pinspect-machine": ("pinspect-micro20",),
@@ -141,7 +141,7 @@ OF_MACHINES_WITH = {
 
 
 def _tables() -> dict[str, Measurement]:
-    """Gives what is measured for each key: of machines as it stands above, of designs as it stands beside them."""
+    """Returns the measurements of each key: those of machines from above, those of designs from their test plans."""
     of_machines = {
         key: Measurement(
             rows,
@@ -161,9 +161,9 @@ MISSING = "--missing"
 
 
 def places_of(key: str) -> list[Place]:
-    """Gives where the alternatives for a key are tried: on all places, or with the program that it matters for.
+    """Returns the places to measure the alternatives of a key: all, or those with the programs that it affects.
 
-    The designs that the key is measured for decide whether programs over transactions, over objects, or both are run.
+    The designs measured for the key decide whether programs with transactions, with objects, or both are run.
     """
     of = TABLES[key]
     interfaces = _interfaces_of(of.designs)
@@ -174,7 +174,7 @@ def places_of(key: str) -> list[Place]:
             if _has_own_data(place)
         ]
     else:
-        # What concerns several cores is nothing on one.
+        # Assumptions about several cores have no effect on one.
         places = [
             place if place.threads > 1 else replace(place, threads=of.threads)
             for place in PLACES
@@ -197,13 +197,13 @@ def _interface_of_workload(name: str) -> str:
 
 
 def _interfaces_of(designs: Iterable[str]) -> set[str]:
-    """Gives what programs are written with that these run, but for those that run everything."""
+    """Returns the interfaces of programs for these designs, without designs that run all interfaces."""
     of_each = [design_rows()[design]["interfaces"] for design in designs]
     return {interfaces[0] for interfaces in of_each if len(interfaces) == 1} or {"transactions"}
 
 
 def measure(key: str, place: Place, point: Alternative, design: str) -> Measured:
-    """Measures one run; without numbers, says why there are none."""
+    """Measures one run; returns a remark instead of numbers if it fails."""
     numbers, remark = _run(design, place, point)
     return Measured(key, place.name, " ".join(point), design, numbers, remark)
 
@@ -228,7 +228,7 @@ def _run(design: str, place: Place, point: Alternative) -> tuple[tuple[float, in
     except durasim.DurasimError as error:
         return None, f"refused: {error}"
     if result.guest_exit_code != 0:
-        return None, f"the program ends with exit code {result.guest_exit_code}"
+        return None, f"the program exits with code {result.guest_exit_code}"
     return (result.throughput_ops_per_us, result.pmem_write_bytes.total), ""
 
 
@@ -238,14 +238,14 @@ def _known(known: dict[tuple[str, ...], Measured], key: str, run: tuple[Place, A
 
 
 def described(key: str) -> list[tuple[Place, Alternative, str]]:
-    """Gives place, alternative and design of each run for `key`, in order."""
+    """Returns place, alternative and design of each run for `key`, in order."""
     of = TABLES[key]
     runs = itertools.product(places_of(key), (PLAIN, *of.points), of.designs)
     return [run for run in runs if _interface_of(run[0]) in design_rows()[run[2]]["interfaces"]]
 
 
 def outdated(measured: Iterable[Measured]) -> list[str]:
-    """Gives the keys that are not measured, or with other designs, places, settings than are described."""
+    """Returns the keys without measurements of all described designs, places and settings."""
     found: dict[str, list[tuple[str, str, str]]] = {}
     for run in measured:
         found.setdefault(run.key, []).append((run.place, run.setting, run.design))
@@ -257,7 +257,7 @@ def outdated(measured: Iterable[Measured]) -> list[str]:
 
 
 def csv_text(measured: Iterable[Measured]) -> str:
-    """Gives what is measured as CSV, by keys in the order of their descriptions."""
+    """Returns the measurements as CSV, by keys in the order of their descriptions."""
     order = list(TABLES)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -270,14 +270,14 @@ def csv_text(measured: Iterable[Measured]) -> str:
 
 
 def tables() -> str:
-    """Gives a table for each key in Markdown: absolute where nothing is changed, ratios to that elsewhere."""
+    """Returns a Markdown table for each key: absolute values of the unchanged run, ratios to it for alternatives."""
     measured = measurements()
     changed = {of.measured: of for of in ratios(measured)}
     lines: list[str] = []
     for key, group in itertools.groupby(measured, lambda run: run.key):
         lines += [f"### {key}", "", f"[The assumption](../../DEVIATIONS.md#{key}).", ""]
         rows = [list(cells) for _, cells in itertools.groupby(group, lambda run: (run.place, run.setting))]
-        # Programs over transactions and over objects have designs of their own.
+        # Programs with transactions and programs with objects have separate designs.
         for designs, of_table in itertools.groupby(rows, lambda cells: tuple(run.design for run in cells)):
             lines += [f"| where | setting | {' | '.join(f'`{design}`' for design in designs)} |"]
             lines += ["| --- | --- |" + " ---: |" * len(designs)]
@@ -299,15 +299,15 @@ def _cell(run: Measured, ratio: Ratio | None) -> str:
     throughput, written = run.numbers
     if not run.setting:
         return f"{throughput:.5f} / {written:,}"
-    # Where nothing is written as assumed there is no ratio.
+    # Without writes in the unchanged run there is no ratio.
     if ratio is None or ratio.pmem_bytes is None:
         return f"{ratio.throughput if ratio else 1:.2f} / {f'{written:,} bytes' if written else '0'}"
     return f"{ratio.throughput:.2f} / {ratio.pmem_bytes:.2f}"
 
 
 def ranges() -> str:
-    """Gives the sensitivity range of each design that rests on assumptions, in Markdown."""
-    lines = ["| design | throughput | least | most | pmem bytes | least | most |"]
+    """Returns the sensitivity range of each design that depends on assumptions, in Markdown."""
+    lines = ["| design | throughput | lowest | highest | pmem bytes | lowest | highest |"]
     lines.append("| --- | ---: | --- | --- | ---: | --- | --- |")
     for row in durasim.designs():
         if found := range_of(row["name"]):
@@ -319,18 +319,18 @@ def ranges() -> str:
 
 
 def places() -> str:
-    """Gives where the alternatives are tried, in Markdown."""
+    """Returns the places to measure alternatives, in Markdown."""
     return "\n".join(f"- {place.name}: {place.what}." for place in PLACES)
 
 
 def main(keys: list[str]) -> None:
-    """Measures `keys`, those that are not measured as described or what they lack, or all, and writes what is known."""
+    """Measures `keys`, those with outdated measurements, the missing runs, or all, and writes the results."""
     measured = measurements()
     known = {(run.key, run.place, run.setting, run.design): run for run in measured if keys == [MISSING]}
     if keys in ([OUTDATED], [MISSING]):
         keys = outdated(measured)
     elif unknown := set(keys) - TABLES.keys():
-        sys.exit(f"no table has the name {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
+        sys.exit(f"unknown key {', '.join(sorted(unknown))} (allowed: {', '.join(TABLES)})")
     else:
         keys = keys or list(TABLES)
     for key in keys:

@@ -27,9 +27,9 @@ RECORD = ROOT / "build" / "stages.json"
 MODULE = ROOT / "python" / "durasim" / "_core.abi3.so"
 SLOWEST = 10
 
-# The module is built while lints and tests are: its link-time optimisation keeps one core busy.
+# The module is built concurrently with lints and Rust tests: its link-time optimisation keeps one core busy.
 SETUP = ("make", "--no-print-directory", "setup")
-# Examples are checked by clippy alone.
+# Examples are checked only by clippy.
 TARGETS = ("--workspace", "--locked", "--lib", "--bins", "--tests")
 BUILD = (
     ("cargo", "fmt", "--all", "--check"),
@@ -42,7 +42,7 @@ PYTHON = (
     (str(BIN / "ruff"), "format", "--check"),
     (str(BIN / "python"), "-m", "pytest", "--numprocesses", "auto", f"--junit-xml={REPORT}"),
 )
-# What takes too long for every change. The tests of the wheel are among the long ones.
+# Stages that take too long for every change. The tests of the wheel are among the long ones.
 WHEEL = ((str(BIN / "python"), str(ROOT / "tools" / "wheel.py")),)
 FAULTS = (
     ("cargo", "test", *TARGETS[:2], "--test", "canaries", "--", "--ignored"),
@@ -63,7 +63,7 @@ _FINISHED = re.compile(r"^test result: .* finished in ([0-9.]+)s")
 
 
 def _run(command: Sequence[str]) -> tuple[int, list[str]]:
-    """Runs a command, passes on what it prints, and gives its exit code and lines."""
+    """Runs a command, passes its output on, and returns its exit code and lines."""
     lines = []
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         for line in process.stdout or ():
@@ -74,7 +74,7 @@ def _run(command: Sequence[str]) -> tuple[int, list[str]]:
 
 
 def _finish(setup: subprocess.Popen[str]) -> int:
-    """Waits until the module is built, passes on what that printed, and gives the exit code."""
+    """Waits until the module is built, passes the output on, and returns the exit code."""
     printed, _ = setup.communicate()
     sys.stdout.write(printed)
     sys.stdout.flush()
@@ -92,7 +92,7 @@ def _rust_times(lines: Sequence[str]) -> Iterator[tuple[float, str]]:
 
 def _python_times() -> Iterator[tuple[float, str]]:
     if REPORT.is_file():
-        for case in ElementTree.parse(REPORT).iter("testcase"):  # noqa: S314 - written by pytest just now
+        for case in ElementTree.parse(REPORT).iter("testcase"):  # noqa: S314 - written by pytest above
             yield float(case.get("time", 0)), f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
 
 

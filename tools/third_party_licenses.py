@@ -1,4 +1,4 @@
-"""Writes the licences of the Rust crates that are linked into the built module; the wheel takes them along.
+"""Writes the licences of the Rust crates that are linked into the built module, for the wheel.
 
 The list comes from `cargo metadata`, the texts from the crates themselves.
 """
@@ -17,7 +17,7 @@ FILE = ROOT / "python" / "durasim" / "third_party_licenses.txt"
 ROOT_PACKAGE = "durasim-py"
 HOST = "x86_64-unknown-linux-gnu"
 NAMES = ("LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "UNLICENSE", "NOTICE")
-# Some crates bring the sources of a C library with licences of their own.
+# Some crates contain the sources of a C library with its own licence.
 DEPTH = 2
 RULE = "=" * 78
 
@@ -28,7 +28,7 @@ def _metadata() -> Mapping[str, Any]:
 
 
 def linked_packages() -> list[Mapping[str, Any]]:
-    """Gives the packages of others whose code is in the built module, by name and version."""
+    """Returns the third-party packages with code in the built module, by name and version."""
     metadata = _metadata()
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
@@ -48,7 +48,7 @@ def linked_packages() -> list[Mapping[str, Any]]:
 
 
 def _is_macro(package: Mapping[str, Any]) -> bool:
-    """Whether the package runs in the compiler alone."""
+    """Whether the package runs only in the compiler."""
     return any("proc-macro" in target["kind"] for target in package["targets"])
 
 
@@ -61,7 +61,7 @@ def _texts(package: Mapping[str, Any]) -> Iterator[str]:
 
 
 def text() -> str:
-    """Gives the whole file."""
+    """Returns the text of the file."""
     packages = linked_packages()
     users: dict[str, list[str]] = defaultdict(list)
     lines = [

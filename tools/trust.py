@@ -137,7 +137,7 @@ def ranges() -> str:
 
 @dataclass(frozen=True)
 class Moved:
-    """What an alternative to an assumption does to a ratio."""
+    """The effect of an alternative to an assumption on a ratio."""
 
     key: str
     design: str

@@ -1,7 +1,6 @@
 """Builds the wheel into dist/, twice from different folders, and refuses wheels that differ.
 
-The time stamps in it are those of the newest commit; the folders of the host that the compiler would write into the
-module are replaced.
+Its time stamps are those of the newest commit; host folders that the compiler would write into the module are replaced.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ def _git(*arguments: str) -> str:
 
 
 def copy_sources(folder: Path) -> None:
-    """Copies every file that git tracks or would track, links as links."""
+    """Copies every file that git tracks or would track, and preserves links."""
     names = _git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     shutil.rmtree(folder, ignore_errors=True)
     for name in [*filter(None, names.split("\0")), str(LICENSES)]:
@@ -35,9 +34,9 @@ def copy_sources(folder: Path) -> None:
 
 
 def build(folder: Path, output: Path, time_stamp_s: str) -> Path:
-    """Builds the wheel of the sources in a folder and gives its path."""
+    """Builds the wheel of the sources in a folder and returns its path."""
     shutil.rmtree(output, ignore_errors=True)
-    # At the same place below the sources in both builds: the compiler writes it into the module.
+    # Equal paths relative to the sources in both builds, because the compiler writes them into the module.
     target = folder / "build" / "wheel-target"
     cargo_home = os.environ.get("CARGO_HOME", str(Path.home() / ".cargo"))
     environment = os.environ | {
@@ -53,7 +52,7 @@ def build(folder: Path, output: Path, time_stamp_s: str) -> Path:
 
 
 def main() -> None:
-    """Builds, compares and says where the wheel is."""
+    """Builds, compares and prints the path of the wheel."""
     subprocess.run([sys.executable, str(ROOT / "tools" / "third_party_licenses.py")], check=True)
     copy_sources(SCRATCH / "copy")
     print("building the wheel twice (some minutes)", file=sys.stderr)
@@ -64,7 +63,7 @@ def main() -> None:
         sys.exit(f"two builds of the same sources differ: {first} and {second}")
     DIST.mkdir(exist_ok=True)
     shutil.copy2(first, DIST / first.name)
-    print(f"{(DIST / first.name).relative_to(ROOT)}: {first.stat().st_size} bytes, twice the same")
+    print(f"{(DIST / first.name).relative_to(ROOT)}: {first.stat().st_size} bytes, identical in both builds")
 
 
 if __name__ == "__main__":

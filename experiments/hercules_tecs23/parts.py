@@ -1,4 +1,4 @@
-"""Tables beside the published numbers of Hercules: what decides where ours differ, and the paper's size."""
+"""Additional tables for Hercules: causes of differences from the published numbers, and runs of the paper's size."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from hercules_tecs23.runs import (
     run,
 )
 
-# Figure 7b: the slowest transactions of the B+-tree, by what the data come to; the last has the long ones of Table 4.
+# Figure 7b: the slowest transactions of the B+-tree by size of the data; the last has the long ones of Table 4.
 TAIL_SUITES = {"0.5": "hercules-half", "1.4": "hercules", "4": "hercules-four", "long transactions": "hercules-beyond"}
 
 
-# Beside the designs as they are: Kiln without the larger last level that its STT-RAM gives it in Table 2.
+# The unchanged designs, and Kiln without the larger last level that its STT-RAM permits in Table 2.
 TAILS: dict[str, tuple[str, tuple[str, ...]]] = {design: (design, ()) for design in DESIGNS} | {
     "kiln, LLC of the others": ("kiln", ("--set", "design.kiln.llc_size_factor=1"))
 }
@@ -90,7 +90,7 @@ def _reset_runs() -> dict[str, Command]:
 
 
 def _resets(documents: Documents) -> Rows:
-    """Figure 11: cycles of a transaction by what resetting the states at its commit costs."""
+    """Figure 11: cycles of a transaction by the cost of the state reset at its commit."""
     found = []
     for workload in WORKLOADS:
         fast, slow = (_cycles_per_tx(documents[f"{workload}.hercules.reset-{cycles}"]) for cycles in RESETS)
@@ -108,8 +108,8 @@ def _cycles_per_tx(document: Mapping[str, Any]) -> float:
     return float(document["roi"]["cycles"]) / float(document["tx"]["committed"])
 
 
-# Figure 16: more banks of persistent memory, then more locks too. TPC-C has a lock for each warehouse, and a warehouse
-# for each thread.
+# Figure 16: more banks of persistent memory, then also more locks. TPC-C has one lock per warehouse and one warehouse
+# per thread.
 THREADS = 16
 BANKS = ("--set", "pmem.media.banks=64")
 LOCKS = ("--arg", "shards=1024")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from comparison import Command
 
 WORKLOADS = ("array-swap", "binary-heap", "btree", "hash-table", "linked-list", "rbtree", "sdg")
-# Suites by what the data come to, in multiples of the last-level cache; those of the paper are compared with the first.
+# Suites by size of the data in multiples of the last-level cache; numbers of the paper are compared with the first.
 FOOTPRINTS = {"1.4": "hercules", "0.5": "hercules-half", "4": "hercules-four"}
 MACHINES = {"gem5": "hercules-tecs23", "modern": "hercules-tecs23-modern"}
 DESIGNS = ("opt", "hercules", "tc", "kiln", "proteus", "hoop", "fwb", "swl-eadr")
 SEEDS = (1, 2, 3)
-# The designs by the names of the paper.
+# The designs by their names in the paper.
 ROWS = {
     "OPT": "opt",
     "Hercules": "hercules",
@@ -27,14 +27,14 @@ MOTIVATION = "btree"
 
 
 def run(machine: str, design: str, suite: str, workload: str, seed: int, *more: str) -> Command:
-    """A run of a suite's program at scale quick."""
+    """Returns the run of a suite's program at scale quick."""
     of = ["run", "--design", design, "--machine", machine, "--workload", f"{suite}-{workload}", "--scale", "quick"]
     of += ["--seed", str(seed), "--arg", "no-check=true", "--fast-forward", "roi"]
     return Command((*of, *more))
 
 
 def key(workload: str, design: str, footprint: str = "1.4", machine: str = "gem5", seed: int = 1) -> str:
-    """The name of a run's document."""
+    """Returns the name of a run's document."""
     return f"{workload}.{design}.{footprint}.{machine}.{seed}"
 
 
@@ -49,12 +49,12 @@ def _main_runs() -> dict[str, Command]:
     }
 
 
-# TPC-C and YCSB, by the name of the workload behind `hercules-`.
+# TPC-C and YCSB, by the name of the workload after `hercules-`.
 MACRO = ("tpcc", "ycsb-64", "ycsb-256", "ycsb-1024", "ycsb-4096")
 SCALING = (1, 2, 4, 8, 16)
 # Lines of an artificial transaction, in thousands.
 HUGE = (1, 10, 20, 30, 40, 50, 60)
-# What Figure 10 scales down beside the caches: the eWPQ, the array of TC, the queues of Proteus.
+# Structures that Figure 10 scales down together with the caches: the eWPQ, the array of TC, the queues of Proteus.
 SCALED_DOWN = {
     "hercules": ("--set", "design.hercules.ewpq_entries=64"),
     "tc": ("--set", "design.tc.entries=8"),
@@ -70,12 +70,12 @@ VARIED_WORKLOAD = "linked-list"
 
 
 def macro(design: str, workload: str, threads: int, *more: str) -> Command:
-    """A run of a macro-benchmark."""
+    """Returns the run of a macro-benchmark."""
     return run(MACHINES["gem5"], design, "hercules", workload, 1, "--threads", str(threads), *more)
 
 
 def huge(design: str, lines: int, *more: str) -> Command:
-    """A run with artificial transactions of so many thousand lines, on the machine that is scaled down."""
+    """Returns the run with artificial transactions of the given thousands of lines, on the scaled-down machine."""
     of = ["run", "--design", design, "--machine", "hercules-tecs23-eighth", "--workload", f"hercules-huge-{lines}k"]
     return Command((*of, "--arg", "no-check=true", "--fast-forward", "roi", *more))
 
@@ -117,17 +117,17 @@ def _other_runs() -> dict[str, Command]:
     return found
 
 
-# Table 5: what the ordinary thread shares its core with, as the number of threads without transactions.
+# Table 5: the thread that shares a core with the ordinary thread, as the number of threads without transactions.
 CONTENDERS = {"Hercules transactional thread": 1, "ordinary thread": 2}
 TREES = {"B+-Tree": "btree", "RB-Tree": "rbtree"}
-# Keys of each tree; the suite has the first number. And the cycles after which the threads take turns: gem5 runs both
-# at once, which Hercules' registers of each core do not allow here. These runs have the size of the paper.
+# Keys of each tree, the first number being that of the suite, and the time slice of the threads in cycles: gem5 runs
+# both threads at once, which Hercules' per-core registers do not permit here. These runs have the size of the paper.
 PAIR_KEYS = (500_000, 216_000, 1_000_000)
 SLICE_CYCLES = 20_000
 
 
 def pair(tree: str, ordinary: int, keys: int = PAIR_KEYS[0]) -> str:
-    """The name of the document of two threads that take turns on a core."""
+    """Returns the name of the document of two threads that share a core in time slices."""
     return f"pair.{tree}.{ordinary}.{keys}.full"
 
 
@@ -152,8 +152,8 @@ def _pair_runs() -> dict[str, Command]:
     }
 
 
-# Designs by what the papers leave open, on all workloads: the design, and what is set. Without a setting it is the
-# domain that is another one.
+# Alternative readings of the papers, on all workloads: the design and the settings. Without a setting, only the domain
+# differs.
 READINGS = {
     "TC: a commit holds later stores until persistent memory has all lines": (
         "tc",
@@ -172,7 +172,7 @@ READINGS = {
 
 
 def reading(number: int, workload: str) -> str:
-    """The name of the document of a reading, by its place."""
+    """Returns the name of the document of a reading, by its index."""
     return f"reading-{number}.{workload}"
 
 
@@ -184,7 +184,7 @@ def _reading_runs() -> dict[str, Command]:
     return found
 
 
-# The medium with rows: adjacent lines of 256 bytes are on one bank.
+# The medium with rows: the lines of a block of 256 bytes are on one bank.
 WITH_ROWS = "rows"
 
 
@@ -196,8 +196,8 @@ def _row_runs() -> dict[str, Command]:
     }
 
 
-# Data in multiples of the last-level cache, beside those of the suites; and what is as large as that cache, at scale
-# quick.
+# Sizes of the data in multiples of the last-level cache, in addition to those of the suites, and the arguments that
+# give data of the size of that cache at scale quick.
 SIZES = ("0.0625", "0.125", "0.25", "1")
 SIZED = {"array-swap": ("populate", 8_125), "btree": ("items-max", 77_600), "rbtree": ("items-max", 32_770)}
 

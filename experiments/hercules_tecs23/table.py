@@ -1,4 +1,4 @@
-"""What Hercules measures: Ye, Chen, Jiang and Wang, ACM TECS 2023, sections 3 and 5.
+"""The experiments of Hercules: Ye, Chen, Jiang and Wang, ACM TECS 2023, sections 3 and 5.
 
 At scale quick: data, transactions and data caches are an eighth of the paper's. Each footprint is a suite.
 """
@@ -54,7 +54,7 @@ from hercules_tecs23.runs import (
 )
 from scoring import Published
 
-# Workloads that Figure 11 has fall more, and less.
+# Workloads with the larger and with the smaller loss in Figure 11.
 LIGHT, HEAVY = ("linked-list", "hash-table", "array-swap", "binary-heap"), ("btree", "rbtree", "sdg")
 
 COMMANDS = RUNS
@@ -65,7 +65,7 @@ EXPERIMENT_COMMANDS: dict[str, Command] = {}
 def _mean_ratio(
     documents: Documents, pair: tuple[str, str], value: Any, footprint: str = "1.4", machine: str = "gem5"
 ) -> float:
-    """The geometric mean over the workloads and seeds of a design's value relative to another one's."""
+    """Returns the geometric mean over workloads and seeds of a design's value relative to another one's."""
     ours, baseline = pair
     return geomean([
         value(documents[key(workload, ours, footprint, machine, seed)])
@@ -137,7 +137,7 @@ def of_picl(*, is_time: bool) -> Formula:
 
 
 def lines(workload: str, column: str) -> Formula:
-    """Lines that a transaction writes, in the suite whose runs are compared."""
+    """Lines that a transaction writes, in the suite of the compared runs."""
 
     def formula(documents: Documents, _number: Published) -> Measured:
         own, beyond = (
@@ -150,7 +150,7 @@ def lines(workload: str, column: str) -> Formula:
 
 
 def eviction_loss() -> Formula:
-    """What the limit of the eWPQ costs transactions of 60,000 lines."""
+    """Loss of transactions of 60,000 lines due to the limit of the eWPQ."""
 
     def formula(documents: Documents, _number: Published) -> Measured:
         ours, free = (throughput(documents[f"huge-60.hercules.{of}"]) for of in ("512", "unlimited"))
@@ -160,7 +160,7 @@ def eviction_loss() -> Formula:
 
 
 def huge_gain() -> Formula:
-    """Throughput with huge transactions on the machine that is scaled down, over all sizes."""
+    """Throughput with huge transactions on the scaled-down machine, over all sizes."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         baseline = ROWS[number.baseline.split()[0]]
@@ -230,13 +230,13 @@ def overhead(level: str) -> Formula:
 
 
 def tag_growth(documents: Documents, _number: Published) -> Measured:
-    """Bits of a TransTag in a tag that has one."""
+    """Bits of a TransTag relative to a tag that contains one."""
     bits = _bits(documents, "TransTags l1d") / LINES_OF["l1d"]
     return measured(bits / (TAG_BITS + bits) * 100, 1)
 
 
 def energy(name: str, digits: int) -> Formula:
-    """An energy of a crash."""
+    """Energy of a crash."""
 
     def formula(documents: Documents, _number: Published) -> Measured:
         return measured(documents["cost"][0]["cost"][name], digits)
@@ -245,7 +245,7 @@ def energy(name: str, digits: int) -> Formula:
 
 
 def energy_overhead(documents: Documents, _number: Published) -> Measured:
-    """The energy that TransTags add to a crash, as a share."""
+    """Additional energy of a crash due to TransTags, as a share."""
     cost = documents["cost"][0]["cost"]
     ours = (cost["crash_energy_mj"] + cost["crash_comparison_energy_nj"] * 1e-6) / cost["crash_base_energy_mj"] * 100
     return measured(ours, 2)
@@ -258,14 +258,14 @@ def comparable(documents: Documents, _number: Published) -> Measured:
 
 
 def best_ratio(documents: Documents, _number: Published) -> Measured:
-    """Which ratio of TransTags in the last level is best for transactions of 30,000 lines."""
+    """Best ratio of TransTags in the last level for transactions of 30,000 lines."""
     found = {percent: throughput(documents[f"huge-30.hercules.ratio-{percent}"]) for percent in RATIOS}
     best = [percent for percent in RATIOS if found[percent] == max(found.values())]
     return Measured(", ".join(map(str, best)), tuple(map(float, best)), f"of {', '.join(map(str, RATIOS))}")
 
 
 def reset_order(documents: Documents, _number: Published) -> Measured:
-    """What light and heavy transactions lose by a longer state reset."""
+    """Loss of light and of heavy transactions due to a longer state reset."""
     drops = {
         workload: 1
         - throughput(documents[f"{workload}.hercules.reset-90"]) / throughput(documents[f"{workload}.hercules.reset-0"])
@@ -293,14 +293,14 @@ def unaffected(setting: str, values: tuple[int, ...]) -> Formula:
 
 
 def queue_helps(documents: Documents, _number: Published) -> Measured:
-    """What HOOP and Proteus gain by more entries of the write queue."""
+    """Gain of HOOP and Proteus from more entries of the write queue."""
     found = [_ends(documents, design, "queue", WRITE_QUEUES) for design in ("hoop", "proteus")]
     text = ", ".join(f"{ratio:.2f}" for ratio in found)
     return Measured(f"{text} x", tuple(found), f"HOOP, Proteus, from {WRITE_QUEUES[0]} to {WRITE_QUEUES[-1]}")
 
 
 def latency_hurts(documents: Documents, _number: Published) -> Measured:
-    """What designs that write copies keep of their throughput with slower persistent memory."""
+    """Remaining throughput, with slower persistent memory, of designs that write copies."""
     names = tuple(design for design in VARIED if design != "hercules")
     found = [_ends(documents, design, "write", WRITE_LATENCIES_NS) for design in names]
     text = ", ".join(f"{ratio:.2f}" for ratio in found)
@@ -326,7 +326,7 @@ def _first_thread_miss_percent(document: Mapping[str, Any], level: str) -> float
 
 
 def not_measured(reason: str) -> Formula:
-    """A number without one of ours."""
+    """A published number without a measurement."""
     return lambda _documents, _number: Measured("", reason=reason)
 
 
@@ -435,7 +435,7 @@ def _bytes(documents: Documents) -> list[dict[str, str]]:
 
 
 def _ratio(ours: list[float], theirs: list[float]) -> float:
-    """The geometric mean of ratios; the ratio of the sums where some programs write nothing."""
+    """Returns the geometric mean of ratios, or the ratio of the sums if some programs write nothing."""
     if min(*ours, *theirs) == 0:
         return sum(ours) / sum(theirs) if sum(theirs) else float("nan")
     return geomean([a / b for a, b in zip(ours, theirs, strict=True)])
@@ -470,7 +470,7 @@ def _values(
 
 
 def _by_workload(documents: Documents) -> list[dict[str, str]]:
-    """Throughput relative to `opt` and bytes relative to Hercules by workload, in the footprint that is compared."""
+    """Throughput relative to `opt` and bytes relative to Hercules by workload, in the compared footprint."""
     found = []
     for workload in WORKLOADS:
         for design in DESIGNS:
@@ -510,7 +510,7 @@ def _pairs(documents: Documents) -> list[dict[str, str]]:
 
 
 def _readings(documents: Documents) -> list[dict[str, str]]:
-    """Designs under other readings of their papers, by workload."""
+    """Designs under alternative readings of their papers, by workload."""
     found = []
     for number, (name, (design, _)) in enumerate(READINGS.items()):
         plain = design if design in DESIGNS else design.removesuffix("-eadr")

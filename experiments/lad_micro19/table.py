@@ -1,4 +1,4 @@
-"""What LAD measures: Gupta, Daglis and Falsafi, "Distributed Logless Atomic Durability", MICRO 2019.
+"""The experiments of LAD: Gupta, Daglis and Falsafi, "Distributed Logless Atomic Durability", MICRO 2019.
 
 Figures 8 and 9, Tables 2, 4 and 5, sections 4.2, 4.3, 6.1, 6.2 and 6.4. Volatile is `opt`, SW Logging `swl-flush`.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from comparison import Command, Documents, Experiment, Formula, Measured, geomean, measured, percent_less, percent_more
 from scoring import Published
 
-# Operations before the measured region and in it. The first write the 131,072 lines of the last-level cache once, by
-# the lines that a transaction modifies, or most of them where it reads much; data of rbt fit into it.
+# Operations before the measured region and in it. The number of the former is the 131,072 lines of the last-level cache
+# divided by the lines that a transaction modifies, or less if it mostly reads; data of rbt fit into the cache.
 OPERATIONS = {
     "tatp": (100000, 25000),
     "rbt": (10000, 30000),
@@ -40,7 +40,7 @@ def _media(media: str) -> tuple[str, ...]:
     return (f"pmem.media={media}", f"dram.media={media}")
 
 
-# What is set, and the designs that run so. `single` comes first: its runs leave the snapshots.
+# Settings and the designs that run with them. `single` comes first: its runs save the snapshots.
 VARIANTS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "single": (MACHINE, (), ("opt", "lad-llc", "lad-base", "lad", "swl-flush")),
     "dual": ("lad-micro19-dual", (), ("opt", "lad-llc", "lad-base", "lad", "swl-flush")),
@@ -51,7 +51,7 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 }
 LINES_TAKE_TURNS = ("pmem.interleave_bytes=64", "dram.interleave_bytes=64")
 SMALL_TRANSACTIONS = ("tatp", "rbt", "cq", "pc", "sps")
-# What docs/results/lad-micro19.md explains differences by.
+# Experiments with which docs/results/lad-micro19.md explains differences.
 EXPERIMENTS = (
     Experiment(
         "later-answers",
@@ -104,12 +104,12 @@ def _experiments() -> dict[str, Command]:
 def _commands() -> dict[str, Command]:
     found: dict[str, Command] = {}
     for variant, (machine, settings, designs) in VARIANTS.items():
-        # The long populations begin first.
+        # Start the long populations first.
         for workload in reversed(OPERATIONS):
             for design in designs:
                 arguments = _run(design, machine, workload, OPERATIONS[workload], settings)
                 found[f"{workload}.{design}.{variant}"] = Command(arguments, _program(workload, design))
-    # Alone on the machine, with data that its caches have.
+    # One thread alone on the machine, with data in its caches.
     for workload in SMALL_TRANSACTIONS:
         run = ["run", "--design", "lad", "--machine", "lad-micro19", "--workload", f"lad-{workload}", "--threads", "1"]
         run += ["--ops", "1000", "--arg", "populate=1000", "--fast-forward", "roi"]
@@ -149,7 +149,7 @@ def share(variant: str = "single", note: str = "") -> Formula:
 
 
 def loss(variant: str = "single", note: str = "", digits: int = 0) -> Formula:
-    """What is lost of the baseline's throughput, in percent; the geometric mean over all workloads."""
+    """Loss of the baseline's throughput, in percent; the geometric mean over all workloads."""
 
     def of(documents: Documents, row: Published) -> Measured:
         ours = _mean(documents, ROWS[row.design], ROWS[row.baseline], variant)
@@ -159,7 +159,7 @@ def loss(variant: str = "single", note: str = "", digits: int = 0) -> Formula:
 
 
 def gain(variant: str = "single", note: str = "") -> Formula:
-    """What the design is faster than the baseline, for one workload or as a geometric mean."""
+    """Speedup of the design over the baseline, for one workload or as a geometric mean."""
 
     def of(documents: Documents, row: Published) -> Measured:
         pair = (ROWS[row.design], ROWS[row.baseline])
@@ -177,7 +177,7 @@ def points_below_volatile(documents: Documents, _row: Published) -> Measured:
 
 
 def unaffected(documents: Documents, row: Published) -> Measured:
-    """What software logging leaves of Volatile's throughput, in percent."""
+    """Throughput of software logging in percent of Volatile's."""
     ours = _relative(documents, NAMES[row.workload], (ROWS[row.design], ROWS[row.baseline]), "single")
     return Measured(f"{100 * ours:.0f} %", (100 * ours,), "unaffected: 95 % and more")
 
@@ -200,7 +200,7 @@ def total(documents: Documents, row: Published) -> Measured:
 
 
 def early_flush_bound(documents: Documents, row: Published) -> Measured:
-    """What a flush of all lines but one behind their last store would gain at most, by the formula of section 6.2."""
+    """Maximum gain from flushing all lines except one after their last store, by the formula of section 6.2."""
     phases = documents[f"{NAMES[row.workload]}.lad.single"]["phases"]
     whole = sum(phases[name]["mean_cycles"] for name in ("execute", "prepare", "commit"))
     least = documents["tatp.lad.one-thread"]["phases"]["prepare"]["mean_cycles"]
@@ -218,7 +218,7 @@ def unloaded_commit(documents: Documents, _row: Published) -> Measured:
 
 
 def unloaded_flush(documents: Documents, _row: Published) -> Measured:
-    """The prepare phase of a single thread that has one line to flush."""
+    """The prepare phase of a single thread with one line to flush."""
     ours = float(documents["tatp.lad.one-thread"]["phases"]["prepare"]["mean_cycles"])
     return measured(ours, 0, PHASES_DIFFER)
 
@@ -229,7 +229,7 @@ def _accesses(documents: Documents, workload: str, design: str, variant: str) ->
 
 
 def accesses(digits: int) -> Formula:
-    """Memory accesses for a transaction, averaged over all workloads, as a multiple of the baseline's."""
+    """Memory accesses per transaction, averaged over all workloads, as a multiple of the baseline's."""
 
     def of(documents: Documents, row: Published) -> Measured:
         ours, baseline = (
@@ -259,7 +259,7 @@ def undo_entries(documents: Documents, _: Published) -> Measured:
 
 
 def small_queue_loss(documents: Documents, row: Published) -> Measured:
-    """What LAD loses with 8 entries, next to Volatile with the same queue."""
+    """Loss of LAD with 8 entries, relative to Volatile with an equal queue."""
     names = [NAMES[row.workload]] if row.workload in NAMES else list(OPERATIONS)
     pair = ("lad", "opt")
     ours = geomean([_relative(documents, w, pair, "queue-8") / _relative(documents, w, pair, "single") for w in names])
@@ -276,7 +276,7 @@ def small_queue_writes(documents: Documents, row: Published) -> Measured:
 
 
 def overprovisioned(documents: Documents, _: Published) -> Measured:
-    """How much smaller the smallest queue is with which LAD loses less than 1 % against that of 64 entries."""
+    """Size reduction from 64 entries to the smallest queue with which LAD loses less than 1 %."""
     smallest = 64
     for entries in (32, 16, 8):
         ours = geomean([
@@ -294,20 +294,20 @@ def _cost(documents: Documents) -> dict[str, tuple[int, int]]:
 
 
 def controller_bytes(documents: Documents, _row: Published) -> Measured:
-    """What a controller gets for 64 entries and 256 threads."""
+    """Storage added to a controller for 64 entries and 256 threads."""
     cost = _cost(documents)
     ours = sum(cost[name][0] for name in ("DTX_ID, LAD_TID, speculative bit of queue entries", "DTX_CID")) / 8
     return measured(ours, 0)
 
 
 def controller_overhead(documents: Documents, row: Published) -> Measured:
-    """What a controller gets, relative to 64 entries of a line and its address of eight bytes, in percent."""
+    """Storage added to a controller relative to 64 entries of a line and its address of eight bytes, in percent."""
     (added,) = controller_bytes(documents, row).values
     return measured(100 * added / (64 * (64 + 8)), 1, PLAIN_ENTRIES)
 
 
 def tracking_bytes(documents: Documents, _row: Published) -> Measured:
-    """A set of tracking structures beside an L1D of 32 KB."""
+    """A set of tracking structures of an L1D of 32 KB."""
     cost = _cost(documents)
     ours = sum(cost[name][0] for name in ("DTX bit vector", "LAD_TID, DTX_ID, DTX_State, DTX Ack Counter")) / 8
     return measured(ours, 0)
@@ -334,7 +334,7 @@ def lines_written(documents: Documents, row: Published) -> Measured:
 
 
 def shifts_marginally(documents: Documents, _: Published) -> Measured:
-    """How far the shares of all designs move with media of 60 and 150 ns, in points of Volatile."""
+    """Change of the shares of all designs with media of 60 and 150 ns, in points of Volatile."""
     designs = ("lad-llc", "lad", "swl-flush")
     moved = {name: _mean(documents, name, "opt", "nvm") - _mean(documents, name, "opt", "single") for name in designs}
     text = ", ".join(f"{name} {100 * points:+.0f}" for name, points in moved.items())
@@ -394,7 +394,7 @@ FORMULAS: dict[tuple[str, str, str, str], Formula] = {
 
 
 def _by_program(documents: Documents) -> list[dict[str, str]]:
-    """Of each program and design, by what is set: throughput over Volatile's, and instructions of a transaction."""
+    """For each program and design, by setting: throughput over Volatile's, and instructions of a transaction."""
     found = []
     for workload in OPERATIONS:
         for variant, (_, _, designs) in VARIANTS.items():

@@ -1,4 +1,4 @@
-"""What P-INSPECT measures: Kokolis, Shull, Huang and Torrellas, "P-INSPECT", MICRO 2020.
+"""The experiments of P-INSPECT: Kokolis, Shull, Huang and Torrellas, "P-INSPECT", MICRO 2020.
 
 Figures 4 to 8, Tables VIII and IX and sections IV, VI and IX. Its baseline is `autopersist`, Ideal-R `ideal-r`; a
 program without persistence is `opt`.
@@ -28,7 +28,7 @@ SERVERS = {
 PROGRAMS = KERNELS | SERVERS
 GROUPS = {"kernels average": KERNELS, "YCSB KV average": SERVERS}
 FOUR_ISSUE = ("--set", "core.width=4")
-# What is run: the design, and what is different from it. Each is one step of the split.
+# Runs: the design and its changes. Each run is one step of the split.
 VARIANTS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "baseline": ("autopersist", (), ()),
     "no-moves": ("autopersist", ("placed",), ()),
@@ -42,14 +42,14 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "p-inspect": ("p-inspect", (), ()),
     "p-inspect---4-issue": ("p-inspect--", (), FOUR_ISSUE),
     "p-inspect-4-issue": ("p-inspect", (), FOUR_ISSUE),
-    # Profiles of allocation sites leave nothing to forward in these regions: the filters have work without them. Time
-    # does not matter here, so regions are longer.
+    # With profiles of allocation sites, no object is forwarded in these regions, so the filters are measured without
+    # profiles. These runs are functional, so regions are longer.
     "moving": ("p-inspect", ("no-profile",), ("--functional",)),
 }
 SPLIT = ("no-moves", "no-writes", "no-logs")
 # The programs of Tables VIII and IX.
 CHARACTERIZED = KERNELS | {name: workload for name, workload in SERVERS.items() if name.endswith("-D")}
-# Operations of functional regions: so many as take about a thousand million instructions.
+# Operations of functional regions: about a thousand million instructions.
 MOVING_OPS = {
     "arraylist": 400,
     "linkedlist": 3000,
@@ -57,7 +57,7 @@ MOVING_OPS = {
     **dict.fromkeys(("hashmap", "btree", "bplustree"), 800000),
     **{f"kv-{backend}-d": 120000 for backend in ("ptree", "hptree", "hashmap", "pmap")},
 }
-# Without a profile, most of the time of pmap is the functional population of its store.
+# Without a profile, functional population takes most of the host time of pmap.
 MOVING_FOOTPRINTS_BYTES = {"kv-pmap-d": 16777216}
 
 
@@ -103,7 +103,7 @@ def _ratio(documents: Documents, quantity: Quantity, workload: str, design: str,
 
 
 def reduction(quantity: Quantity, design: str, suffix: str = "", group: str = "") -> Formula:
-    """How much less a design takes than the baseline, in percent: the arithmetic mean over a group of programs."""
+    """Reduction by a design relative to the baseline, in percent: the arithmetic mean over a group of programs."""
 
     def of(documents: Documents, row: Published) -> Measured:
         named = next(of for name, of in GROUPS.items() if (group or row.workload).startswith(name))
@@ -116,7 +116,7 @@ def reduction(quantity: Quantity, design: str, suffix: str = "", group: str = ""
 
 
 def reduction_of_one(quantity: Quantity, design: str) -> Formula:
-    """How much less a design takes than the baseline in one program, in percent."""
+    """Reduction by a design relative to the baseline in one program, in percent."""
 
     def of(documents: Documents, row: Published) -> Measured:
         ours = _ratio(documents, quantity, PROGRAMS[row.workload], design)
@@ -126,14 +126,14 @@ def reduction_of_one(quantity: Quantity, design: str) -> Formula:
 
 
 def faster_than_ideal(documents: Documents, row: Published) -> Measured:
-    """How much less time P-INSPECT takes than Ideal-R in one program, in percent."""
+    """Reduction of time by P-INSPECT relative to Ideal-R in one program, in percent."""
     ours, ideal = (_cycles(documents, PROGRAMS[row.workload], design) for design in ("p-inspect", "ideal-r"))
     less = 100 * (1 - ours / ideal)
     return Measured(f"{less:.1f} % less time", (less,))
 
 
 def gap_to_ideal(documents: Documents, row: Published) -> Measured:
-    """How many points of the baseline's time are between Ideal-R and P-INSPECT, as a mean over a group of programs."""
+    """Difference between Ideal-R and P-INSPECT in points of the baseline's time, as a mean over a group of programs."""
     group = GROUPS[row.workload].values()
     gaps = [
         _ratio(documents, _cycles, workload, "p-inspect") - _ratio(documents, _cycles, workload, "ideal-r")
@@ -143,7 +143,7 @@ def gap_to_ideal(documents: Documents, row: Published) -> Measured:
 
 
 def framework_share(documents: Documents, _row: Published) -> Measured:
-    """Which share of the baseline's instructions a program without persistence does not have, as a range."""
+    """Share of the baseline's instructions that a program without persistence does not execute, as a range."""
     shares = [
         1 - _instructions(documents, workload, "volatile") / _instructions(documents, workload, "baseline")
         for workload in PROGRAMS.values()
@@ -160,7 +160,7 @@ def _count(documents: Documents, workload: str, name: str) -> float:
 
 
 def pmem_share(documents: Documents, row: Published) -> Measured:
-    """Which share of loads and stores that go to the caches goes to persistent memory."""
+    """Share of persistent memory in the loads and stores sent to the caches."""
     stats = documents[f"{PROGRAMS[row.workload]}.p-inspect"]["stats"]
     return measured(float(stats["p_inspect"]["nvm_access_percent"]["value"]), 1)
 
@@ -178,7 +178,7 @@ def _program_instructions(documents: Documents, workload: str) -> float:
 
 
 def _inserts_per_fill(documents: Documents, size_bits: int) -> float:
-    """How many objects fill a filter of this size, over all programs."""
+    """Returns the number of objects that fill a filter of this size, over all programs."""
     fills = sum(_count(documents, workload, f"fwd/fills/{size_bits}") for workload in CHARACTERIZED.values())
     return _inserts(documents) / fills
 
@@ -187,7 +187,7 @@ def _inserts(documents: Documents) -> float:
     return sum(_count(documents, workload, "fwd/inserts") for workload in CHARACTERIZED.values())
 
 
-# What a filter of 2,047 bits is full enough with, from all programs: some have fewer than one sweep in their region.
+# Inserts per sweep of a filter of 2,047 bits, over all programs: some have fewer than one sweep in their region.
 def _interval(documents: Documents, workload: str) -> float:
     per_insert = _program_instructions(documents, workload) / _count(documents, workload, "fwd/inserts")
     return per_insert * _inserts_per_fill(documents, FWD_BITS)
@@ -206,7 +206,7 @@ def _overhead(documents: Documents, workload: str) -> float:
 
 
 def _false_positives(documents: Documents, filters: str) -> float:
-    """Which share of look-ups finds what is not there: the average across all programs, as section IX-B has it."""
+    """Share of look-ups that are false positives: the average over all programs, as in section IX-B."""
 
     def of(documents: Documents, workload: str) -> float:
         found, all_of_them = (
@@ -222,7 +222,7 @@ def _mean(documents: Documents, of: Callable[[Documents, str], float]) -> float:
 
 
 def moving(of: Callable[[Documents, str], float], scale: float, digits: int) -> Formula:
-    """What the filters have to do in a program, or its mean over all of them, without profiles of allocation sites."""
+    """Load of the filters in a program, or its mean over all programs, without profiles of allocation sites."""
 
     def formula(documents: Documents, row: Published) -> Measured:
         average = row.workload in ("Average", "average")
@@ -242,24 +242,24 @@ def share(of: Callable[[Documents], float]) -> Formula:
 
 
 def inserts_per_fill(documents: Documents, _row: Published) -> Measured:
-    """How many objects are inserted before 30 % of the bits are set."""
+    """Number of objects inserted before 30 % of the bits are set."""
     return measured(_inserts_per_fill(documents, FWD_BITS), 0, MOVING)
 
 
 def rarely_called_in_vain(documents: Documents, _row: Published) -> Measured:
-    """How many checks call a handler because of a false positive alone, in percent."""
+    """Share of checks that call a handler only because of a false positive, in percent."""
     calls = sum(_count(documents, workload, "handlers/false_positive") for workload in CHARACTERIZED.values())
     ours = calls / sum(_checks(documents, workload) for workload in CHARACTERIZED.values())
     return measured(100 * ours, 2, MOVING)
 
 
 def looked_up_more_often(documents: Documents, _row: Published) -> Measured:
-    """How many checks there are for each insert."""
+    """Checks per insert."""
     return measured(_mean(documents, _checks_per_insert), 0, MOVING)
 
 
 def is_almost_linear(documents: Documents, _: Published) -> Measured:
-    """Instructions between sweeps for each bit of the filter, by its size, relative to those of 2,047 bits."""
+    """Instructions between sweeps per bit of the filter, by its size, relative to those of 2,047 bits."""
     per_fill = {size: _inserts_per_fill(documents, size) for size in (511, 1023, FWD_BITS, 4095)}
     relative = {size: of / per_fill[FWD_BITS] for size, of in per_fill.items()}
     values = tuple(of / (size / FWD_BITS) for size, of in relative.items())
@@ -268,7 +268,7 @@ def is_almost_linear(documents: Documents, _: Published) -> Measured:
 
 
 def range_of(of: Callable[[Documents, str], float], unit: float, digits: int) -> Formula:
-    """The least and the largest value of all programs."""
+    """The smallest and the largest value of all programs."""
 
     def formula(documents: Documents, _: Published) -> Measured:
         values = [of(documents, workload) / unit for workload in CHARACTERIZED.values()]
@@ -279,16 +279,17 @@ def range_of(of: Callable[[Documents, str], float], unit: float, digits: int) ->
 
 
 def _fenced_store_cycles(documents: Documents, workload: str, design: str) -> float:
-    """How long a store with a clean and a fence takes by itself, as a mean."""
+    """Returns the mean duration of a store with a clean and a fence."""
     found = documents[f"{workload}.{design}"]["stats"]["p_inspect"]["fenced_stores"]
     return float(found["cycles"]["value"]) / float(found["count"]["value"])
 
 
 def time_of_fenced_stores(documents: Documents, row: Published) -> Measured:
-    """How much less time a store, its clean and its fence take in one operation than as three, in percent.
+    """Reduction of time of a store, its clean and its fence as one operation instead of three, in percent.
 
-    The same program has the same such stores under both designs. From when each could leave the store buffer until it
-    was acknowledged: what overlaps with other instructions counts in full. An average is the mean over all programs.
+    A program has equal stores of this kind under both designs. The time is that from the moment at which a store could
+    leave the store buffer until its acknowledgement; overlap with other instructions counts in full. An average is the
+    mean over all programs.
     """
     workloads = PROGRAMS.values() if row.workload == "average" else (PROGRAMS[row.workload],)
     ratios = [
@@ -302,10 +303,10 @@ def time_of_fenced_stores(documents: Documents, row: Published) -> Measured:
 
 
 def split(documents: Documents) -> list[dict[str, str]]:
-    """Where the baseline's time and instructions go, by subtraction of runs, in percent of the baseline's.
+    """Breakdown of the baseline's time and instructions, by subtraction of runs, in percent of the baseline's.
 
-    ck: no moves less Ideal-R. wr: Ideal-R less the same without cleans and fences. rm: moves (baseline less no moves)
-    and logs (no writes less no logs). op: `opt`. The residual is what Ideal-R has besides: data in persistent memory.
+    ck: no moves minus Ideal-R. wr: Ideal-R minus Ideal-R without cleans and fences. rm: moves (baseline minus no moves)
+    and logs (no writes minus no logs). op: `opt`. The residual is the rest of Ideal-R: data in persistent memory.
     """
     rows = []
     for program, workload in CHARACTERIZED.items():
@@ -335,7 +336,7 @@ def split(documents: Documents) -> list[dict[str, str]]:
 
 
 def filters(documents: Documents) -> list[dict[str, str]]:
-    """What the checks of each program ask of the hardware, with the energies of Table VII."""
+    """Hardware load of the checks of each program, with the energies of Table VII."""
     rows = []
     for program, workload in PROGRAMS.items():
         document = documents[f"{workload}.p-inspect"]

@@ -1,4 +1,4 @@
-"""Tables beside the published numbers of SPHT-eADR: what threads wait for, small caches, heaps beyond the DRAM."""
+"""Additional tables for SPHT-eADR: waits of threads, small caches, heaps beyond the DRAM."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 from comparison import Command, Documents, Part, Rows
 from spht_eadr_2022.runs import ALL, LINKS, PEAK, run, run_of
 
-# Figure 3.1: what flushes wait for and what threads wait for. Media that take no time leave the way to them, and the
-# threads.
+# Figure 3.1: waits of flushes and of threads. With media of zero latency only the path to them and the threads remain.
 WAITING = ("htm-sgl", "nv-htm", "spht", "spht-eadr")
 MEDIA: dict[str, tuple[str, ...]] = {
     "of the preset": (),
@@ -19,8 +18,8 @@ MEDIA: dict[str, tuple[str, ...]] = {
     ),
 }
 FEW = (1, PEAK)
-# While the pool is populated there is a commit behind each pass of a replayer, so one that goes backwards never sleeps
-# and works on in the measured region. Forwards, as under SPHT, it sleeps, and nothing is replayed in the region.
+# During population a commit follows each pass of a replayer, so a backward replayer never sleeps and continues in the
+# measured region. A forward replayer, as under SPHT, sleeps, and nothing is replayed in the region.
 FORWARD = {"nv-htm": ("--arg", "replay=forward")}
 
 
@@ -59,12 +58,12 @@ def _waits(documents: Documents) -> Rows:
     return found
 
 
-# Logs that fill the caches: caches of a sixteenth.
+# Logs that fill the caches: caches of one sixteenth of the size.
 SMALL = ("--set", "llc.size_bytes=1179648", "--set", "l2.size_bytes=81920")
 ALONE = ("--set", "threads_per_core=1")
 LONG_OPS = 48000
 FLUSHING = ("spht-eadr", "spht-eadr-flush")
-# Figure 4.13: with how many threads SPHT-eADR is fastest then.
+# Figure 4.13: the number of threads with which SPHT-eADR is then fastest.
 PEAK_THREADS, PEAK_OPS = (1, 8, PEAK, ALL), 2000
 
 
@@ -99,7 +98,7 @@ def _small_peak(documents: Documents) -> Rows:
     ]
 
 
-# Section 5.2: how much of the shadow may lie in the DRAM, in MiB, by heap: workload and what it is populated with.
+# Section 5.2: limit of the shadow in DRAM, in MiB, by heap: the workload and its populated size.
 MIB = 1 << 20
 SHADOW_OPS, SHADOW_LOG_BYTES = 6000, 1 * MIB
 HEAPS: dict[str, tuple[str, int, tuple[int | None, ...]]] = {
@@ -143,7 +142,7 @@ def _shadow(documents: Documents) -> Rows:
     ]
 
 
-# Section 2.4.2: what links spare those who replay. Logs of a few thousand words, which nobody fills if replay keeps up.
+# Section 2.4.2: savings of replay from links. Logs of a few thousand words, which do not fill if replay keeps up.
 REPLAY_THREADS, REPLAY_OPS, REPLAY_LOG_BYTES = 8, 16000, 65536
 WAYS: dict[str, tuple[str, ...]] = {"none": ()} | LINKS
 REPLAYERS = (1, 2, 4)
@@ -183,8 +182,8 @@ def _replay(documents: Documents) -> Rows:
     return found
 
 
-# Figures 4.3 and 4.4: interrupts, which end hardware transactions whatever they access. More often than those of an
-# operating system, so that a run of some hundred microseconds has some.
+# Figures 4.3 and 4.4: interrupts, which abort hardware transactions independent of their accesses. They are more
+# frequent than those of an operating system, so that a run of some hundred microseconds has some.
 INTERRUPT_CYCLES = 100000
 INTERRUPTED = ("spht", "spht-eadr", "spht-eadr-flush")
 INTERRUPTED_THREADS = (1, PEAK, ALL)

@@ -1,7 +1,7 @@
-"""What SPHT-eADR (thesis, Lisboa 2022) measures: the synthetic benchmark of sections 3.1.2, 4.2 and 4.3.1.
+"""The experiments of SPHT-eADR (thesis, Lisboa 2022): the synthetic benchmark of sections 3.1.2, 4.2 and 4.3.1.
 
-SPHT runs on the same machine, whose caches are durable, with all its flushes, as in section 3.1.2. The programs of
-STAMP and TPC-C are an experiment of their own, spht_eadr_2022_programs.
+As in section 3.1.2, SPHT runs with all its flushes on the same machine with durable caches. The programs of STAMP and
+TPC-C are a separate experiment, spht_eadr_2022_programs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DESIGNS = ("htm-sgl", "spht", "spht-eadr", "spht-eadr-flush")
 THREADS = (1, 8, PEAK, ALL)
 
 MEAN = "geometric mean of the six mixes"
-# What the thesis does not measure: links between the transactions of SPHT, and a limit on open transactions.
+# Not measured in the thesis: links between the transactions of SPHT, and a limit on open transactions.
 LINKED, LIMITED = ("1w9r", "5w5r", "5w45r"), ("9w1r", "45w5r")
 
 
@@ -115,7 +115,7 @@ def over_baseline() -> Formula:
 
 
 def fewer_aborts() -> Formula:
-    """Which attempts of SPHT and of both forms of SPHT-eADR abort, in percent, with all hardware threads."""
+    """Aborted attempts of SPHT and of both forms of SPHT-eADR, in percent, with all hardware threads."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         rates = {}
@@ -131,7 +131,7 @@ def fewer_aborts() -> Formula:
 
 
 def best() -> Formula:
-    """Throughput of a design over that of the fastest other one that is built."""
+    """Throughput of a design over that of the fastest other implemented one."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         found = {design: _throughput(documents, _mix(number), design) for design in DESIGNS}
@@ -143,7 +143,7 @@ def best() -> Formula:
 
 
 def lines_flushed() -> Formula:
-    """Throughput where lines are cleaned, over that where they are flushed."""
+    """Throughput with lines cleaned over that with lines flushed."""
 
     def formula(documents: Documents, _: Published) -> Measured:
         flushed = float(documents["5w5r.spht-eadr-flush.lines-flushed"]["throughput_ops_per_us"])
@@ -153,7 +153,7 @@ def lines_flushed() -> Formula:
 
 
 def peak() -> Formula:
-    """With how many threads the throughput is highest."""
+    """Number of threads with the highest throughput."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         run = _mix(number), ROWS[number.design]
@@ -164,7 +164,7 @@ def peak() -> Formula:
 
 
 def knee() -> Formula:
-    """What a thread adds once each core has one, relative to what one adds before."""
+    """Gain per thread after each core has one, relative to the gain per thread before."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         mix, later = _mix(number), []
@@ -208,7 +208,7 @@ FORMULAS: dict[tuple[str, str, str, str], Formula] = {
 
 
 def _threads(documents: Documents) -> list[dict[str, str]]:
-    """Throughput by threads, and what became of attempts."""
+    """Throughput by threads, and outcomes of attempts."""
     return [
         {"mix": mix, "design": design, "threads": str(threads)} | attempts(documents[f"{mix}.{design}.{threads}"])
         for mix in MIXES
@@ -218,7 +218,7 @@ def _threads(documents: Documents) -> list[dict[str, str]]:
 
 
 def _links(documents: Documents) -> list[dict[str, str]]:
-    """Throughput of SPHT by how its transactions are linked."""
+    """Throughput of SPHT by kind of links between its transactions."""
     return [
         {"mix": mix, "none": f"{_throughput(documents, mix, 'spht'):.2f}"}
         | {way: f"{documents[f'{mix}.spht.links-{way}']['throughput_ops_per_us']:.2f}" for way in LINKS}

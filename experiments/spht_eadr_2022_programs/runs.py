@@ -1,11 +1,11 @@
-"""How the programs of STAMP and TPC-C are run."""
+"""Runs of the programs of STAMP and TPC-C."""
 
 from __future__ import annotations
 
 from comparison import Command
 from spht_eadr_2022.runs import run_of
 
-# Programs by the names of the thesis: the workload, and operations of all threads together.
+# Programs by their names in the thesis: the workload, and the total operations of all threads.
 PROGRAMS = {
     "STAMP genome": ("stamp-genome", 2400),
     "STAMP intruder": ("stamp-intruder", 1200),
@@ -19,14 +19,14 @@ PROGRAMS = {
 }
 # Sizes below those of the suite: populating takes most of the time.
 SMALLER = {"STAMP vacation low": ("populate=4096",), "TPC-C": ("populate=32000",)}
-# Logs that hold what populating and a run append.
+# Logs large enough for population and the run.
 LOG_BYTES = 16777216
 
 
 def run(
     design: str, program: str, threads: int, seed: int, *more: str, sizes: tuple[str, ...] | None = None
 ) -> Command:
-    """Gives the run of a program, with the sizes above unless others are given; each is NAME=VALUE."""
+    """Returns the run of a program, with the sizes above unless others are given as NAME=VALUE."""
     workload, ops = PROGRAMS[program]
     chosen = SMALLER.get(program, ()) if sizes is None else sizes
     words = [word for size in chosen for word in ("--arg", size)]

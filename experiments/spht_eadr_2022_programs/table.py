@@ -27,21 +27,21 @@ from spht_eadr_2022_programs.variants import PARTS as VARIANTS
 
 DESIGNS = ("htm-sgl", "spht", "spht-eadr", "spht-eadr-flush")
 EADR = ("spht-eadr", "spht-eadr-flush")
-# One thread on each of some cores, one on each core, and one on each hardware thread.
+# One thread on each of a subset of the cores, one on each core, and one on each hardware thread.
 SOME, PEAK, ALL = 8, 12, 24
 THREADS = (SOME, PEAK, ALL)
-# Fewer, for the program whose peak is published at the fewest of these.
+# Fewer threads, for the program with the published peak at the smallest of these numbers.
 FEW, YADA = 4, "STAMP yada"
-# Where threads conflict, little decides from when on the lock is taken: numbers are means of two seeds.
+# With conflicts, small differences decide when the lock is first taken: numbers are means of two seeds.
 SEEDS = (1, 2)
-# What the thesis does not measure: a limit on open transactions.
+# Not measured in the thesis: a limit on open transactions.
 LIMITED = ("STAMP kmeans low", "TPC-C")
 HARDLY_LESS = 0.95
 EADR_BOTH, ALL_OF_THEM = "SPHT-eADR (both)", "(all solutions)"
 
 
 def key(program: str, design: str, threads: int, seed: int = SEEDS[0]) -> str:
-    """The name of a run's document."""
+    """Returns the name of a run's document."""
     return f"{PROGRAMS[program][0]}.{design}.{threads}.{seed}"
 
 
@@ -77,7 +77,7 @@ def _throughput(documents: Documents, program: str, design: str, threads: int) -
 
 
 def _outcomes(documents: Documents, program: str, design: str, threads: int) -> Counter[str]:
-    """What became of attempts, in all runs together: commits by their way, aborts by cause."""
+    """Outcomes of attempts, summed over all runs: commits by path, aborts by cause."""
     found: Counter[str] = Counter()
     for seed in SEEDS:
         tx = documents[key(program, design, threads, seed)]["tx"]
@@ -108,7 +108,7 @@ def _program(number: Published) -> str:
 
 
 def peak_threads() -> Formula:
-    """With how many threads each design is fastest."""
+    """Number of threads with which each design is fastest."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         found = [_peak_threads(documents, _program(number), design) for design in _designs(number)]
@@ -130,7 +130,7 @@ def peak_ratio() -> Formula:
 
 
 def ratio(threads: tuple[int, ...] = (PEAK,)) -> Formula:
-    """Throughput with equal threads, relative to the baseline: the least ratio of all forms and numbers of threads."""
+    """Throughput with equal threads relative to the baseline: the smallest ratio over all forms and thread counts."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         program, (baseline,) = _program(number), _baselines(number)
@@ -145,7 +145,7 @@ def ratio(threads: tuple[int, ...] = (PEAK,)) -> Formula:
 
 
 def ahead_of_all() -> Formula:
-    """Throughput of HTM+SGL over that of all forms of SPHT, each with the threads that suit it most."""
+    """Throughput of HTM+SGL over that of all forms of SPHT, each with its best number of threads."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         program = _program(number)
@@ -168,7 +168,7 @@ def _abort_rate(htm: float, sgl: float, aborted: float) -> float:
 
 
 def aborts_over() -> Formula:
-    """Which attempts abort, in percent, with all hardware threads."""
+    """Aborted attempts, in percent, with all hardware threads."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         rates = [100 * _rate(documents, _program(number), design, ALL, _abort_rate) for design in DESIGNS]
@@ -180,7 +180,7 @@ def aborts_over() -> Formula:
 
 
 def commits_in_hardware() -> Formula:
-    """The share of transactions that commit in hardware, the least of all designs and numbers of threads."""
+    """Share of transactions that commit in hardware: the smallest over all designs and thread counts."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         program = _program(number)
@@ -244,7 +244,7 @@ def degrades() -> Formula:
 
 
 def fewer_with_threads() -> Formula:
-    """How the rates of aborts change with threads, in points: that of SPHT first."""
+    """Change of abort rates with threads, in points, SPHT first."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         program, changes, texts = _program(number), {}, []
@@ -280,7 +280,7 @@ FORMULAS: dict[tuple[str, str, str, str], Formula] = {
 
 
 def _threads(documents: Documents) -> Rows:
-    """Throughput by threads with its range, and what became of attempts in all runs together."""
+    """Throughput by threads with its range, and outcomes of attempts, summed over all runs."""
     found = []
     for program in PROGRAMS:
         for design in DESIGNS:
@@ -300,7 +300,7 @@ def _limits(documents: Documents) -> Rows:
 
 TABLES = {"threads": _threads, "limits": _limits}
 
-# An attempt that ends while another thread holds the lock is none of the ten: the thesis does not say what counts.
+# An attempt that ends while another thread holds the lock does not count toward the ten: the thesis leaves this open.
 UNCOUNTED = "uncounted."
 UNCOUNTED_COMMANDS = {
     UNCOUNTED + name: command for name, command in _all_runs("--arg", "lock-aborts-uncounted=true").items()
@@ -308,12 +308,12 @@ UNCOUNTED_COMMANDS = {
 
 
 def _as_counted(documents: Documents) -> Documents:
-    """Gives the documents without counted aborts the names of those with them, which the formulas know."""
+    """Renames the documents without counted aborts to the names that the formulas use."""
     return Documents({name.removeprefix(UNCOUNTED): documents[name] for name in UNCOUNTED_COMMANDS})
 
 
 def _uncounted(documents: Documents) -> Rows:
-    """The published numbers again."""
+    """The published numbers, from runs without counted aborts."""
     renamed, found = _as_counted(documents), []
     for number in read_published("spht-eadr-2022-programs"):
         ours = FORMULAS[number.key](renamed, number)

@@ -1,6 +1,6 @@
-"""What decides between SPHT-eADR and its baselines on the programs: inputs, contention, attempts, pages of the shadow.
+"""Factors that decide between SPHT-eADR and its baselines: inputs, contention, attempts, pages of the shadow.
 
-The thesis names neither the inputs of its programs nor what happens between two attempts. A public source of a later
+The thesis specifies neither the inputs of its programs nor the code between two attempts. A public source of a later
 work on SPHT does (https://github.com/andreliborio98/spht_paging, commit 0fde72d: bench/stamp/benches_args.sh,
 bench/tpcc/benches_args.sh and deps/htm_alg).
 """
@@ -14,7 +14,7 @@ DESIGNS = ("htm-sgl", "spht", "spht-eadr")
 THREADS = (1, 8, 12, 24)
 SEED = 1
 WHAT_DIFFERS = ("STAMP genome", "STAMP intruder", "STAMP ssca2", "STAMP vacation low", "STAMP yada", "TPC-C")
-# Towards those of that source, as far as a run of some seconds allows: there ssca2 has -s20 (a million vertices),
+# Closer to the inputs of that source, within runs of some seconds. That source has ssca2 -s20 (a million vertices),
 # vacation -r1048576, intruder -n262144 -l128, yada a mesh of a million triangles and -a15, genome -g16384 -s64
 # -n16777216.
 LARGER: dict[str, tuple[str, ...]] = {
@@ -24,13 +24,13 @@ LARGER: dict[str, tuple[str, ...]] = {
     "STAMP vacation low": ("populate=131072",),
     "STAMP yada": ("populate=20000", "angle=15"),
 }
-# A Payment of that source changes five words and inserts no row, so that its warehouse is in its write set for a
-# shorter time than in that of a Payment as specified. Here more warehouses make conflicts as rare.
+# A Payment of that source changes five words and inserts no row, so its warehouse is in the write set for a shorter
+# time than in a Payment as specified. Here more warehouses reduce conflicts to that level.
 WAREHOUSES = {"TPC-C": ("populate=32000", "warehouses=256")}
 # Data in place have no shadow.
 ON_SHADOW = DESIGNS[1:]
 TOUCHED = "shadow touched"
-# By name: the sizes of each program if they are others, and arguments of all.
+# By name: different sizes of each program, if any, and arguments of all programs.
 VARIANTS: dict[str, tuple[dict[str, tuple[str, ...]], tuple[str, ...]]] = {
     "as above": ({}, ()),
     "larger inputs": (LARGER, ()),

@@ -1,4 +1,4 @@
-"""What TC measures: Lai, Zhao and Yang, "Leave the Cache Hierarchy Operation as It Is", DAC 2017, section 5.
+"""The experiments of TC: Lai, Zhao and Yang, "Leave the Cache Hierarchy Operation as It Is", DAC 2017, section 5.
 
 At scale quick: data and data caches are an eighth of the paper's, instructions a sixteenth or less. SP is `sp`.
 """
@@ -27,13 +27,13 @@ from scoring import Published
 MACHINE = "tc-dac17"
 THREADS = 4
 WORKLOADS = ("sps", "graph", "rbtree", "btree", "hashtable")
-# Suites by where the data lie. Figure 9 is relative to what a program writes without durability, which are evictions of
-# the last level: so numbers of the paper are compared with runs whose data exceed it.
+# Suites by the location of the data. Figure 9 is relative to the writes of a program without durability, which are
+# evictions of the last level: numbers of the paper are therefore compared with runs with data beyond it.
 FOOTPRINTS = {"beyond": "tc", "inside": "tc-inside"}
 DESIGNS = ("opt", "tc", "kiln", "sp")
 SEEDS = (1, 2, 3)
 ROWS = {"TC": "tc", "Kiln": "kiln", "SP": "sp", "Optimal": "opt"}
-# What docs/results/tc-dac17.md explains differences by: one thing is other than in the runs that are compared.
+# Experiments with which docs/results/tc-dac17.md explains differences: one change relative to the compared runs.
 OTHER = {
     "one thread": ("--threads", "1"),
     "no latency": (
@@ -63,7 +63,7 @@ def _run(design: str, suite: str, workload: str, seed: int, *more: str) -> Comma
 
 
 def key(workload: str, design: str, footprint: str = "beyond", seed: int = 1, other: str = "") -> str:
-    """The name of a run's document."""
+    """Returns the name of a run's document."""
     return f"{workload}.{design}.{footprint}.{seed}{f'.{other}'.replace(' ', '-') if other else ''}"
 
 
@@ -98,7 +98,7 @@ def _load_latency(document: Mapping[str, Any]) -> float:
 
 
 def _full_share(document: Mapping[str, Any]) -> float:
-    """The share of the time of all cores in which nothing commits because a structure of the design is full."""
+    """Returns the share of the time of all cores without commits because a structure of the design is full."""
     stalls = document["stats"]["core"]["stalls"]
     structures = [of["structure"] for of in stalls.values() if isinstance(of.get("structure"), Mapping)]
     waited = sum(cycles["value"] for names in structures for cycles in names.values())
@@ -130,13 +130,13 @@ def normalized(value: Any, scale: float = 100, digits: int = 1) -> Formula:
 
 
 def more_misses(documents: Documents, _number: Published) -> Measured:
-    """By how much the miss rate of the last level is higher than under `opt`."""
+    """Increase of the miss rate of the last level over `opt`."""
     of_opt, of_tc = (_mean_ratio(documents, ("kiln", other), _llc_miss_rate) for other in ("opt", "tc"))
     return percent_more(of_opt, reason=f"than TC: {(of_tc - 1) * 100:.1f}")
 
 
 def stalled(documents: Documents, _number: Published) -> Measured:
-    """The share of time that sps waits for the transaction cache."""
+    """Share of time in which sps waits for the transaction cache."""
     ours, inside = (
         mean(_full_share(documents[key("sps", "tc", footprint, seed)]) for seed in SEEDS)
         for footprint in ("beyond", "inside")
@@ -145,7 +145,7 @@ def stalled(documents: Documents, _number: Published) -> Measured:
 
 
 def hardly_stalled(documents: Documents, _number: Published) -> Measured:
-    """The shares of time that the others wait for it."""
+    """Shares of time in which the other workloads wait for the transaction cache."""
     found = tuple(
         100 * mean(_full_share(documents[key(of, "tc", "beyond", seed)]) for seed in SEEDS)
         for of in WORKLOADS
@@ -156,7 +156,7 @@ def hardly_stalled(documents: Documents, _number: Published) -> Measured:
 
 
 def order_of_writes(documents: Documents, _number: Published) -> Measured:
-    """Bytes that TC writes over those of Kiln, and over those of `opt`."""
+    """Bytes written by TC over those of Kiln and over those of `opt`."""
     kiln, opt = (_mean_ratio(documents, ("tc", other), pmem_bytes) for other in ("kiln", "opt"))
     return Measured(f"{kiln:.2f}, {opt:.2f} x", (kiln, opt), "TC over Kiln, over Optimal")
 
@@ -180,7 +180,7 @@ FORMULAS: dict[tuple[str, str, str, str], Formula] = {
 
 
 def _workloads(documents: Documents) -> list[dict[str, str]]:
-    """All measures of each workload relative to `opt`: means over the seeds, throughput with its interval."""
+    """Returns all measures of each workload relative to `opt`: means over the seeds, throughput with its interval."""
     found = []
     for footprint in FOOTPRINTS:
         for workload in WORKLOADS:
@@ -206,7 +206,7 @@ def _workloads(documents: Documents) -> list[dict[str, str]]:
 
 
 def _other(documents: Documents) -> list[dict[str, str]]:
-    """Throughput relative to `opt` where one thing is other."""
+    """Returns the throughput relative to `opt` of the experiments with one change."""
     found = []
     for footprint in FOOTPRINTS:
         for other, designs in OF.items():

@@ -1,4 +1,4 @@
-"""`python -m durasim` is the command `durasim`."""
+"""`python -m durasim` runs the command `durasim`."""
 
 from durasim.cli import app
 

@@ -1,4 +1,4 @@
-"""The Python API: the same jobs as the command line, with typed results."""
+"""The Python API: every command of the command line as a function with a typed result."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     from durasim.toolchain import WorkloadInfo
 
 Progress = Callable[[int, int], bool | None]
-"""Takes crashes done and crashes in all; returning False ends the campaign early."""
+"""Called with the crashes done and the total; returning False ends the campaign early."""
 ShrinkProgress = Callable[[int, str], None]
-"""Takes candidates tried and the command of the smallest failure so far."""
+"""Called with the number of candidates tried and the command of the smallest failure so far."""
 MutationProgress = Callable[["Outcome"], None]
-"""Takes what became of a mutant."""
+"""Called with the outcome of a mutant."""
 CampaignProgress = Callable[[int, int | None, str], None]
-"""Takes runs done, runs in all and the design of the last one."""
+"""Called with the runs done, the total and the design of the last run."""
 RandomProgress = Callable[[int, int | None], None]
-"""Takes runs done, and runs in all (None if time decides)."""
+"""Called with the runs done and the total (None if `seconds` is the limit)."""
 
 _ESTIMATE_POINTS = 64
-"""Crash points from which the time for all is estimated."""
+"""Crash points from which the total time is estimated."""
 _ONLY_OF_RUN = (*(field.name for field in dataclasses.fields(RunOptions)), "scale")
 
 
@@ -61,15 +61,15 @@ def run(
     """Runs a workload or a program on a simulated machine.
 
     Args:
-        guest_output: Takes what the guest writes; by default it goes to `sys.stdout` and `sys.stderr`.
-        progress: Takes now and then the operations done in the region of interest, and how many there will be (None if
-            nobody knows).
+        guest_output: Called with the output of the guest; by default it goes to `sys.stdout` and `sys.stderr`.
+        progress: Called from time to time with the operations done in the region of interest and their total (None if
+            unknown).
 
     Raises:
-        ConfigError: Refused before cycle 0.
+        ConfigError: The configuration is refused before cycle 0.
         GuestFault: The guest was stopped.
-        StuckError: The modelled machine cannot go on.
-        HostIoError: A file of the host could not be read or written.
+        StuckError: The modelled machine cannot continue.
+        HostIoError: A host file could not be read or written.
         ToolchainError: The guest program cannot be built.
     """
     return run_scenario(scenario_of(**fields), guest_output, progress)
@@ -78,19 +78,19 @@ def run(
 def run_scenario(
     scenario: Scenario, guest_output: GuestOutput = output.pass_through, progress: RunProgress | None = None
 ) -> RunResult:
-    """Runs `scenario`; otherwise as `run`."""
+    """Runs `scenario`; see `run` for the other arguments."""
     request = scenario.request()
     written_before = _written_at(scenario.snapshot)
     try:
         return run_request(request, guest_output, progress)
     except KeyboardInterrupt as interrupt:
         if _written_at(scenario.snapshot) != written_before:
-            interrupt.add_note(f"the snapshot {scenario.snapshot} is kept")
+            interrupt.add_note(f"the snapshot {scenario.snapshot} was saved")
         raise
 
 
 def _written_at(path: str | None) -> int | None:
-    """Gives when a file was written, in the host's nanoseconds; None if there is none."""
+    """Returns the modification time of a file in nanoseconds of the host; None if the file does not exist."""
     if path is None or not os.path.exists(path):  # noqa: PTH110 - one question, no path to work with
         return None
     return os.stat(path).st_mtime_ns  # noqa: PTH116
@@ -104,14 +104,14 @@ def crash(
 
     Args:
         design: Durability design, see `designs()`.
-        shrink: Reduces the first failure; the smallest one that is found is `shrunk` of the result.
-        progress: Takes crashes done and crashes in all; returning False ends the campaign early.
+        shrink: Minimizes the first failure; `shrunk` of the result is the smallest failure found.
+        progress: Called with the crashes done and the total; returning False ends the campaign early.
 
     Raises:
-        ConfigError: Refused before cycle 0.
+        ConfigError: The configuration is refused before cycle 0.
         GuestFault: The guest was stopped during the run before the crash.
-        StuckError: The modelled machine cannot go on.
-        HostIoError: A file of the host could not be read or written.
+        StuckError: The modelled machine cannot continue.
+        HostIoError: A host file could not be read or written.
         ToolchainError: The guest program cannot be built.
     """
     tried = {field.name for field in dataclasses.fields(CrashOptions)}
@@ -126,23 +126,23 @@ def crash(
 
 
 def crash_scenario(scenario: Scenario, chosen: CrashOptions, progress: Progress | None = None) -> CrashResult:
-    """Crashes `scenario`; otherwise as `crash`, whose check of the program's own check is left to the caller."""
+    """Crashes `scenario`; see `crash`. The caller verifies first that the program understands its check arguments."""
     request = crash_request(scenario, chosen)
     callback = None if progress is None else (lambda done, total: progress(done, total) is not False)
     return finish_crash(json.loads(_core.crash(json.dumps(request), callback)), scenario, chosen)
 
 
 def estimate_crash(scenario: Scenario, chosen: CrashOptions) -> tuple[int, float]:
-    """Gives the persist events of `scenario`, and about how many seconds it takes to crash at all of them.
+    """Returns the number of persist events of `scenario` and an estimate of the seconds to crash at all of them.
 
-    Crashes at a few of them to find out.
+    The estimate comes from crashes at a few of them.
     """
     request = crash_request(scenario, dataclasses.replace(chosen, points=_ESTIMATE_POINTS))
     document = _core.crash(json.dumps(request | {"cut_every_write": True}), None)
     result = finish_crash(json.loads(document), scenario, chosen)
     cores = chosen.workers or os.cpu_count() or 1
     crashing_s = result.trials / (result.trials_per_s_per_core * cores) if result.trials_per_s_per_core else 0.0
-    # A campaign runs the program twice: to count its events, and to crash it while other threads judge.
+    # A campaign runs the program twice: once to count its events, once to crash it while other threads run the trials.
     counting_s = result.host.seconds - crashing_s
     judging_s = max(crashing_s - counting_s, crashing_s / 10)
     more = max(result.points / _ESTIMATE_POINTS - 1, 0.0)
@@ -152,7 +152,7 @@ def estimate_crash(scenario: Scenario, chosen: CrashOptions) -> tuple[int, float
 def shrink_first(
     scenario: Scenario, chosen: CrashOptions, result: CrashResult, progress: ShrinkProgress | None = None
 ) -> CrashResult:
-    """Gives `result`, which is of a campaign over `scenario`, with its first failure reduced, if it has one."""
+    """Returns `result` of a campaign over `scenario` with its first failure minimized, if it has a failure."""
     from durasim import shrink  # noqa: PLC0415 - keeps the start-up of other commands short
 
     if not result.failures:
@@ -168,22 +168,22 @@ def campaign(
     verdicts: str | os.PathLike[str] | None = None,
     progress: CampaignProgress | None = None,
 ) -> dict[str, Any]:
-    """Crashes all runs that a campaign file describes; docs/crash.md explains such files.
+    """Runs every crash test in a campaign file; docs/crash.md explains such files.
 
     Args:
         path: The campaign file.
-        seconds: Repeats the campaign with new seeds until so much time has passed; once if None. A file that wants
-            a number of trials is repeated until they are judged, but not longer than this.
-        verdicts: Keeps each verdict in this file, and goes on where an earlier campaign with it ended.
-        progress: Takes runs done, runs in all (None if time decides) and the design of the last one; trials instead of
-            runs if the file wants a number of them.
+        seconds: Time budget; the campaign is repeated with new seeds until it is spent, or run once if None. A file
+            with a required number of trials is repeated until they are done or the budget is spent.
+        verdicts: Stores each verdict in this file and resumes an interrupted campaign from it.
+        progress: Called with the runs done, the total (None if `seconds` is the limit) and the design of the last run.
+            The numbers are trials instead if the file requires a number of trials.
 
     Returns:
-        The document that `--json` writes; `failed_checks` in it lists why the campaign failed, if it did.
+        The document that `--json` writes; its `failed_checks` lists the reasons if the campaign failed.
 
     Raises:
         ConfigError: The file is refused.
-        HostIoError: A file of the host could not be read or written.
+        HostIoError: A host file could not be read or written.
         ToolchainError: A guest program cannot be built.
     """
     from durasim import campaign_file, campaign_run  # noqa: PLC0415 - keeps the start-up of other commands short
@@ -206,17 +206,17 @@ def random_campaign(
     seed: int = DEFAULT_SEED,
     progress: RandomProgress | None = None,
 ) -> dict[str, Any]:
-    """Tries drawn machines without programs: every load is checked, and they are crashed and recovered.
+    """Tests random machines with random memory operations: checks every load, crashes and recovers.
 
     Args:
-        designs: The designs, in turn; all that differ without programs if there are none.
-        runs: Machines to draw; 200 if neither this nor `seconds` is given.
-        seconds: No further run begins after so much time.
+        designs: The designs, in turn; all if empty, except variants without a difference here.
+        runs: Number of random machines; 200 if neither this nor `seconds` is given.
+        seconds: Time budget; no run starts after it is spent.
         seed: The first seed of each design. Equal seeds and numbers of runs give equal documents.
-        progress: Takes runs done, and runs in all (None if time decides).
+        progress: Called with the runs done and the total (None if `seconds` is the limit).
 
     Returns:
-        The document that `--json` writes; `violations` in it is not 0 if anything was wrong.
+        The document that `--json` writes; its `violations` is not 0 if a check failed.
 
     Raises:
         ConfigError: A name or number is not allowed.
@@ -227,13 +227,13 @@ def random_campaign(
 
 
 def random_replay(design: str, run_id: str) -> dict[str, Any]:
-    """Makes one run of a random campaign again, as `one-7` or `many-7`.
+    """Repeats one run of a random campaign, such as `one-7` or `many-7`.
 
     Returns:
-        The document that `--json` writes: `message` says what was wrong, if anything was, `steps` what led to it.
+        The document that `--json` writes: `message` names the violation, if any; `steps` lists the steps before it.
 
     Raises:
-        ConfigError: There is no such design, or the text names no run.
+        ConfigError: The design is unknown, or the text is no run id.
     """
     from durasim import random_runs  # noqa: PLC0415 - keeps the start-up of other commands short
 
@@ -243,18 +243,18 @@ def random_replay(design: str, run_id: str) -> dict[str, Any]:
 def mutation(
     *, design: str | None = None, mutants: Iterable[str] | None = None, progress: MutationProgress | None = None
 ) -> MutationResult:
-    """Builds designs with one planted fault each and has short crash campaigns catch these mutants.
+    """Injects one fault at a time into a design and checks that short crash campaigns detect it.
 
     Args:
         design: The design whose mutants are tried; every durable one if None.
         mutants: Names of planted faults; all if None.
-        progress: Takes what became of each mutant as soon as it is known.
+        progress: Called with the outcome of each mutant as soon as it is known.
 
     Returns:
-        What became of each mutant; `missed` lists those that no campaign caught.
+        The outcome of each mutant; `missed` lists the mutants that no campaign caught.
 
     Raises:
-        ConfigError: There is no such design or mutant.
+        ConfigError: The design or the mutant is unknown.
         ToolchainError: A guest program cannot be built.
     """
     from durasim import mutants as mutation_tests  # noqa: PLC0415 - keeps the start-up of other commands short
@@ -271,24 +271,24 @@ def compare(
     jobs: int | None = None,
     **options: Any,
 ) -> polars.DataFrame:
-    """Runs every workload under every design and gives a data frame with one row for each pair.
+    """Runs every workload under every design and returns a data frame with one row per pair.
 
     `relative_to_opt` is the throughput divided by that of `opt` on the same workload, null if `opt` is not among the
-    designs. Units stand last in the names of the columns.
+    designs. Column names end with the unit.
 
     Args:
-        workloads: Names of workloads; `all-SUITE` stands for those of a suite.
-        designs: Names of designs; `all-SUITE` stands for those that the paper of a suite compares, as None
-            does for workloads of one suite.
-        progress: Takes each result as soon as it is there.
-        jobs: Runs at a time; all cores if None. Results do not depend on it.
-        options: The other arguments of `run`; without threads each workload has those of its suite.
+        workloads: Names of workloads; `all-SUITE` means all workloads of a suite.
+        designs: Names of designs; `all-SUITE` means the designs that the paper of a suite compares. None means the same
+            for workloads of one suite.
+        progress: Called with each result as soon as the run is done.
+        jobs: Number of concurrent runs; all cores if None. Results do not depend on it.
+        options: The other arguments of `run`; without threads each workload uses the number of its suite.
 
     Raises:
-        ConfigError: Refused before cycle 0, or the same name is given twice.
+        ConfigError: The configuration is refused before cycle 0, or a name is given twice.
         GuestFault, StuckError, HostIoError, ToolchainError: As from `run`.
     """
-    from durasim.frame import comparison_frame  # noqa: PLC0415 - polars takes a while to load
+    from durasim.frame import comparison_frame  # noqa: PLC0415 - polars is slow to load
 
     return comparison_frame(compare_runs(designs, workloads, progress, jobs=jobs, **options))
 
@@ -301,24 +301,24 @@ def compare_runs(
     jobs: int | None = None,
     **options: Any,
 ) -> list[RunResult]:
-    """Gives the results behind `compare`, workload by workload in the given order of the designs."""
+    """Returns the results on which `compare` is based, workload by workload in the given order of the designs."""
     guest_output = options.pop("guest_output", output.discard)
     return comparison.run_all(comparison.scenarios(designs, workloads, **options), guest_output, progress, jobs)
 
 
 def designs() -> list[dict[str, Any]]:
-    """Gives the designs: name, hardware, backend, domains, promise, cost and so on."""
+    """Returns the designs: name, hardware, backend, domains, promise, cost and so on."""
     return list(design_rows().values())
 
 
 def describe_design(name: str) -> dict[str, Any]:
-    """Gives a design as `designs` does, its parameters, and the assumptions that it rests on.
+    """Returns a design as `designs` does, with its parameters and the assumptions that it depends on.
 
-    `parameters` has name, default, range, source and description of each; `rests_on` has key, paper, section, what is
-    assumed, parameters, range, status, effect on this design and page of each assumption, the largest effect first.
+    `parameters` lists name, default, range, source and description; `rests_on` lists key, paper, section, assumption,
+    parameters, range, status, effect on this design and page of each assumption, largest effect first.
 
     Raises:
-        ConfigError: There is none of that name.
+        ConfigError: The name is unknown.
     """
     from durasim import assumptions, parameters  # noqa: PLC0415 - keeps the start-up of other commands short
 
@@ -335,17 +335,17 @@ def describe_design(name: str) -> dict[str, Any]:
 def check_designs(
     designs: Sequence[str] | None = None, *, progress: Callable[[str], None] | None = None
 ) -> list[Mechanism]:
-    """Verifies the tables of docs/designs/: that every function is there, and that every test is there and passes.
+    """Verifies the tables of docs/designs/: every function exists, and every test exists and passes.
 
     Args:
-        designs: Designs whose pages are looked at; all pages if None.
-        progress: Takes what is run next.
+        designs: Designs whose pages are checked; all pages if None.
+        progress: Called with the command that runs next.
 
     Returns:
-        The mechanisms in the tables; `problems` of each says why it is refused, if it is.
+        The mechanisms in the tables; `problems` of each lists the reasons if it is refused.
 
     Raises:
-        ConfigError: A page is not of the form, or this installation is no checkout of the sources.
+        ConfigError: A page has the wrong format, or durasim was not installed from a checkout.
         HostIoError: cargo cannot be started.
     """
     from durasim import design_tables  # noqa: PLC0415 - keeps the start-up of other commands short
@@ -357,10 +357,10 @@ def check_designs(
 
 
 def workloads(design: str | None = None) -> list[WorkloadInfo]:
-    """Gives the programs with their arguments: all, or those that a design has a runtime for.
+    """Returns the workloads with their arguments: all, or those that a design has a runtime for.
 
     Raises:
-        ConfigError: There is no such design.
+        ConfigError: The design is unknown.
     """
     from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
@@ -370,7 +370,7 @@ def workloads(design: str | None = None) -> list[WorkloadInfo]:
 
 
 def suite_members() -> list[Member]:
-    """Gives the workloads of all suites: the programs as the papers run them."""
+    """Returns the workloads of all suites: programs with the arguments of the papers."""
     from durasim import suites  # noqa: PLC0415 - keeps the start-up of other commands short
 
     return list(suites.members())
@@ -384,18 +384,18 @@ def measure_workload(
     seed: int = DEFAULT_SEED,
     workload_args: Mapping[str, Any] | None = None,
 ) -> TxProfile:
-    """Runs a workload without caches and time, and counts what its transactions write.
+    """Runs a workload functionally, without caches and time, and counts the writes of its transactions.
 
     Args:
-        workload: Name of a workload, or of one of a suite.
+        workload: Name of a workload, or of a member of a suite.
         ops: Transactions in the region of interest; the workload's default if None.
         threads: Threads of the guest.
-        seed: Seed of everything random.
+        seed: Seed of all random choices.
         workload_args: Arguments of the workload by name.
 
     Raises:
-        ConfigError: A name is unknown, a value out of range, or the program failed.
-        GuestFault: The program did something that is not possible.
+        ConfigError: A name is unknown, a value is out of range, or the program failed.
+        GuestFault: The guest was stopped.
         ToolchainError: The guest program cannot be built.
     """
     scenario = scenario_of(workload=workload, ops=ops, threads=threads, seed=seed, workload_args=workload_args)
@@ -404,15 +404,15 @@ def measure_workload(
 
 
 def machines() -> list[dict[str, Any]]:
-    """Gives the machine presets: name, description, cores and so on."""
+    """Returns the machine presets: name, description, cores and so on."""
     return list(machine_rows().values())
 
 
 def describe_machine(name: str) -> dict[str, Any]:
-    """Gives a machine preset as `machines` does, and its parameters: name, value and description of each.
+    """Returns a machine preset as `machines` does, with name, value and description of its parameters.
 
     Raises:
-        ConfigError: There is none of that name.
+        ConfigError: The name is unknown.
     """
     import tomllib  # noqa: PLC0415 - keeps the start-up of other commands short
 
@@ -424,10 +424,10 @@ def describe_machine(name: str) -> dict[str, Any]:
 
 
 def machine_toml(name: str) -> str:
-    """Gives the TOML text of a machine preset.
+    """Returns the TOML text of a machine preset.
 
     Raises:
-        ConfigError: There is none of that name.
+        ConfigError: The name is unknown.
     """
     if name not in machine_rows():
         raise unknown_name("machine", name, machine_rows())
@@ -435,6 +435,6 @@ def machine_toml(name: str) -> str:
 
 
 def machine_schema() -> dict[str, Any]:
-    """Gives the JSON Schema of machine files."""
+    """Returns the JSON Schema of machine files."""
     schema: dict[str, Any] = json.loads(_core.machine_schema())
     return schema

@@ -1,4 +1,4 @@
-"""What functions of the Python API take, made from the dataclasses that describe it."""
+"""Arguments of functions of the Python API, generated from dataclasses."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-# Arguments of the API that have another name than their field.
+# Arguments of the API whose name differs from the field.
 _NAMES = {"settings": "set"}
 _TYPES: dict[str, Any] = {"settings": "Settings | None", "workload_args": "Mapping[str, Any] | None"}
 
 
 def takes_fields_of(*classes: type, without: Iterable[str] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Gives a function of the API the fields of these dataclasses as arguments, in signature and docstring.
+    """Adds the fields of these dataclasses to the signature and docstring of a function of the API.
 
-    The function itself takes them as `**fields`; what is not a field is refused when it is called.
+    The function itself takes them as `**fields`; a call with any other name is refused.
     """
     described = [
         (field, text)
@@ -56,7 +56,7 @@ def _parameter(field: dataclasses.Field[Any]) -> inspect.Parameter:
 
 
 def _attributes(described_class: type) -> Iterable[tuple[dataclasses.Field[Any], str]]:
-    """Gives the fields of a dataclass, with what its docstring, or that of the class below it, says of each."""
+    """Returns the fields of a dataclass with their descriptions from its docstring or that of a base class."""
     texts: dict[str, str] = {}
     for level in described_class.__mro__[:-1]:
         for name, text in re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", level.__doc__ or "", re.MULTILINE):

@@ -1,4 +1,4 @@
-"""Assumptions where a paper is silent, as `assumptions.toml` has them, and what other ones would change."""
+"""The assumptions in `assumptions.toml`, made where a paper is silent, and the measured effect of alternatives."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 from durasim.sensitivity import Ratio, measurements, ratios
 
 MEASURED, NO_EFFECT, NOT_MEASURED = "measured", "no effect", "not measured"
-# Changes of less than a percent are no effect.
+# A change below one percent counts as no effect.
 PERCENT = 0.01
-# Fewer bytes than these are no baseline of a ratio.
+# With fewer bytes than this in the baseline, a ratio is meaningless.
 FEW_BYTES = 4096
 
 
@@ -25,18 +25,18 @@ class Assumption:
     """An assumption.
 
     Attributes:
-        key: What code, presets and documents cite.
-        paper: Whose design or machine it is.
-        section: Where that is silent; `none` if it says nothing.
-        assumed: What is assumed.
-        parameters: What changes it, as for `--set`, or `--arg NAME`; none if it is not configurable.
-        range: The alternatives that were tried or are there.
+        key: The key that code, presets and documents cite.
+        paper: The paper of the design or machine.
+        section: The section that leaves it open; `none` if the paper does not mention it.
+        assumed: The assumption.
+        parameters: The parameters that change it, as for `--set`, or `--arg NAME`; none if it is not configurable.
+        range: The alternatives, measured or available.
         status: `measured`, `no effect` or `not measured`.
-        designs: Rows of the registry that rest on it.
-        page: The document that has the whole text, seen from the checkout.
-        settled: Whether sources agree, or no source can tell.
-        effect: What is measured elsewhere than in `sensitivity.csv`; empty if nothing.
-        factor: How far that changes a ratio of two designs.
+        designs: Design variants that depend on it.
+        page: The document with the full text, relative to the checkout.
+        settled: Whether sources agree, or no source can decide.
+        effect: An effect measured outside of `sensitivity.csv`; empty if none.
+        factor: The factor by which that effect changes a ratio of two designs.
     """
 
     key: str
@@ -55,7 +55,7 @@ class Assumption:
 
 @cache
 def assumptions() -> Mapping[str, Assumption]:
-    """Gives all assumptions by key, in the order of the file."""
+    """Returns all assumptions by key, in the order of the file."""
     tables = tomllib.loads((files("durasim") / "assumptions.toml").read_text(encoding="utf-8"))
     lists = ("parameters", "designs")
     return MappingProxyType({
@@ -73,22 +73,22 @@ def _ratios() -> Mapping[str, tuple[Ratio, ...]]:
 
 
 def changes(key: str, design: str | None = None) -> Sequence[Ratio]:
-    """Gives what the alternatives to an assumption change, of one design or of all."""
+    """Returns the effects of the alternatives to an assumption, on one design or on all."""
     return [ratio for ratio in _ratios().get(key, ()) if design in (None, ratio.measured.design)]
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """An end of what alternatives change: `value` times the run as it is assumed, for `design`."""
+    """One end of the range of an effect: `value` times the run with the assumption, for `design`."""
 
     value: float
     design: str
 
 
 def relative_throughput(key: str, design: str | None = None) -> tuple[End, End] | None:
-    """Gives the least and the greatest change of throughput relative to `opt` under the same alternative.
+    """Returns the smallest and the largest change of throughput relative to `opt` under the same alternative.
 
-    Where `opt` was not run, because the alternative does not concern it, the change is that of the design. None if no
+    If `opt` was not run, because the alternative does not concern it, the change is that of the design. None if no
     alternative was measured.
     """
     of_opt = {
@@ -103,9 +103,9 @@ def relative_throughput(key: str, design: str | None = None) -> tuple[End, End] 
 
 
 def pmem_writes(key: str, design: str | None = None) -> tuple[End, End] | None:
-    """Gives the least and the greatest change of the bytes written to persistent memory.
+    """Returns the smallest and the largest change of the bytes written to persistent memory.
 
-    Runs that write next to nothing as assumed are left out: see `written_from_nothing`.
+    Excludes runs that write almost nothing under the assumption: see `written_from_nothing`.
     """
     return _ends([
         End(of.pmem_bytes, of.measured.design)
@@ -115,7 +115,7 @@ def pmem_writes(key: str, design: str | None = None) -> tuple[End, End] | None:
 
 
 def written_from_nothing(key: str, design: str | None = None) -> int:
-    """Gives the most bytes that an alternative writes where next to nothing is written as assumed; 0 if none does."""
+    """Returns the most bytes that an alternative writes in a run that writes almost nothing otherwise; 0 if none."""
     found = [
         of.measured.numbers[1]
         for of in changes(key, design)
@@ -143,7 +143,7 @@ def _ends(found: Iterable[End]) -> tuple[End, End] | None:
 
 
 def headline(assumption: Assumption) -> float:
-    """Gives by which factor alternatives change a ratio of throughputs at most; 1 if nothing is measured."""
+    """Returns the largest factor by which alternatives change a ratio of throughputs; 1 if none was measured."""
     found = relative_throughput(assumption.key)
     if found is None:
         return assumption.factor
@@ -151,7 +151,7 @@ def headline(assumption: Assumption) -> float:
 
 
 def measured_status(key: str) -> str | None:
-    """Gives the status that follows from `sensitivity.csv`; None if no alternative was measured there."""
+    """Returns the status according to `sensitivity.csv`; None if it has no alternative."""
     found = changes(key)
     if not found:
         return None
@@ -160,7 +160,7 @@ def measured_status(key: str) -> str | None:
 
 
 def effect_text(assumption: Assumption, design: str | None = None) -> str:
-    """Says in one line what other assumptions change, for all designs or for one."""
+    """Returns the effect of other assumptions in one line, for all designs or for one."""
     if assumption.effect:
         return assumption.effect
     if assumption.status != MEASURED:
@@ -170,7 +170,7 @@ def effect_text(assumption: Assumption, design: str | None = None) -> str:
     parts = [_range_text("throughput", relative_throughput(assumption.key, design), name=design is None)]
     parts.append(_range_text("pmem writes", pmem_writes(assumption.key, design), name=False))
     if most := written_from_nothing(assumption.key, design):
-        parts.append(f"up to {most:,} bytes where next to nothing was written")
+        parts.append(f"up to {most:,} bytes in runs that wrote almost nothing")
     return ", ".join(part for part in parts if part) or NO_EFFECT
 
 
@@ -185,7 +185,7 @@ def _range_text(what: str, ends: tuple[End, End] | None, *, name: bool) -> str:
 
 
 def assumptions_of(design: str) -> list[Assumption]:
-    """Gives the assumptions that a row rests on, the largest effect on it first, those that are not measured last."""
+    """Returns the assumptions that a design depends on, largest effect on it first, unmeasured ones last."""
     found = [assumption for assumption in assumptions().values() if design in assumption.designs]
 
     def order(assumption: Assumption) -> tuple[bool, float]:
@@ -197,7 +197,7 @@ def assumptions_of(design: str) -> list[Assumption]:
 
 
 def described(design: str) -> list[dict[str, Any]]:
-    """Gives the assumptions that a row rests on as `durasim designs NAME --json` has them."""
+    """Returns the assumptions that a design depends on in the form of `durasim designs NAME --json`."""
     return [
         {
             "key": assumption.key,

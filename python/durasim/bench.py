@@ -1,12 +1,12 @@
-"""What `make bench` runs: simulation speed beside other programs, and what a simulation costs.
+"""The benchmark of `make bench`: simulation speed next to other programs, and host cost of a simulation.
 
-The costs are instructions and memory of the host, how time grows with operations and cores, and the time that forks
-take. The last line is one line of JSON with the speeds.
+The costs are instructions and memory of the host, the growth of time with operations and cores, and the time of
+forks. The last line of the output is JSON with the speeds.
 
-The others are an emulator and another simulator. All programs take turns, repetition by repetition, so that a busy
-moment of the computer does not fall on one of them alone; the median of the repetitions is shown. Speed is simulated
-instructions per second of wall time. The start-up of the emulator is measured apart and taken off. rvsim runs its
-default machine, a 4-wide out-of-order core, on bare metal; it gets the same kernel, compiled for that.
+The other programs are an emulator and another simulator. All programs alternate, repetition by repetition, so that a
+busy moment of the computer does not affect only one of them; the table shows the median. Speed is simulated
+instructions per second of wall time. The start-up of the emulator is measured separately and subtracted. rvsim runs
+its default machine, a 4-wide out-of-order core, on bare metal, with the same kernel compiled for it.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from durasim.shell import Program
 
 WORKLOADS = ("btree", "array-swap")
 DESIGNS = ("opt", "hercules")
-# How fast cores take turns, by how far one may run ahead of the others.
+# Speed by the permitted skew between cores.
 THREADS = 4
 SKEW_CYCLES = (10, 100, 1000)
-# Items that are put in before a fast-forward ends: about 200 million instructions.
+# Items inserted before a fast-forward ends: about 200 million instructions.
 FUNCTIONAL_POPULATE = {"btree": 100_000, "array-swap": 500_000}
 KERNEL = "bare-kernel"
-# rvsim needs some seconds for so many; durasim and the emulator repeat the measurement often enough.
+# rvsim needs some seconds for this many; durasim and the emulator repeat the measurement often enough.
 KERNEL_INSERTS = 10_000
 _QEMU_NAMES = ("qemu-riscv64", "qemu-riscv64-static")
 _EMULATOR = "qemu-riscv64"
 _OTHER = "rvsim"
 
-# Forks of a machine on which each core runs a thread: items before, instructions between two forks, and the goal.
+# Forks of a machine with a thread on each core: items inserted before, instructions between two forks, and the goal.
 FORKS = (("tiny", 200, 1_000, 50.0), (DEFAULT_MACHINE, 8_000, 20_000, 5_000.0))
 FORKED_DESIGN = "hercules"
 FORK_COUNT = 60
-# What a contender's speed is called in the line of JSON.
+# Key of a contender's speed in the line of JSON.
 DETAILED, SEVERAL_CORES, FUNCTIONAL = "mips", "mips_4core", "mips_functional"
 
 app = typer.Typer(cls=Program, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode=None)
@@ -60,7 +60,7 @@ app = typer.Typer(cls=Program, pretty_exceptions_enable=False, add_completion=Fa
 
 @dataclass(slots=True)
 class Contender:
-    """One program under one simulator: `measure` runs it once and gives million instructions per second."""
+    """One program under one simulator: `measure` runs it once and returns million instructions per second."""
 
     program: str
     simulator: str
@@ -78,7 +78,7 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Forks:
-    """Copy-on-write forks of one machine. The first has to mark all that is large as shared."""
+    """Copy-on-write forks of one machine. The first fork marks all large structures as shared."""
 
     machine: str
     cores: int
@@ -94,15 +94,15 @@ class Forks:
 
 @app.callback(invoke_without_command=True)
 def bench(
-    repetitions: Annotated[int, typer.Option("--repetitions", min=1, help="Turns that every program takes.")] = 3,
+    repetitions: Annotated[int, typer.Option("--repetitions", min=1, help="Repetitions of every program.")] = 3,
     ops: Annotated[int, typer.Option("--ops", min=1, help="Operations of the workloads.")] = 20_000,
-    populate: Annotated[int, typer.Option("--populate", min=1, help="Items before them.")] = 20_000,
+    populate: Annotated[int, typer.Option("--populate", min=1, help="Items inserted before them.")] = 20_000,
     growth_ops: Annotated[
         int, typer.Option("--growth-ops", min=growth.OPERATIONS[0], help="Largest run of the series of operations.")
     ] = growth.OPERATIONS[-1],
     json: options.JsonFile = None,
 ) -> None:
-    """Measure simulated MIPS, beside qemu-riscv64 (if installed) and rvsim (if installed)."""
+    """Measure simulated MIPS next to qemu-riscv64 and rvsim, if installed."""
     if json is not None:
         output.check_writable(json)
     with tempfile.TemporaryDirectory() as folder:
@@ -134,7 +134,7 @@ def bench(
 
 def _forks(machine: str, populate: int, between: int, goal_microseconds: float) -> Forks:
     cores = machine_rows()[machine]["cores"]
-    # Populated without time: that fills the caches, too.
+    # Populates functionally, which also fills the caches.
     scenario = Scenario(
         design=FORKED_DESIGN, workload="array-swap", machine=machine, ops=1_000 * cores, threads=cores, fast_forward=0,
         workload_args=(("populate", str(populate)), ("element-bytes", "4096")),
@@ -180,7 +180,7 @@ def _contenders(folder: Path, ops: int, populate: int) -> list[Contender]:
             kind = None if skew else SEVERAL_CORES
             contenders.append(Contender(workload, name, _simulate(scenario, {}), design=design, kind=kind))
         for design, warm in [(design, False) for design in DESIGNS] + [("opt", True)]:
-            # One operation behind the region's begin, and no check: nearly all is executed functionally.
+            # One operation after the start of the region, and no check: nearly all is executed functionally.
             more = (("populate", str(FUNCTIONAL_POPULATE[workload])), ("no-check", "true"))
             scenario = Scenario(
                 design=design, workload=workload, ops=1, workload_args=more, fast_forward="roi", warm=warm
@@ -193,11 +193,11 @@ def _contenders(folder: Path, ops: int, populate: int) -> list[Contender]:
     simulate = _simulate(Scenario(elf=os.fspath(linux)), last)
     contenders.append(Contender(KERNEL, "opt", simulate, design="opt", kind=DETAILED))
     if qemu is not None:
-        # The kernel does nothing but its work; a workload that only prints its help starts as any program does.
+        # The kernel cannot run idle: a workload that only prints its help measures the start-up.
         idle = [qemu, os.fspath(toolchain.build(WORKLOADS[0], "markers")), "--help"]
         contenders.append(Contender(KERNEL, _EMULATOR, _emulate([qemu, os.fspath(linux)], idle, last, None)))
     try:
-        import rvsim  # noqa: PLC0415 - an optional package, needed here alone
+        import rvsim  # noqa: PLC0415 - an optional package, needed only here
     except ImportError:
         return contenders
     contenders.append(Contender(KERNEL, _OTHER, lambda: _other_mips(rvsim, bare)))
@@ -208,7 +208,7 @@ def _simulate(scenario: Scenario, last: dict[str, RunResult]) -> Callable[[], fl
     def measure() -> float:
         result = api.run_scenario(scenario, output.discard)
         if result.guest_exit_code != 0:
-            raise refusal("bench", f"{result.workload} under {result.design} exits with {result.guest_exit_code}")
+            raise refusal("bench", f"{result.workload} under {result.design} exited with {result.guest_exit_code}")
         last[result.workload] = result
         return result.host.mips
 
@@ -220,7 +220,7 @@ def _fast_forward(scenario: Scenario) -> Callable[[], float]:
         begin = time.perf_counter()
         result = api.run_scenario(scenario, output.discard)
         seconds = time.perf_counter() - begin
-        # What `host` counts is the detailed part behind the mark.
+        # `host` counts the detailed part after the mark.
         detailed = result.host.mips * 1e6 * result.host.seconds
         return (result.program.instructions - detailed) / (seconds - result.host.seconds) / 1e6
 
@@ -234,7 +234,7 @@ def _emulate(
         if pool is not None:
             pool.unlink(missing_ok=True)
         seconds = _seconds_of(command) - _seconds_of(start)
-        # The same file with the same arguments: the simulator has counted its instructions.
+        # Same file and arguments, so the instruction count of the simulator applies.
         (result,) = last.values()
         return result.program.instructions / max(seconds, 1e-3) / 1e6
 
@@ -248,14 +248,14 @@ def _seconds_of(command: list[str]) -> float:
     except OSError as error:
         raise host_io(command[0], error) from None
     if done.returncode != 0:
-        raise refusal("bench", f"{' '.join(command)} exits with {done.returncode}: {done.stderr.strip()}")
+        raise refusal("bench", f"{' '.join(command)} exited with {done.returncode}: {done.stderr.strip()}")
     return time.perf_counter() - begin
 
 
 def _other_mips(rvsim: Any, bare: Path) -> float:
     result = rvsim.Environment(os.fspath(bare), rvsim.Config(uart_quiet=True)).run(quiet=False)
     if result.exit_code != 0:
-        raise refusal("bench", f"the kernel under rvsim exits with {result.exit_code}")
+        raise refusal("bench", f"the kernel under rvsim exited with {result.exit_code}")
     return result.stats["instructions_retired"] / result.wall_time_sec / 1e6
 
 
@@ -273,7 +273,7 @@ def _build_kernel(folder: Path, system: str) -> Path:
     environment = os.environ | {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise toolchain.ToolchainError("the kernel for bare machines does not compile", done.stderr)
+        raise toolchain.ToolchainError("the bare-metal kernel does not compile", done.stderr)
     return elf
 
 
@@ -297,7 +297,7 @@ def _reference(contenders: list[Contender], program: str, simulator: str) -> flo
 
 
 def _costs_table(memory: growth.MemoryCost, counted: list[growth.HostInstructions]) -> Table:
-    table = Table(title="what a detailed simulation costs the host", show_header=False)
+    table = Table(title="host cost of a detailed simulation", show_header=False)
     table.add_column("what")
     table.add_column("value", justify="right")
     for simulated, peak in zip(memory.simulated_bytes, memory.peak_rss_bytes, strict=True):
@@ -310,7 +310,7 @@ def _costs_table(memory: growth.MemoryCost, counted: list[growth.HostInstruction
 
 
 def _speeds(contenders: list[Contender]) -> dict[str, Any]:
-    """Speeds by kind, workload and design, and ratios: how many times faster the emulator is, and we than the other."""
+    """Speeds by kind, workload and design, and ratios: emulator to durasim, and durasim to the other simulator."""
     speeds: dict[str, Any] = {kind: {} for kind in (DETAILED, SEVERAL_CORES, FUNCTIONAL, "ratio_qemu", "ratio_rvsim")}
     for contender in contenders:
         if contender.kind is None:

@@ -1,4 +1,4 @@
-"""Campaign files: TOML that names sweeps of runs which have to survive, and controls which have to end as expected."""
+"""Campaign files: TOML with sweeps of runs that must survive and controls that must end as expected."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ MACHINE = "tiny"
 POINTS = 200
 OPS = 20
 ROUND_SEEDS = 1000
-"""What a further round of a campaign adds to all seeds."""
+"""Increment of all seeds from one round of a campaign to the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What a run is there for if it is a control.
+    """Purpose of a control run.
 
     Attributes:
         name: Its name in the table.
-        why: Why it has to end so.
+        why: Reason for the expected end.
         expects: "violation" or "survival".
-        mutant: The planted fault that the hardware has.
+        mutant: The planted fault of the hardware.
     """
 
     name: str
@@ -48,27 +48,27 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One run of a campaign that is crashed: what is done, or not, as a whole."""
+    """One crashed run of a campaign: the unit that is done or not done as a whole."""
 
     scenario: Scenario
     options: CrashOptions
     control: Control | None = None
 
     def request(self) -> dict[str, Any]:
-        """Gives the request for the compiled half; builds the guest program if needed."""
+        """Returns the request for the Rust core; builds the guest program if needed."""
         planted = {} if self.control is None or self.control.mutant is None else {"planted": self.control.mutant}
         return crash_request(self.scenario, self.options) | planted
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignFile:
-    """A campaign as its file describes it.
+    """The content of a campaign file.
 
     Attributes:
         name: Its name.
-        marks: Whether a declared mark that is never hit makes it fail.
-        mutants: Designs whose mutants have to be caught.
-        trials: How many trials have to be judged, in rounds with new seeds; None for one round.
+        marks: Whether the campaign fails if a declared mark is never hit.
+        mutants: Designs whose mutants must be caught.
+        trials: Required number of trials, in rounds with new seeds; None for one round.
         tables: The file.
     """
 
@@ -79,7 +79,7 @@ class CampaignFile:
     tables: Mapping[str, Any]
 
     def units(self, round_number: int = 0) -> list[Unit]:
-        """Gives the runs of a round; controls belong to the first one.
+        """Returns the runs of a round; controls run in the first round.
 
         Raises:
             ConfigError: A name or number is not allowed.
@@ -92,25 +92,25 @@ class CampaignFile:
         return controls + swept
 
     def mutated_designs(self) -> list[str]:
-        """Gives the designs whose mutants have to be caught."""
+        """Returns the designs whose mutants must be caught."""
         return _design_names(list(self.mutants))
 
     def designs(self) -> list[str]:
-        """Gives the designs of all sweeps."""
+        """Returns the designs of all sweeps."""
         return sorted({name for table in self.tables["sweep"] for name in _design_names(table["designs"])})
 
 
 def shipped() -> list[str]:
-    """Gives the names of the campaigns that come with durasim."""
+    """Returns the names of the campaigns included in durasim."""
     return sorted(file.stem for file in SHIPPED.glob("*.toml") if "name" in _read_toml(file))
 
 
 def read(path: str) -> CampaignFile:
-    """Reads and checks a campaign file; a name without suffix, as `quick`, is one of those that come with durasim.
+    """Reads and checks a campaign file; a name without suffix, such as `quick`, is one included in durasim.
 
     Raises:
-        ConfigError: It is no TOML, or not of the form of a campaign.
-        HostIoError: It cannot be read.
+        ConfigError: The file is not TOML, or not a campaign.
+        HostIoError: The file cannot be read.
     """
     file = Path(path)
     if path in shipped():
@@ -181,8 +181,8 @@ def _check_range(path: str, choice: Any) -> None:
 
 
 def _drawn(table: Mapping[str, Any], *run: object) -> dict[str, Any]:
-    """Gives the settings that are drawn for a run: the same for the same run, others in each round."""
-    values = random.Random(" ".join(map(str, run)))  # noqa: S311 - nothing secret
+    """Returns the random settings of a run: equal for equal runs, different in each round."""
+    values = random.Random(" ".join(map(str, run)))  # noqa: S311 - not used for secrets
     return {
         path: values.randint(choice["from"], choice["to"]) if isinstance(choice, Mapping) else values.choice(choice)
         for path, choice in table.get("draw", {}).items()
@@ -223,12 +223,12 @@ def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
 
 
 def _hardware(row: str) -> str:
-    """Gives the hardware of a design; of a name that is refused later, nothing."""
+    """Returns the hardware of a design; empty for an unknown name, which is refused later."""
     return str(design_rows().get(row, {}).get("hardware", ""))
 
 
 def _fits(table: Mapping[str, Any], row: str, workload: str) -> bool:
-    """Leaves out what a design of a group has no runtime for; a design that is named is refused later."""
+    """Whether the sweep includes this pair. A design that the file names is included, and refused later if need be."""
     is_named = row in table["designs"]
     return is_named or workload_info(workload).interface in design_rows()[row]["interfaces"]
 

@@ -1,4 +1,4 @@
-"""Runs campaigns: all their runs on all cores of this computer, each verdict kept at once, one result at the end."""
+"""Runs campaigns: all runs on all cores of this computer, each verdict stored at once, one result at the end."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from durasim.verdicts import Verdicts
 from durasim.workers import worker_processes
 
 Progress = Callable[[int, int | None, str], None]
-"""Takes what is done, what there is in all (None if time decides), and what was done last. Runs are counted or, if the
-file says how many, trials."""
+"""Called with the number done, the total (None if time is the limit), and the name of what was done last. The number
+counts runs or, if the file requires a number of trials, trials."""
 _FAILURES_MAX = 50
 _SHRUNK_MAX = 8
-"""Failures that are reduced: the first one of each design and workload."""
+"""Number of failures to minimize: the first one of each design and workload."""
 _SUMS = ("points", "trials", "violations", "disagreements", "losses_reported")
 
 
 @dataclass
 class Tally:
-    """What a campaign has found so far."""
+    """Intermediate results of a campaign."""
 
     sums: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
@@ -53,7 +53,7 @@ class Tally:
     resumed: int = 0
 
     def add(self, unit: Unit, document: Mapping[str, Any]) -> None:
-        """Adds the verdict on a unit."""
+        """Adds the verdict of a unit."""
         self.units += 1
         if unit.control is not None:
             self._add_control(unit, document)
@@ -78,14 +78,14 @@ class Tally:
         failures = finish_crash(document, scenario).failures
         self.failures += [failure.to_dict() for failure in failures]
         if failures:
-            # Runs end in any order; the first failure is that of the smallest run.
+            # Runs end in any order; the first failure is the one of the smallest run.
             place = (scenario.design, scenario.workload or "")
             runs = [*filter(None, [self.firsts.get(place)]), (unit, failures[0])]
             self.firsts[place] = min(runs, key=lambda run: (run[0].scenario.threads, repr(run[0])))
 
     def _add_control(self, unit: Unit, document: Mapping[str, Any]) -> None:
         control = unit.control
-        assert control is not None  # noqa: S101 - the caller has looked
+        assert control is not None  # noqa: S101 - checked by the caller
         found = "error" if "error" in document else "violation" if document["violations"] else "survival"
         self.controls.append(
             {
@@ -100,10 +100,10 @@ class Tally:
 
 
 def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None, progress: Progress) -> dict[str, Any]:
-    """Runs a campaign: each of its runs once, or rounds with new seeds.
+    """Runs a campaign once, or in rounds with new seeds.
 
-    If the file wants a number of trials, rounds go on until so many are judged. With `seconds` they go on until that
-    time has passed, or until what the file wants is done. Verdicts that are kept already are not asked for again.
+    If the file requires a number of trials, rounds continue until they are done. With `seconds`, rounds continue until
+    the time has passed or the required trials are done. Runs with a stored verdict are not repeated.
 
     Raises:
         ConfigError: A name or number in the file is not allowed.
@@ -113,39 +113,39 @@ def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None
     began = time.monotonic()
     tally = Tally()
     try:
-        tell = _teller(campaign, tally, seconds, progress)
+        report = _reporter(campaign, tally, seconds, progress)
         with worker_processes() as (pool, workers):
             for batch in _batches(campaign, tally, seconds, began):
-                _judge(pool, 2 * workers, batch, verdicts, tally, tell)
+                _judge(pool, 2 * workers, batch, verdicts, tally, report)
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(_kept(tally, verdicts))
         raise
     except BrokenProcessPool as broken:
-        # By the kernel if memory is short, or by hand: all others have ended with it.
+        # Killed by the kernel for lack of memory, or by the user. All other workers have ended with it.
         raise HostIoError(f"a worker process was killed; {_kept(tally, verdicts)}") from broken
-    shrunk = list(_shrunk(tally, tell))
+    shrunk = list(_shrunk(tally, report))
     caught = mutation.run_mutants([m for name in campaign.mutated_designs() for m in mutation.chosen_mutants(name)])
     return _document(campaign, tally, caught, time.monotonic() - began) | {"shrunk": shrunk}
 
 
-def _teller(campaign: CampaignFile, tally: Tally, seconds: float | None, progress: Progress) -> Callable[[str], None]:
-    """Gives what tells the progress of the campaign, with what was done last."""
+def _reporter(campaign: CampaignFile, tally: Tally, seconds: float | None, progress: Progress) -> Callable[[str], None]:
+    """Returns the function that reports progress, with the name of what was done last."""
     total = campaign.trials if seconds is None else None
     if total is None and seconds is None:
         total = len(campaign.units())
 
-    def tell(what: str) -> None:
+    def report(what: str) -> None:
         done = tally.units if campaign.trials is None else tally.sums["trials"]
         progress(done if total is None else min(done, total), total, what)
 
-    return tell
+    return report
 
 
 def _kept(tally: Tally, verdicts: Verdicts | None) -> str:
-    """Says what an interrupted campaign leaves."""
+    """Describes what remains of an interrupted campaign."""
     if verdicts is None:
-        return f"the verdicts on {tally.units} runs are lost: --verdicts FILE keeps them"
-    return f"{verdicts.path} holds {verdicts.count()} verdicts: the same command goes on from there"
+        return f"the verdicts of {tally.units} runs are lost: --verdicts FILE stores them"
+    return f"{verdicts.path} holds {verdicts.count()} verdicts: the same command resumes the campaign"
 
 
 def _judge(
@@ -154,9 +154,9 @@ def _judge(
     units: Iterator[Unit],
     verdicts: Verdicts | None,
     tally: Tally,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
-    """Asks for the verdicts on all these runs, so many at a time, and waits for the last one."""
+    """Computes the verdicts of all these runs, at most `running_max` at a time."""
     running: dict[Future[str], tuple[Unit, dict[str, Any]]] = {}
     exhausted = False
     while running or not exhausted:
@@ -170,7 +170,7 @@ def _judge(
             if kept is not None:
                 tally.resumed += 1
                 tally.add(unit, kept)
-                tell(unit.scenario.design)
+                report(unit.scenario.design)
             else:
                 running[pool.submit(crash_unit, json.dumps(request))] = (unit, request)
         done, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -180,27 +180,27 @@ def _judge(
             if verdicts is not None:
                 verdicts.put(request, document)
             tally.add(unit, document)
-            tell(unit.scenario.design)
+            report(unit.scenario.design)
 
 
 def _batches(campaign: CampaignFile, tally: Tally, seconds: float | None, began: float) -> Iterator[Iterator[Unit]]:
-    """Gives runs that are judged to the last before the next ones are chosen."""
+    """Yields batches of runs; each batch is finished before the next one is chosen."""
     if campaign.trials is None:
         rounds = itertools.count() if seconds is not None else range(1)
         yield _units(campaign, rounds, seconds, began)
         return
-    # Whole rounds: which runs there are depends on the file and on nothing that is faster one day and slower another.
+    # Whole rounds, so that the set of runs depends only on the file and not on the speed of the computer.
     for round_number in itertools.count():
         yield _units(campaign, [round_number], seconds, began)
         is_late = seconds is not None and time.monotonic() - began >= seconds
-        # More of what fails by itself, or has nothing to crash at, would never be enough.
+        # If the runs fail without a crash or have no crash points, further rounds add no trials.
         is_futile = bool(tally.errors) or not tally.sums["trials"]
         if is_late or is_futile or tally.sums["trials"] >= campaign.trials:
             return
 
 
 def _shrunk(tally: Tally, progress: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-    """Reduces the first failure of each design and workload."""
+    """Minimizes the first failure of each design and workload."""
     for (design, workload), (unit, failure) in sorted(tally.firsts.items(), key=lambda item: item[0])[:_SHRUNK_MAX]:
         progress(f"a smaller {design}")
         options = dataclasses.replace(unit.options, workers=None)
@@ -217,7 +217,7 @@ def _units(campaign: CampaignFile, rounds: Iterable[int], seconds: float | None,
 
 
 def crash_unit(request: str) -> str:
-    """Crashes one run in a process of its own; a run that fails by itself is part of the answer."""
+    """Crashes one run in a worker process; a run that fails without a crash is reported in the document."""
     try:
         return _core.crash(request, None)
     except DurasimError as error:
@@ -225,7 +225,7 @@ def crash_unit(request: str) -> str:
 
 
 def marks_required(designs: list[str]) -> dict[str, list[str]]:
-    """Gives the marks that a long campaign over these rows has to hit, by row."""
+    """Returns the marks that a long campaign over these designs must hit, by design."""
     return {name: design_rows()[name]["marks"] for name in designs}
 
 

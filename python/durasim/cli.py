@@ -1,4 +1,4 @@
-"""The command `durasim`. Every command is a few lines around the Python API; `--json` writes the same documents."""
+"""The command `durasim`: thin wrappers around the Python API. `--json` writes the documents of the API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from durasim.shell import EXIT_NEGATIVE, CrashCommand, Program
 app = typer.Typer(
     name="durasim",
     cls=Program,
-    help="Simulate RISC-V machines with persistent memory, crash them anywhere, recover and check.",
+    help="Simulate RISC-V machines with persistent memory, crash them at any point, recover and check.",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -37,7 +37,7 @@ def _version(wanted: bool) -> None:
 def _program(
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
-    """Simulate RISC-V machines with persistent memory, crash them anywhere, recover and check."""
+    """Simulate RISC-V machines with persistent memory, crash them at any point, recover and check."""
 
 
 @app.command()
@@ -61,12 +61,12 @@ def run(
     wide: options.Wide = False,
     form: options.Format = formats.TABLE,
     json: options.JsonFile = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print what the guest prints and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the output of the guest.")] = False,
 ) -> None:
-    """Run a workload or a program; what the guest prints passes through.
+    """Run a workload or a program; the output of the guest passes through.
 
-    With `--json -`, `--format csv` and `--format json` standard output carries the document alone, and the guest's
-    output goes to standard error.
+    With `--json -`, `--format csv` and `--format json`, standard output carries only the document, and the output of
+    the guest goes to standard error.
     """
     scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
@@ -75,7 +75,7 @@ def run(
     check_json(json)
     formats.check(form, json)
     if quiet and form != formats.TABLE:
-        raise refusal("quiet", "prints no result: leave out --format, which says how a result is printed")
+        raise refusal("quiet", "prints no result and excludes --format: leave one out")
     to_stdout = formats.is_alone(form, json)
     with render.progress_bar() as bar:
         shown = RunBar(bar, f"running {scenario.design}", output.to_stderr if to_stdout else output.pass_through)
@@ -86,7 +86,7 @@ def run(
         shown = render.run_table(result, wide=wide or form != formats.TABLE)
         formats.show(form, result.to_dict(), shown, lambda: formats.runs_csv([result]))
     if not quiet:
-        hints.tell_what_stayed_in_caches([result])
+        hints.warn_if_data_fits_in_cache([result])
     _exit_with([result])
 
 
@@ -111,17 +111,18 @@ def compare(
     lost: Annotated[
         bool, typer.Option("--lost-cycles", help="Also print why each design takes more cycles than opt.")
     ] = False,
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Runs at a time; all cores if not given.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Number of concurrent runs (default: all cores).")
+    ] = None,
     wide: options.Wide = False,
     form: options.Format = formats.TABLE,
     json: options.JsonFile = None,
 ) -> None:
-    """Run every workload, or a program, under every design and print one table.
+    """Run every workload, or one program, under every design and print one table.
 
-    Ctrl-C ends it with the table and the document of the runs that are done.
+    After Ctrl-C the table and the document contain the completed runs.
 
-    At scale quick a run that was too short for three rounds of a background engine is not scored: it has no part in the
-    means.
+    At scale quick, a run too short for three rounds of a background engine is excluded from the means.
     """
     check_json(json)
     formats.check(form, json)
@@ -150,7 +151,7 @@ def compare(
             scenarios, jobs=jobs, running=lambda done: bar.update(task, completed=done), interrupted=show
         )
     show(results)
-    hints.tell_what_stayed_in_caches(results)
+    hints.warn_if_data_fits_in_cache(results)
     _exit_with(results)
 
 
@@ -165,7 +166,7 @@ def diff(
     b: Annotated[str, typer.Argument(metavar="B.JSON", help="Another one.")],
     json: options.JsonFile = None,
 ) -> None:
-    """Show what was configured differently in two runs and what that changed, the largest change first."""
+    """Show how two runs differ in configuration and results, largest change first."""
     check_json(json)
     first, second = (RunResult.from_dict(output.read_json(path, name)) for name, path in (("a", a), ("b", b)))
     difference = difference_of(first, second)

@@ -1,4 +1,4 @@
-"""The commands that crash: one run, a campaign, and mutants of designs that campaigns have to catch."""
+"""The commands that crash: one run, a campaign, and mutation tests of the campaigns."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def crash(
 ) -> None:
     """Crash a workload or a program at persist events, recover every image and check it.
 
-    `durasim campaign` does so for many runs; `durasim mutation` shows that campaigns catch faults of designs.
+    `durasim campaign` crashes many runs; `durasim mutation` tests that campaigns detect faults of designs.
     """
     _check_crash(_changed(crash, locals()))
     check_json(json)
@@ -63,9 +63,11 @@ def crash(
     )
     chosen.check()
     if again is not None and fault is not None and "recrash" not in chosen.faults:
-        raise refusal("again", "is how the program works on between two crashes: name --fault recrash as well")
+        raise refusal("again", "applies only to runs between two crashes: add --fault recrash")
     if variants != DEFAULT_VARIANTS and fault is not None and set(chosen.faults) == {"clean"}:
-        raise refusal("variants", "are draws of faults that can end in many ways: clean is none of them")
+        raise refusal(
+            "variants", "applies only to faults with several possible outcomes (allowed: any --fault except clean)"
+        )
     scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
         domain=domain, control=control, arg=arg, elf=elf, args=args, env=env,
@@ -81,32 +83,32 @@ def crash(
 
 
 def _changed(command: Callable[..., None], values: Mapping[str, Any]) -> set[str]:
-    """Gives the options that do not have their default."""
+    """Returns the options that differ from their default."""
     parameters = inspect.signature(command).parameters.values()
     return {parameter.name for parameter in parameters if values[parameter.name] != parameter.default}
 
 
 def _check_crash(given: set[str]) -> None:
     if "design" not in given:
-        raise refusal("design", "say with --design what is crashed")
+        raise refusal("design", "is required")
     for name in sorted({"points", "fault", "variants"} & given) if "replay" in given else ():
-        raise refusal(name, "--replay crashes at one failure alone, and its id says which: leave this out")
+        raise refusal(name, "cannot be combined with --replay: the id of the failure determines it")
     for name in ("check", "again"):
         if name in given and "elf" not in given:
-            raise refusal(name, "goes with --elf: a workload knows its own commands")
+            raise refusal(name, "requires --elf: a workload has its own commands")
     if {"elf", "shrink"} <= given:
-        raise refusal("shrink", "only workloads can be reduced: what the arguments of a program mean is its own affair")
+        raise refusal("shrink", "requires --workload: durasim cannot interpret the arguments of an external program")
 
 
 def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool) -> CrashResult:
     refuse_unknown_check(scenario, chosen)
     with render.progress_bar() as bar:
-        # The program runs twice: once to count its events, then until it has been crashed. Both may populate for long.
+        # The program runs twice: once to count its events, once for the crashes. Both may take long to populate.
         task = bar.add_task(f"running {scenario.design} up to the first crash", total=None)
         crashing = f"crashing {scenario.design}"
         if chosen.points == "all" and chosen.replay is None:
             points, seconds = api.estimate_crash(scenario, chosen)
-            sentence = f"durasim: {points:,} persist events to crash at, in about {_duration(seconds)}"
+            sentence = f"durasim: {points:,} persist events to crash at, about {_duration(seconds)}"
             bar.console.print(sentence, soft_wrap=True, markup=False, highlight=False)
 
         def show(done: int, total: int) -> None:
@@ -114,13 +116,13 @@ def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool) -> CrashR
 
         result = api.crash_scenario(scenario, chosen, show)
         if shrink:
-            bar.update(task, description="reducing the first failure", completed=0, total=None)
+            bar.update(task, description="minimizing the first failure", completed=0, total=None)
             result = api.shrink_first(scenario, chosen, result, lambda tried, _: bar.update(task, completed=tried))
     return result
 
 
 def _duration(seconds: float) -> str:
-    """Gives an estimate as people say it."""
+    """Returns an estimate in a readable unit."""
     for size, unit in ((3600, "hour"), (60, "minute"), (1, "second")):
         if seconds >= size:
             number = round(seconds / size)
@@ -139,9 +141,9 @@ def campaign(
     verdicts: options.VerdictsFile = None,
     json: options.JsonFile = None,
 ) -> None:
-    """Crash all runs that a campaign file names, and check that its controls end as they have to.
+    """Run every crash test in a campaign file and check that its negative controls fail as expected.
 
-    With --random: try machines of all designs at random, without programs.
+    With --random: test random machines of all designs with random memory operations.
     """
     given = _changed(campaign, locals())
     if random:
@@ -149,11 +151,11 @@ def campaign(
         return
     for name in ("design", "runs", "seed", "replay"):
         if name in given:
-            raise refusal(name, f"--{name} goes with --random: a campaign file says it itself")
+            raise refusal(name, "requires --random: a campaign file sets it itself")
     if file is None:
-        raise refusal("campaign", "name a FILE.toml, or say --random")
+        raise refusal("campaign", "is required, or --random instead")
     if seconds is not None and not seconds > 0:
-        raise refusal("seconds", f"{seconds:g} is not more than 0")
+        raise refusal("seconds", f"{seconds:g} is not above 0")
     check_json(json)
     with render.progress_bar() as bar:
         task = bar.add_task("crashing", total=None)
@@ -178,13 +180,13 @@ def _random_campaign(
 ) -> None:
     for name in ("file", "verdicts"):
         if name in given:
-            raise refusal(name, "goes with a campaign file, and not with --random")
+            raise refusal(name, "cannot be combined with --random")
     check_json(json)
     if replay is not None:
         _replay_random(given, designs, replay, json)
         return
     with render.progress_bar() as bar:
-        task = bar.add_task("trying drawn machines", total=None)
+        task = bar.add_task("testing random machines", total=None)
         document = api.random_campaign(
             designs, runs=runs, seconds=seconds, seed=seed,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
@@ -196,10 +198,10 @@ def _random_campaign(
 
 def _replay_random(given: set[str], designs: list[str], replay: str, json: str | None) -> None:
     if len(designs) != 1:
-        raise refusal("design", "say with one --design whose run is made again")
+        raise refusal("design", "is required once with --replay")
     for name in ("runs", "seed", "seconds"):
         if name in given:
-            raise refusal(name, "goes with many runs, and not with --replay")
+            raise refusal(name, "cannot be combined with --replay, which repeats one run")
     document = api.random_replay(designs[0], replay)
     finish(json, document, render.random_replay_text(document))
     if document["message"] is not None:
@@ -211,7 +213,7 @@ def mutation(
     mutant: options.Mutants = None,
     json: options.JsonFile = None,
 ) -> None:
-    """Build designs with one planted fault each, and show that short crash campaigns catch every such mutant."""
+    """Inject one fault at a time and check that short crash campaigns detect it."""
     from durasim import mutants  # noqa: PLC0415 - keeps the start-up of other commands short
 
     check_json(json)

@@ -1,4 +1,4 @@
-"""The commands that list what there is to choose from."""
+"""The commands that list designs, workloads and machines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def designs(
         list[str] | None,
         typer.Argument(
             metavar="[NAME]...",
-            help="Designs to describe with their parameters and assumptions.",
+            help="Designs to describe with parameters and assumptions.",
             autocompletion=completion.designs,
         ),
     ] = None,
@@ -26,12 +26,12 @@ def designs(
         bool,
         typer.Option(
             "--check",
-            help="Verify the tables of docs/designs/ (of the named designs): all functions exist, all tests pass.",
+            help="Verify the tables of docs/designs/ (of the given designs): all functions exist, all tests pass.",
         ),
     ] = False,
     json: options.JsonFile = None,
 ) -> None:
-    """List the designs, describe some with parameters and assumptions, or verify what their pages say of them."""
+    """List the designs, describe some with parameters and assumptions, or verify their pages in docs/designs/."""
     check_json(json)
     if check:
         _check_designs(names, json)
@@ -47,7 +47,7 @@ def _check_designs(names: list[str] | None, json: str | None) -> None:
     from durasim import design_tables  # noqa: PLC0415 - keeps the start-up of other commands short
 
     with render.progress_bar() as bar:
-        task = bar.add_task("reading the tables", total=None)
+        task = bar.add_task("reads the tables", total=None)
         mechanisms = api.check_designs(names, progress=lambda what: bar.update(task, description=what))
     lines = design_tables.verdict_lines(mechanisms)
     finish(json, design_tables.document(mechanisms), render.lines_text(lines))
@@ -60,25 +60,26 @@ def workloads(
         list[str] | None,
         typer.Argument(
             metavar="[NAME]...",
-            help="Workloads to describe with their arguments; all-SUITE stands for a suite.",
+            help="Workloads to describe with their arguments; all-SUITE: all of a suite.",
             autocompletion=completion.workloads_and_suites,
         ),
     ] = None,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Run each one, and say what its transactions write.")
+        bool, typer.Option("--measure", help="Run each workload functionally and show what its transactions write.")
     ] = False,
     ops: Annotated[
-        int | None, typer.Option("--ops", help="Transactions that --measure runs, instead of each one's own number.")
+        int | None,
+        typer.Option("--ops", help="Transactions of each workload with --measure (default: its own number)."),
     ] = None,
     json: options.JsonFile = None,
 ) -> None:
-    """List the guest workloads and those of the papers' suites, or describe some with their arguments."""
+    """List the workloads and the suites of the papers, or describe some with their arguments."""
     check_json(json)
     if ops is not None and not measure:
-        raise refusal("ops", "says how long --measure runs")
+        raise refusal("ops", "requires --measure")
     entries = documents.workload_entries(names)
     if not names:
-        hints.tell_what_is_broken()
+        hints.warn_of_broken_workloads()
     profiles: dict[str, TxProfile] = {}
     if measure:
         with render.progress_bar() as bar:
@@ -92,17 +93,17 @@ def machines(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...", help="Presets to describe with their parameters.", autocompletion=completion.machines
+            metavar="[NAME]...", help="Presets to describe with parameters.", autocompletion=completion.machines
         ),
     ] = None,
     show: Annotated[
-        str | None, typer.Option("--show", metavar="NAME", help="Print the TOML text of a preset instead.")
+        str | None, typer.Option("--show", metavar="NAME", help="Print the TOML text of one preset.")
     ] = None,
     json: options.JsonFile = None,
 ) -> None:
     """List the machine presets, or describe some with all their parameters."""
     if names and show is not None:
-        raise refusal("show", "prints one preset as TOML: leave the other names out")
+        raise refusal("show", "prints one preset as TOML and excludes other names")
     if show is not None:
         text = api.machine_toml(show)
         if json is None:

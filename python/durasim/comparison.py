@@ -1,4 +1,4 @@
-"""Every workload under every design, and what follows from the results: ratios, means, and which runs may count."""
+"""Comparisons: every workload under every design, with ratios, means and the runs to exclude from them."""
 
 from __future__ import annotations
 
@@ -31,24 +31,25 @@ from durasim.scenario import (
 from durasim.simulation import GuestOutput, RunProgress, run_request
 
 _PMEM_BASELINES = ("hercules", DEFAULT_DESIGN)
-"""The design that pmem writes are compared with if none is named: the first of these that is compared."""
+"""Default baselines of pmem writes: the first of these among the compared designs."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A run of a comparison, and what it is next to the others of its workload.
+    """A run of a comparison, relative to the others of its workload.
 
     Attributes:
         result: The run.
-        relative_to_opt: Throughput divided by that of `opt`; None without it.
-        baseline: The design that throughput is compared with; None if there is none.
-        relative_to_baseline: Throughput divided by that of this design; None without it.
-        pmem_baseline: The design that writes are compared with; None if there is none.
-        pmem_relative_to_baseline: Bytes written to persistent memory in the measured region, divided by those of that
-            design; None without it.
-        pmem_drained_relative_to_baseline: The same with what is dirty at the end as if it were written then.
-        rounds: Rounds that each background engine completed in the measured region.
-        scored: Whether each of them completed as many as the scale demands.
+        relative_to_opt: Throughput divided by that of `opt`; None without `opt`.
+        baseline: The baseline of throughput; None if there is none.
+        relative_to_baseline: Throughput divided by that of `baseline`; None without one.
+        pmem_baseline: The baseline of pmem writes; None if there is none.
+        pmem_relative_to_baseline: Bytes written to persistent memory in the measured region, divided by those of
+            `pmem_baseline`; None without one.
+        pmem_drained_relative_to_baseline: `pmem_relative_to_baseline` with the data still dirty at the end counted as
+            written.
+        rounds: Completed rounds of each background engine in the measured region.
+        scored: Whether each engine completed the rounds that the scale requires.
     """
 
     result: RunResult
@@ -69,29 +70,29 @@ def scenarios(
     threads: int | None = None,
     **fields: Unpack[ScenarioArguments],
 ) -> list[Scenario]:
-    """Gives every workload under every design, workload by workload, with the members of suites in their places.
+    """Returns the scenarios of every workload under every design, workload by workload, with suites expanded.
 
-    Without designs they are those that the paper of the suite compares; without threads each workload has those of its
-    suite. A program with `elf` stands in place of the workloads. A parameter of a design is set under it alone.
+    The default designs are those that the paper of the suite compares; the default threads are those of the suite. A
+    program given by `elf` replaces the workloads. A parameter of a design applies only to that design.
 
     Raises:
-        ConfigError: A name is unknown or stands twice, there are no designs and the workloads are not of one suite
-            that has some, or none of the designs has a parameter that is set.
+        ConfigError: A name is unknown or given twice, no design is given or known from the suite of the workloads, or
+            none of the designs has a parameter that is set.
     """
     from durasim import suites  # noqa: PLC0415 - keeps the start-up of other commands short
 
     if (workloads is None) == (fields.get("elf") is None):
-        raise refusal("workloads", "give workloads or a program with elf, and not both")
+        raise refusal("workloads", "give either workloads or a program with elf")
     workload_names = (
         [] if workloads is None else _distinct("workloads", suites.expand(_distinct("workloads", workloads)))
     )
     if designs is None and workloads is None:
-        raise refusal("designs", "a program belongs to no suite: name the designs to compare")
+        raise refusal("designs", "is required: a program belongs to no suite with designs to compare")
     expanded = (
         suites.designs_for(workload_names) if designs is None else suites.designs_of(_distinct("designs", designs))
     )
     design_names = _distinct("designs", [row_name(name) for name in expanded])
-    # Every name is looked up before the first run, which may take minutes.
+    # Look up every name before the first run, which may take minutes.
     for name in design_names:
         if name not in design_rows():
             raise unknown_name("designs", name, design_rows())
@@ -102,11 +103,13 @@ def scenarios(
     parameter_settings.check_any(settings, hardware.values())
     set_of = {name: parameter_settings.of_design(settings, hardware[name]) for name in design_names}
     if workloads is None:
-        # A program says by its arguments how many threads it has; others are refused.
+        # The arguments of a program set its number of threads.
         given = {} if threads is None else {"threads": threads}
         return [scenario_of(**(fields | given | {"design": name, "set": set_of[name]})) for name in design_names]
     if fields.get("fast_forward") is not None and fields.get("scale", DEFAULT_SCALE) != DEFAULT_SCALE:
-        raise refusal("fast_forward", "a smaller scale starts all designs with one snapshot: leave fast_forward out")
+        raise refusal(
+            "fast_forward", "cannot be combined with a smaller scale, which starts all designs from one snapshot"
+        )
     threads_of = {name: suites.threads_of(name) if threads is None else threads for name in workload_names}
     return [
         scenario_of(
@@ -128,7 +131,7 @@ def _distinct(field: str, names: Iterable[str]) -> list[str]:
         raise refusal(field, "names nothing")
     twice = sorted({name for name in listed if listed.count(name) > 1})
     if twice:
-        raise refusal(field, f"names {', '.join(twice)} twice")
+        raise refusal(field, f"lists {', '.join(twice)} twice")
     return listed
 
 
@@ -140,27 +143,27 @@ def run_all(
     running: Callable[[float], None] | None = None,
     interrupted: Callable[[list[RunResult]], None] | None = None,
 ) -> list[RunResult]:
-    """Runs all scenarios, some at a time, and gives their results in the same order.
+    """Runs all scenarios concurrently and returns their results in the given order.
 
-    At a smaller scale the data of a workload are brought in once for each guest program, functionally; all designs with
-    that program begin with the same snapshot.
+    At a smaller scale each guest program populates its data once, functionally; all designs with that program start
+    from one snapshot.
 
     Args:
-        scenarios: What is to be run.
-        guest_output: Takes what the guests write.
-        progress: Takes each result as soon as it is there.
-        jobs: Runs at a time; all cores if None.
-        running: Takes now and then how many runs are done, with parts of those in progress.
-        interrupted: Takes the results that are there, in the order of their scenarios, if the user wants no more.
+        scenarios: The scenarios to run.
+        guest_output: Called with the output of the guests.
+        progress: Called with each result as soon as the run is done.
+        jobs: Number of concurrent runs; all cores if None.
+        running: Called from time to time with the number of runs done, fractions of those in progress included.
+        interrupted: Called with the completed results, in the order of their scenarios, if the user interrupts.
 
     Raises:
-        ConfigError: Refused before cycle 0.
+        ConfigError: A configuration is refused before cycle 0.
         GuestFault, StuckError, HostIoError, ToolchainError: As from `durasim.run`.
-        KeyboardInterrupt: The user wants no more; runs in progress end.
+        KeyboardInterrupt: The user interrupts; runs in progress end.
     """
-    # All programs are built from the same sources, even if somebody edits them meanwhile.
+    # Build all programs first, so that edits of the sources during the runs have no effect.
     requests = [scenario.request() for scenario in scenarios]
-    # Signals reach the main thread alone.
+    # Only the main thread receives signals.
     cancellation = _core.Cancellation()
     results: dict[int, RunResult] = {}
     with tempfile.TemporaryDirectory(prefix="durasim-") as folder, ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
@@ -185,7 +188,7 @@ def run_all(
             cancellation.cancel()
             kept = [results[number] for number in sorted(results)]
             if interrupted is None or not kept:
-                what = "nothing is kept of them"
+                what = "their results are lost"
             else:
                 interrupted(kept)
                 what = "their results are kept"
@@ -199,7 +202,7 @@ def run_all(
 
 
 class _Parts:
-    """How much of all runs is done, as the threads that run them say."""
+    """Progress of all runs, reported by the threads that run them."""
 
     def __init__(self, running: Callable[[float], None] | None) -> None:
         self._running = running
@@ -207,7 +210,7 @@ class _Parts:
         self._done: dict[int, float] = {}
 
     def of(self, number: int) -> RunProgress:
-        """Gives what takes the progress of one run."""
+        """Returns the progress callback of one run."""
 
         def show(done: int, total: int | None) -> None:
             self._set(number, done / total if total else 0.0)
@@ -215,7 +218,7 @@ class _Parts:
         return show
 
     def finish(self, number: int) -> None:
-        """A run is done."""
+        """Marks a run as done."""
         self._set(number, 1.0)
 
     def _set(self, number: int, part: float) -> None:
@@ -226,7 +229,7 @@ class _Parts:
 
 
 class _Plan:
-    """Which requests come first, and which go on with the snapshots that those leave."""
+    """Order of the requests: first those that save snapshots, then those that start from them."""
 
     def __init__(self, scenarios: Sequence[Scenario], requests: list[dict[str, Any]], folder: Path) -> None:
         leaders: dict[tuple[str, str], int] = {}
@@ -252,13 +255,13 @@ def judge(
     pmem_baseline: str | None = None,
     baseline: str | None = None,
 ) -> list[Judged]:
-    """Gives each result with what it is next to the others.
+    """Returns each result relative to the others of its workload.
 
     Args:
         results: The runs.
         scale: Their scale.
-        pmem_baseline: The design that pmem writes are compared with; hercules if it is among the designs, else opt.
-        baseline: The design that throughput is compared with; opt if it is among the designs.
+        pmem_baseline: The baseline of pmem writes (default: hercules if it is among the designs, else opt).
+        baseline: The baseline of throughput (default: opt if it is among the designs).
     """
     results = list(results)
     of = {(result.workload, result.design): result for result in results}
@@ -271,10 +274,10 @@ def judge(
 
 
 def baseline_of(field: str, name: str | None, scenarios: Iterable[Scenario]) -> str | None:
-    """Gives the design that `--baseline` or `--pmem-baseline` names.
+    """Returns the design that `--baseline` or `--pmem-baseline` names.
 
     Raises:
-        ConfigError: It is not among those that are compared.
+        ConfigError: The design is not among the compared ones.
     """
     compared = dict.fromkeys(scenario.design for scenario in scenarios)
     if name is not None and row_name(name) not in compared:
@@ -283,13 +286,13 @@ def baseline_of(field: str, name: str | None, scenarios: Iterable[Scenario]) -> 
 
 
 def check_lost_cycles(wanted: bool, scenarios: Iterable[Scenario]) -> None:
-    """Refuses what cannot be told.
+    """Refuses `--lost-cycles` without `opt`.
 
     Raises:
-        ConfigError: Cycles lost against `opt` are wanted, and it is not among the designs.
+        ConfigError: Lost cycles are requested and `opt` is not among the designs.
     """
     if wanted and all(scenario.design != DEFAULT_DESIGN for scenario in scenarios):
-        raise refusal("lost_cycles", "are those that a design takes more than opt: name opt among the designs")
+        raise refusal("lost_cycles", "requires opt among the designs: lost cycles are relative to opt")
 
 
 def _judged(
@@ -332,7 +335,7 @@ def _rounds(result: RunResult) -> dict[str, int]:
 
 
 def means(judged: Sequence[Judged]) -> list[RelativeMean]:
-    """Gives the geometric means of each design, in the order of the designs."""
+    """Returns the geometric means of each design, in the order of the designs."""
     unscored = {(run.result.workload, run.result.design) for run in judged if not run.scored}
     designs = dict.fromkeys(run.result.design for run in judged)
     return [_mean(design, [run for run in judged if run.result.design == design], unscored) for design in designs]

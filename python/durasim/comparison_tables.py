@@ -1,4 +1,4 @@
-"""A comparison as tables for the terminal."""
+"""Tables of a comparison for the terminal."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from durasim.tables import Column, FoldedTable
 def comparison_tables(
     judged: Sequence[Judged], *, with_lost_cycles: bool = False, wide: bool = False
 ) -> RenderableType:
-    """Gives one row for each run, the means if there are several workloads, and if wanted where cycles were lost.
+    """Returns a table of runs, the means if there are several workloads, and tables of lost cycles if requested.
 
     Args:
         judged: The runs.
-        with_lost_cycles: Whether it says why cycles are lost against `opt`.
-        wide: Whether each run has all columns, and not only those that most readers ask for.
+        with_lost_cycles: Whether to explain the cycles lost relative to `opt`.
+        wide: Whether to show all columns instead of the main ones.
     """
     parts: list[RenderableType] = [_runs(judged) if wide else _first_columns(judged)]
     if len({run.result.workload for run in judged}) > 1:
@@ -37,11 +37,13 @@ def comparison_tables(
 
 
 _SHOWN_MIN = 0.01
-"""Causes with a smaller part of the cycles lost are not shown."""
+"""Smallest share of the lost cycles at which a cause is shown."""
 
 
 def _lost(lost: LostCycles) -> FoldedTable:
-    title = f"{lost.workload}: why {lost.design} takes {lost.core_cycles:,} cycles more than opt ({lost.of_opt:+.1%})"
+    title = (
+        f"{lost.workload}: causes of {lost.core_cycles:,} more cycles of {lost.design} than opt ({lost.of_opt:+.1%})"
+    )
     headers = ("cycles more", "of the loss")
     columns = [Column("at the head of the reorder buffer"), *(Column(header, right=True) for header in headers)]
     table = FoldedTable(title, columns)
@@ -51,15 +53,15 @@ def _lost(lost: LostCycles) -> FoldedTable:
     for name, cycles in sorted(shown.items(), key=lambda cause: -cause[1]):
         table.add_row(name, f"{cycles:,}", f"{cycles / lost.core_cycles:.1%}" if lost.core_cycles else "")
     if lost.attributed is not None:
-        more = f", {lost.instructions:,} instructions more included" if lost.instructions > 0 else ""
-        table.caption = f"the counters name {lost.attributed:.1%} of the loss{more}; negative: what opt alone waits for"
+        more = f", including {lost.instructions:,} more instructions" if lost.instructions > 0 else ""
+        table.caption = f"the counters explain {lost.attributed:.1%} of the loss{more}; negative: waits of opt only"
     return table
 
 
 def _ranges(judged: Sequence[Judged]) -> FoldedTable:
     machine = judged[0].result.machine
-    columns = [Column("design"), Column(f"throughput under other assumptions on {machine}", right=True)]
-    table = FoldedTable(f"{DAGGER} rests on assumptions", columns)
+    columns = [Column("design"), Column(f"throughput under alternative assumptions on {machine}", right=True)]
+    table = FoldedTable(f"{DAGGER} depends on assumptions", columns)
     for design in dict.fromkeys(run.result.design for run in judged):
         if (name := with_dagger(design)) != design:
             found = range_of(design, machine)
@@ -127,7 +129,7 @@ def _runs(judged: Sequence[Judged]) -> FoldedTable:
 
 
 def _causes_shown(judged: Sequence[Judged]) -> list[str]:
-    """Gives the causes of bytes written, which add up to the total; the rarer ones only where a run has some."""
+    """Returns the causes of bytes written, which add up to the total; rare ones only if some run has them."""
     causes = [field.name for field in dataclasses.fields(PmemWriteBytes) if field.name != "total"]
     always = {"data", "log", "metadata"}
     return [

@@ -1,16 +1,16 @@
-"""What the shell offers behind options that take the name of a design, workload or machine."""
+"""Shell completion of the names of designs, workloads and machines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
 _Offered = Iterator[tuple[str, str]]
-"""Names with a sentence about each."""
+"""Names with a one-line description each."""
 _TEXT_MAX = 40
 
 
 def designs(incomplete: str) -> _Offered:
-    """Gives the designs whose name begins so."""
+    """Returns the designs with this prefix."""
     from durasim.scenario import design_rows  # noqa: PLC0415 - only while a shell completes
 
     for row in design_rows().values():
@@ -18,14 +18,14 @@ def designs(incomplete: str) -> _Offered:
 
 
 def machines(incomplete: str) -> _Offered:
-    """Gives the machine presets whose name begins so."""
+    """Returns the machine presets with this prefix."""
     from durasim.scenario import machine_rows  # noqa: PLC0415
 
     return _beginning(incomplete, ((row["name"], row["description"]) for row in machine_rows().values()))
 
 
 def workloads(incomplete: str) -> _Offered:
-    """Gives the workloads, those of suites included, whose name begins so."""
+    """Returns the workloads with this prefix, including those of suites."""
     from durasim import suites, toolchain  # noqa: PLC0415
 
     infos = [*toolchain.workloads(), *(member.info for member in suites.members())]
@@ -33,23 +33,23 @@ def workloads(incomplete: str) -> _Offered:
 
 
 def workloads_and_suites(incomplete: str) -> _Offered:
-    """Gives what `workloads` gives, and the suites."""
+    """Returns the workloads and the suites with this prefix."""
     yield from workloads(incomplete)
     yield from _suites(incomplete)
 
 
 def design_lists(incomplete: str) -> _Offered:
-    """Gives designs and suites behind the last comma of a list."""
+    """Returns designs and suites that complete the last name of a comma-separated list."""
     return _of_list(incomplete, lambda last: (*designs(last), *_suites(last)))
 
 
 def workload_lists(incomplete: str) -> _Offered:
-    """Gives workloads and suites behind the last comma of a list."""
+    """Returns workloads and suites that complete the last name of a comma-separated list."""
     return _of_list(incomplete, workloads_and_suites)
 
 
 def domains(incomplete: str) -> _Offered:
-    """Gives the persistence domains whose name begins so."""
+    """Returns the persistence domains with this prefix."""
     from durasim import _core  # noqa: PLC0415
 
     return _beginning(incomplete, ((name, "") for name in _core.DOMAINS))
@@ -73,5 +73,5 @@ def _beginning(incomplete: str, named: Iterable[tuple[str, str]]) -> _Offered:
 
 
 def _cut(text: str) -> str:
-    """Gives what fits beside a name: shells take a line that is broken for two names."""
+    """Shortens a description to one line: shells take a wrapped line for two names."""
     return text if len(text) <= _TEXT_MAX else text[: _TEXT_MAX - 1].rstrip() + "…"

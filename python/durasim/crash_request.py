@@ -1,4 +1,4 @@
-"""Crash campaigns: the request for the compiled half, and what is added to its answer."""
+"""Crash campaigns: the request passed to the Rust core, and the completion of its result."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from durasim.results import CrashResult
 from durasim.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario, ScenarioArguments, workload_info
 
 Points = int | Literal["all"]
-"""How many persist events to crash at, spread over the run, or all of them."""
+"""Number of persist events to crash at, spread over the run, or "all"."""
 DEFAULT_POINTS = 300
 DEFAULT_OPS = 200
-"""Fewer than in a run: every crash costs a recovery and a check."""
+"""Default operations, fewer than in a run because every crash costs a recovery and a check."""
 FAULTS = ("clean", "torn", "reorder", "energy", "nested", "background", "recrash")
-"""What can go wrong when the power fails; each is explained in docs/crash.md."""
+"""Kinds of power failures; docs/crash.md explains each."""
 DEFAULT_FAULTS = ("clean", "nested")
-"""Of a workload. Of a program of `elf` all are: nobody knows which of them it withstands."""
+"""Default faults of a workload. For a program given by `elf` the default is all of `FAULTS`."""
 DEFAULT_VARIANTS = 2
 NUMBER_MAX = 1024
-"""Of variants and of workers."""
+"""Maximum of variants and of workers."""
 RECOVERY_LIMIT_MAX = 10**15
 """Instructions."""
 OPS_AFTER_A_CRASH = 8
-"""Operations of the life between two crashes, at most."""
+"""Maximum number of operations of the run between two crashes."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CrashOptions:
-    """What a campaign tries at the run of a scenario.
+    """Options of a crash campaign over a scenario.
 
     Attributes:
-        points: How many persist events to crash at, or "all".
-        faults: What goes wrong there, of `FAULTS`; a clean power failure always does. If None, `DEFAULT_FAULTS` for a
-            workload and all for a program of `elf`.
-        variants: Draws at each point of a fault that can end in many ways; all, if there are no more.
-        replay: The id of a failure: tries that alone.
-        workers: Threads of this computer that judge; all its cores if None.
-        check_args: Arguments with which a program of `elf` recovers and checks its pool.
-        again_args: Arguments with which it works on between two crashes; those of its run if None.
-        recovery_limit: Instructions that recovery, check and work between two crashes may each take in a trial;
-            20 times as many as without a crash, at least 10 million, if None.
+        points: Number of persist events to crash at, or "all".
+        faults: Kinds of power failures, from `FAULTS`; clean ones are always included. If None, `DEFAULT_FAULTS` for a
+            workload and all for a program given by `elf`.
+        variants: Samples per crash point of a fault with many possible outcomes; all outcomes if there are fewer.
+        replay: The id of a failure; only this trial runs.
+        workers: Threads of this computer that run trials; all its cores if None.
+        check_args: Arguments with which a program given by `elf` recovers and checks its pool.
+        again_args: Arguments of its run between two crashes; those of the first run if None.
+        recovery_limit: Instruction limit of recovery, of check and of the run between two crashes, each, in a trial;
+            if None, 20 times the number without a crash, at least 10 million.
     """
 
     points: Points = DEFAULT_POINTS
@@ -57,7 +57,7 @@ class CrashOptions:
     recovery_limit: int | None = None
 
     def check(self) -> None:
-        """Refuses values that are not allowed.
+        """Refuses invalid values.
 
         Raises:
             ConfigError: A number is out of range or a fault unknown.
@@ -65,7 +65,7 @@ class CrashOptions:
         points_of(str(self.points))
         for fault in self.faults or ():
             if fault not in FAULTS:
-                raise refusal("fault", f"'{fault}' is none of {', '.join(FAULTS)}")
+                raise refusal("fault", f"'{fault}' is unknown (allowed: {', '.join(FAULTS)})")
         for name, value in (("variants", self.variants), ("workers", self.workers)):
             if value is not None and not 1 <= value <= NUMBER_MAX:
                 raise refusal(name, f"{value} is not between 1 and {NUMBER_MAX}")
@@ -75,7 +75,7 @@ class CrashOptions:
 
 
 class CrashArguments(ScenarioArguments, total=False):
-    """The fields of a scenario and of what is tried at it, as arguments of the Python API."""
+    """The fields of a scenario and of its crash options, as arguments of the Python API."""
 
     points: Points
     faults: Iterable[str] | None
@@ -87,27 +87,27 @@ class CrashArguments(ScenarioArguments, total=False):
 
 
 def points_of(text: str) -> Points:
-    """Reads the value of `--points`.
+    """Parses the value of `--points`.
 
     Raises:
-        ConfigError: It is neither a number from 1 nor "all".
+        ConfigError: The value is neither "all" nor a number of at least 1.
     """
     if text == "all":
         return "all"
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise refusal("points", f"'{text}' is neither 'all' nor a number from 1")
+        raise refusal("points", f"'{text}' is neither 'all' nor a number of at least 1")
     return int(text)
 
 
 def faults_of(names: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Reads the values of `--fault`; "all" stands for all, no value for the default."""
+    """Parses the values of `--fault`; "all" means all, no value means the default."""
     if not names:
         return None
     return FAULTS if "all" in names else tuple(names)
 
 
 def crash_request(scenario: Scenario, chosen: CrashOptions) -> dict[str, Any]:
-    """Gives the request for a campaign over `scenario`.
+    """Returns the request for a campaign over `scenario`.
 
     Raises:
         ConfigError: A name or number is not allowed.
@@ -144,9 +144,11 @@ def _workload_request(scenario: Scenario) -> dict[str, Any]:
 
 
 def _program_request(scenario: Scenario, chosen: CrashOptions) -> dict[str, Any]:
-    """A program of others reports no history: its check, which recovers first, and the bytes that it leaves judge."""
+    """Returns the request for an external program, which has no history: its own check and the bytes judge it."""
     if chosen.check_args is None:
-        raise refusal("check", "say with which arguments the program of --elf recovers and checks its pool")
+        raise refusal(
+            "check", "is required with --elf: the arguments with which the program recovers and checks its pool"
+        )
     request = scenario.request()
     return request | {
         "history": False,
@@ -157,7 +159,7 @@ def _program_request(scenario: Scenario, chosen: CrashOptions) -> dict[str, Any]
 
 
 def finish_crash(document: Mapping[str, Any], scenario: Scenario, chosen: CrashOptions | None = None) -> CrashResult:
-    """Gives the typed result, each failure with the command that replays it."""
+    """Returns the typed result; each failure includes the command that replays it."""
     failures = [
         failure | {"command": replay_command(scenario, document["ops"], failure["id"], chosen)}
         for failure in document["failures"]
@@ -166,7 +168,7 @@ def finish_crash(document: Mapping[str, Any], scenario: Scenario, chosen: CrashO
 
 
 def replay_command(scenario: Scenario, ops: int | None, replay: str, chosen: CrashOptions | None = None) -> str:
-    """Gives the command that crashes `scenario` at the failure `replay` alone."""
+    """Returns the command that replays only the failure `replay` of `scenario`."""
     words = ["durasim", "crash", "--design", scenario.design]
     if scenario.elf is None:
         words += ["--workload", scenario.workload or "", "--ops", str(ops)]

@@ -1,4 +1,4 @@
-"""What `make demo` runs: the B+-tree under five designs as one table, then crashes of two of them."""
+"""The demo of `make demo`: a table of the B+-tree under five designs, then crashes of two of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORKLOAD = "btree"
 DESIGNS = ("opt", "swl-flush", "swl-eadr", "tc", "hercules")
 RUN_OPS = 4_000
 POPULATE = 8_000
-# Caches that the tree exceeds after a population of seconds; with the whole LLC that would take minutes.
+# With small caches, populating a tree that exceeds them takes seconds; with the full LLC it would take minutes.
 CACHES = {"l1d.size_bytes": 4096, "l2.size_bytes": 32_768, "llc.size_bytes": 131_072}
 
 CRASHED = ("hercules", "tc")
@@ -32,7 +32,7 @@ app = typer.Typer(cls=Program, pretty_exceptions_enable=False, add_completion=Fa
 def demo() -> None:
     """Run the B+-tree under five designs, then crash two of them."""
     begin = time.monotonic()
-    _say("building the guest programs (a minute and a half when nothing is cached)")
+    _say("building the guest programs (a minute and a half with an empty cache)")
     toolchain.build_all(_say, [WORKLOAD])
     results = _run_all()
     render.show(comparison_tables(comparison.judge(results)))

@@ -293,7 +293,7 @@ class RunResult(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """Options of a run that the machine takes as they are.
+    """Options of a run that are passed to the machine unchanged.
 
     Attributes:
         root: The folder of the host that the guest sees as its files; none if not given.
@@ -389,7 +389,7 @@ class RunOptions:
 
 
 class RunOptionArguments(TypedDict, total=False):
-    """The same as arguments of the Python API; files may be given as paths."""
+    """`RunOptions` as arguments of the Python API; files may be given as paths."""
 
     root: str | os.PathLike[str] | None
     pool: str | os.PathLike[str] | None

@@ -1,9 +1,9 @@
-"""Tables in docs/designs/ that say, mechanism by mechanism, which function has it and which test proves it.
+"""Tables in docs/designs/ that map each mechanism of a design to its functions and tests.
 
-A page is named after its design. A table of it counts if its columns are `paper`, `mechanism`, `function`
-and `test`. Functions and tests stand in backticks as `path::name`, the path seen from the checkout: `src/a.rs::f`,
+A page is named after its design. Its tables with the columns `paper`, `mechanism`, `function` and `test` are read.
+Functions and tests are written in backticks as `path::name` with the path relative to the checkout: `src/a.rs::f`,
 `src/a.rs::Type::f`, `include/a.h::f`, `tests/a.py::test_f`, `tests/a.py::test_f[parameter]`. `check_names` looks them
-up in the sources; `check` runs the tests too.
+up in the sources; `check` also runs the tests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from durasim.scenario import design_rows
 
 COLUMNS = ("paper", "mechanism", "function", "test")
 Progress = Callable[[str], None]
-"""Takes what is run next."""
+"""Called with the command that runs next."""
 _CELL_END = re.compile(r"(?<!\\)\|")
 _REFERENCE = re.compile(r"`([^`]+)`")
 _CARGO_TEST = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (\w+)", re.MULTILINE)
@@ -34,17 +34,17 @@ _HEADER_SUFFIXES = (".h", ".cpp")
 
 @dataclass(slots=True)
 class Mechanism:
-    """A mechanism, where it is, and what proves it.
+    """A mechanism with its functions and tests.
 
     Attributes:
         design: The design that the page belongs to.
-        file: The page, seen from the checkout.
-        line: Its line there, from 1.
-        paper: Section, listing, figure.
-        mechanism: What it is.
-        functions: Where it is, as `path::name`.
-        tests: What proves it.
-        problems: What is wrong with its row of the table; empty if nothing is.
+        file: The page, relative to the checkout.
+        line: The line of the table row, from 1.
+        paper: Section, listing or figure of the paper.
+        mechanism: Description.
+        functions: Functions that implement it, as `path::name`.
+        tests: Tests that verify it.
+        problems: Problems of its table row; empty if there are none.
     """
 
     design: str
@@ -57,7 +57,7 @@ class Mechanism:
     problems: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives the row as it stands in the document."""
+        """Returns the row in the form of the JSON document."""
         return {
             "design": self.design,
             "file": self.file,
@@ -71,22 +71,22 @@ class Mechanism:
 
 
 def checkout() -> Path:
-    """Gives the folder of the sources.
+    """Returns the root folder of the checkout.
 
     Raises:
-        ConfigError: This installation has none.
+        ConfigError: durasim was not installed from a checkout.
     """
     root = Path(__file__).resolve().parents[2]
     if not (root / "Cargo.toml").is_file() or not (root / "docs/designs").is_dir():
-        raise refusal("check", "it reads docs/designs/ and runs tests: only a checkout of the sources has them")
+        raise refusal("check", "requires a checkout of the sources, with docs/designs/ and the tests")
     return root
 
 
 def read_tables(root: Path, designs: Sequence[str] | None = None) -> list[Mechanism]:
-    """Reads the tables of all pages, or of those of the named designs.
+    """Reads the tables of all pages, or of the pages of the given designs.
 
     Raises:
-        ConfigError: A page belongs to no design, a named design has no page, or a page has no table.
+        ConfigError: A page belongs to no design, a given design has no page, or a page has no table.
     """
     pages = {path.stem: path for path in sorted((root / "docs/designs").glob("*.md"))}
     for name in pages:
@@ -96,13 +96,13 @@ def read_tables(root: Path, designs: Sequence[str] | None = None) -> list[Mechan
         if name not in design_rows():
             raise unknown_name("design", name, design_rows())
         if name not in pages:
-            raise refusal("check", f"there is no docs/designs/{name}.md (pages: {', '.join(pages) or 'none'})")
+            raise refusal("check", f"docs/designs/{name}.md is missing (pages: {', '.join(pages) or 'none'})")
     rows = []
     for name in designs or pages:
         file = pages[name].relative_to(root).as_posix()
         found = list(_rows(name, file, pages[name].read_text(encoding="utf-8")))
         if not found:
-            raise refusal(file, f"it has no table with the columns {', '.join(COLUMNS)}")
+            raise refusal(file, f"has no table with the columns {', '.join(COLUMNS)}")
         rows += found
     return rows
 
@@ -124,13 +124,13 @@ def _rows(design: str, file: str, text: str) -> Iterator[Mechanism]:
 
 
 def check_names(root: Path, rows: Iterable[Mechanism]) -> None:
-    """Looks up every function and test in the sources, and notes in the rows what is not there."""
+    """Looks up every function and test in the sources and records those that are missing."""
     for row in rows:
         if not row.mechanism and not row.problems:
-            row.problems.append("it names no mechanism")
+            row.problems.append("it has no mechanism")
         for kind, names in (("function", row.functions), ("test", row.tests)):
             if not names and not row.problems:
-                row.problems.append(f"it names no {kind}")
+                row.problems.append(f"it has no {kind}")
             for name in names:
                 problem = _problem_of_name(root, name, kind == "test")
                 if problem is not None:
@@ -141,7 +141,7 @@ def _problem_of_name(root: Path, reference: str, is_test: bool) -> str | None:
     path, _, name = reference.partition("::")
     file = root / path
     if not name or not file.is_file():
-        return f"{reference}: {'there is no such file' if name else 'is not of the form path::name'}"
+        return f"{reference}: {'the file is missing' if name else 'is not path::name'}"
     text = file.read_text(encoding="utf-8")
     kind = "test" if is_test else "function"
     if file.suffix == ".rs":
@@ -156,8 +156,8 @@ def _problem_of_name(root: Path, reference: str, is_test: bool) -> str | None:
     elif file.suffix in _HEADER_SUFFIXES and not is_test:
         is_there = re.search(rf"\b{re.escape(name.rpartition('::')[2])}\s*\(", text) is not None
     else:
-        return f"{reference}: {kind}s are not looked for in such files"
-    return None if is_there else f"{reference}: there is no such {kind}"
+        return f"{reference}: {kind}s are not supported in this type of file"
+    return None if is_there else f"{reference}: the {kind} is missing"
 
 
 def _rust_pattern(name: str, is_test: bool) -> str:
@@ -166,7 +166,7 @@ def _rust_pattern(name: str, is_test: bool) -> str:
 
 
 def _implementations(text: str, owner: str) -> list[str]:
-    """Gives what may have functions of a type: its `impl` blocks, or the whole file if no type is named."""
+    """Returns the text to search for a function: the `impl` blocks of the type, or the whole file without a type."""
     if not owner:
         return [text]
     blocks = re.finditer(rf"^(?:impl|pub trait|trait)\b[^{{;]*\b{re.escape(owner)}\b[^{{;]*\{{", text, re.MULTILINE)
@@ -174,7 +174,7 @@ def _implementations(text: str, owner: str) -> list[str]:
 
 
 def check(root: Path, rows: Sequence[Mechanism], progress: Progress = lambda _: None) -> None:
-    """Looks up all names, runs the tests of the rows that are sound so far, and notes what does not pass.
+    """Looks up all names, runs the tests of the rows without problems, and records those that do not pass.
 
     Raises:
         HostIoError: cargo cannot be started.
@@ -198,7 +198,7 @@ def check(root: Path, rows: Sequence[Mechanism], progress: Progress = lambda _: 
 
 
 def _target_of(root: Path, reference: str) -> tuple[str, ...]:
-    """Gives the words with which cargo builds the tests of a file."""
+    """Returns the cargo arguments that build the tests of a file."""
     path = Path(reference.partition("::")[0])
     crate = next(folder for folder in path.parents if (root / folder / "Cargo.toml").is_file())
     package = tomllib.loads((root / crate / "Cargo.toml").read_text(encoding="utf-8"))["package"]["name"]
@@ -207,7 +207,7 @@ def _target_of(root: Path, reference: str) -> tuple[str, ...]:
 
 
 def _module_of(root: Path, reference: str) -> str:
-    """Gives the module of a source file as the test harness calls it, with `::` behind it."""
+    """Returns the module path of a source file in the test harness, with a trailing `::`."""
     path = Path(reference.partition("::")[0])
     crate = next(folder for folder in path.parents if (root / folder / "Cargo.toml").is_file())
     within = path.relative_to(crate).with_suffix("").parts
@@ -242,12 +242,12 @@ def _pytest(root: Path, references: Sequence[str]) -> dict[str, str | None]:
         if not report.is_file():
             lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
             return dict.fromkeys(references, f"is not run ({lines[-1] if lines else 'pytest says nothing'})")
-        cases = list(ElementTree.parse(report).iter("testcase"))  # noqa: S314 - written by pytest just now
+        cases = list(ElementTree.parse(report).iter("testcase"))  # noqa: S314 - written by pytest above
     verdicts = {}
     for reference in references:
         path, *classes, name = reference.split("::")
         module = ".".join([*Path(path).with_suffix("").parts, *classes])
-        # Without a parameter all of them have to pass.
+        # Without a parameter in the name, all parameters must pass.
         ends = [
             _end_of(case)
             for case in cases
@@ -264,7 +264,7 @@ def _end_of(case: ElementTree.Element) -> str:
 
 
 def document(rows: Sequence[Mechanism]) -> dict[str, Any]:
-    """Gives the document of `durasim designs --check --json`."""
+    """Returns the document of `durasim designs --check --json`."""
     return {
         "schema": "durasim-designs-check/2",
         "durasim_version": __version__,
@@ -274,7 +274,7 @@ def document(rows: Sequence[Mechanism]) -> dict[str, Any]:
 
 
 def verdict_lines(rows: Sequence[Mechanism]) -> list[str]:
-    """Gives a line for each row that is refused, and one for all."""
+    """Returns a line for each refused row, and a summary line."""
     refused = [row for row in rows if row.problems]
     lines = [f"{row.file}:{row.line}: {row.mechanism or row.paper}: {'; '.join(row.problems)}" for row in refused]
     pages, tests = {row.file for row in rows}, {name for row in rows for name in row.tests}

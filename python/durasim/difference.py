@@ -1,4 +1,4 @@
-"""The difference of two results of `durasim run`: what was configured differently, and what that changed."""
+"""The difference of two results of `durasim run`: configuration and results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from durasim.results import METRICS, Document, RunResult
 
 SCHEMA = "durasim-diff/2"
-# Keys of a result that say what was run; its provenance and the parameters of machine and design follow them.
+# Keys of a result that describe its configuration; provenance and parameters of machine and design follow them.
 _CONFIGURATION = ("durasim_version", "design", "workload", "machine", "domain", "seed", "threads", "ops")
 
 
@@ -20,7 +20,7 @@ _Values = Mapping[str, tuple[str, int | float | None]]
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationChange(Document):
-    """A configuration key whose values differ; None where a result does not have the key."""
+    """A configuration key whose values differ; None where a result lacks the key."""
 
     key: str
     a: Any
@@ -34,9 +34,9 @@ class MeasureChange(Document):
     Attributes:
         key: Path of the measure in the JSON of a run.
         unit: Such as `ops/us`, `cycles` or `bytes`.
-        a: Value in the first result, None if it has none.
-        b: Value in the second result.
-        ratio: b divided by a; None where a is 0 or one value is missing.
+        a: Value in the first result; None if it is missing.
+        b: Value in the second result; None if it is missing.
+        ratio: b divided by a; None if a is 0 or a value is missing.
     """
 
     key: str
@@ -48,11 +48,11 @@ class MeasureChange(Document):
 
 @dataclass(frozen=True, slots=True)
 class Difference(Document):
-    """Two results compared.
+    """The differences of two results.
 
     Attributes:
         schema: Name and version of this document.
-        configuration: What differs of all that says what was run, in the order of the JSON of a run.
+        configuration: Differences of the configuration, in the order of the JSON of a run.
         measures: Throughput, cycles and bytes by cause, largest relative change first.
         counters: The counters that differ, largest relative change first.
     """
@@ -85,7 +85,7 @@ def _configuration(result: RunResult) -> Iterator[tuple[str, Any]]:
 
 
 def _flat(section: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-    """Gives the parameters by the paths that `--set` takes."""
+    """Returns the parameters by their `--set` paths."""
     for key, value in section.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}.")
@@ -124,7 +124,7 @@ def _counters(result: RunResult) -> Iterator[tuple[str, tuple[str, int | float |
 
 
 def _changes(a: _Values, b: _Values) -> list[MeasureChange]:
-    """Gives all that either has, the largest relative change first, equal ones in their order."""
+    """Returns the changes of all keys of both, largest relative change first, in stable order."""
     keys = dict.fromkeys((*a, *b))
     absent = (None, None)
     changes = [_change(key, (a.get(key) or b[key])[0], a.get(key, absent)[1], b.get(key, absent)[1]) for key in keys]
@@ -137,7 +137,7 @@ def _change(key: str, unit: str, a: float | None, b: float | None) -> MeasureCha
 
 
 def _size(change: MeasureChange) -> float:
-    """How large a change is: doubling and halving are equally large, from or to nothing is the largest."""
+    """Size of a change: doubling and halving are equal, a change from or to 0 is the largest."""
     if change.a == change.b:
         return 0.0
     if not change.a or not change.b:

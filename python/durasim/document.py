@@ -1,4 +1,4 @@
-"""Typed JSON documents: dataclasses whose fields are those of a JSON object."""
+"""Typed JSON documents: dataclasses with the fields of a JSON object."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from durasim.stats import StatTree
 
 
 class Document:
-    """Reading and writing of a dataclass whose fields are those of a JSON object."""
+    """Conversion of a dataclass to and from a JSON object."""
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Reads the JSON object.
+        """Converts the JSON object.
 
         Raises:
-            ConfigError: A field is missing or unknown, as in a document of another version.
+            ConfigError: A field is missing or unknown, for example in a document of another version.
         """
         return _read(cls, document, "")
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives the JSON object, its keys in their documented order."""
+        """Returns the JSON object with its keys in the documented order."""
         return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # By way of the document: mappings in it are read-only views, which cannot be pickled or copied.
+        # Pickle and copy the JSON object: read-only mappings in the fields support neither.
         return (type(self).from_dict, (self.to_dict(),))
 
     def to_json(self) -> str:
-        """Gives the JSON text, the same that `--json` writes."""
+        """Returns the JSON text that `--json` writes."""
         return to_json(self.to_dict())
 
 
 def _read(kind: Any, value: Any, path: str) -> Any:
-    """Reads `value` as `kind`: a document class, a tuple, a mapping, an optional or a plain type."""
+    """Converts `value` to `kind`: a document class, a tuple, a mapping, an optional or a plain type."""
     if kind is Any:
         return value
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
@@ -63,7 +63,7 @@ def _read(kind: Any, value: Any, path: str) -> Any:
 
 
 def _read_union(kinds: tuple[Any, ...], value: Any, path: str) -> Any:
-    """Reads an optional value, or a plain one of several types."""
+    """Converts an optional value, or a plain one of several types."""
     if value is None and types.NoneType in kinds:
         return None
     plain = [kind for kind in kinds if kind is not types.NoneType]
@@ -78,7 +78,7 @@ def _read_document(kind: type[Document], value: Mapping[str, Any], path: str) ->
     if missing or unknown:
         names = ", ".join(sorted(missing or unknown))
         problem = "lacks" if missing else "has unknown"
-        raise refusal(path or kind.__name__, f"{problem} {names}; is it a document of another version or kind?")
+        raise refusal(path or kind.__name__, f"{problem} {names}; the document may be of another version or kind")
     prefix = f"{path}." if path else ""
     return kind(**{name: _read(hint, value[name], prefix + name) for name, hint in hints.items()})
 

@@ -1,4 +1,4 @@
-"""The JSON documents that are not a single result. Their schemas are in `schemas/`."""
+"""JSON documents other than single results. Their schemas are in `schemas/`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def comparison(judged: Sequence[Judged], scale: str, runs_wanted: int | None = None) -> Comparison:
-    """Gives the document of `durasim compare --json`: the runs, what they are next to each other, and means.
+    """Returns the document of `durasim compare --json`: runs, ratios and means.
 
     Args:
-        judged: The runs that are done.
+        judged: The completed runs.
         scale: Their scale.
-        runs_wanted: How many runs there were to be, if the comparison was interrupted.
+        runs_wanted: Total number of runs, if the comparison was interrupted.
     """
     own = {"design", "workload", "set"}
     names = [field.name for field in dataclasses.fields(Relative) if field.name not in own]
@@ -50,11 +50,11 @@ def comparison(judged: Sequence[Judged], scale: str, runs_wanted: int | None = N
 
 
 def workload_entries(names: Sequence[str] | None) -> list[Member]:
-    """Gives the programs and the members of suites, or those that are named.
+    """Returns the programs and the members of suites, or the given ones.
 
     Raises:
-        ConfigError: There is none of a name.
-        ToolchainError: The table of a named workload is missing or wrong.
+        ConfigError: A name is unknown.
+        ToolchainError: The table of a given workload is missing or wrong.
     """
     from durasim import suites, toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
@@ -71,7 +71,7 @@ def workload_entries(names: Sequence[str] | None) -> list[Member]:
 
 
 def workload_rows(entries: Sequence[Member], profiles: Mapping[str, TxProfile]) -> list[dict[str, Any]]:
-    """Gives the document of `durasim workloads --json`; where the sources lie on this computer is left out."""
+    """Returns the document of `durasim workloads --json`, without the paths of the sources."""
     rows = []
     for entry in entries:
         info, profile = entry.info, profiles.get(entry.info.name)

@@ -1,12 +1,12 @@
-"""The errors of durasim: each is one sentence, and `exit_code` is the exit code of the command line.
+"""The errors of durasim: each is one sentence; `exit_code` is the exit code of the command line.
 
 | exception | exit code | meaning |
 | --- | --- | --- |
-| `ConfigError` | 2 | a configuration, program or argument refused before cycle 0 |
+| `ConfigError` | 2 | a configuration, program or argument was refused before cycle 0 |
 | `GuestFault` | 3 | the guest program was stopped: unknown instruction or system call, wild access |
-| `StuckError` | 3 | the modelled machine cannot go on |
+| `StuckError` | 3 | the modelled machine cannot continue |
 | `InternalError` | 3 | an assertion of durasim itself failed |
-| `HostIoError` | 4 | a file of the host could not be read or written, or a process of it was killed |
+| `HostIoError` | 4 | a host file could not be read or written, or a host process was killed |
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ __all__ = ["ConfigError", "DurasimError", "GuestFault", "HostIoError", "Internal
 
 
 def refusal(field: str, problem: str) -> ConfigError:
-    """Gives the error that refuses `field` because of `problem`, for the caller to raise."""
+    """Returns the error that refuses `field` because of `problem`, for the caller to raise."""
     error = ConfigError(f"{field}: {problem}")
     error.field = field
     error.problem = problem
     return error
 
 
-# More names than these do not fit into one sentence.
+# Largest number of names that fit into one sentence.
 _NAMES_SHOWN = 40
 
 
 def unknown_name(field: str, name: str, allowed: Iterable[str], listed_by: str = "") -> ConfigError:
-    """Gives the error for a name that is not among `allowed`; it names the closest one, and all of them.
+    """Returns the error for a name that is not in `allowed`; it lists the closest name and all allowed names.
 
-    If they are many, it names the command `listed_by` instead of them all.
+    If there are too many, it gives the command `listed_by` instead.
     """
     names = sorted(allowed)
     is_short = not listed_by or len(names) <= _NAMES_SHOWN
@@ -47,7 +47,7 @@ def unknown_name(field: str, name: str, allowed: Iterable[str], listed_by: str =
 
 
 def host_io(path: str | os.PathLike[str], error: OSError) -> HostIoError:
-    """Gives the error for a host file that could not be read or written."""
+    """Returns the error for a host file that could not be read or written."""
     failure = HostIoError(f"{os.fspath(path)}: {error.strerror or error}")
     failure.path = os.fspath(path)
     return failure

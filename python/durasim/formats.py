@@ -1,4 +1,4 @@
-"""The forms in which `run`, `compare` and `crash` print a result."""
+"""Output formats of `run`, `compare` and `crash`."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ FORMATS = (TABLE, "markdown", "csv", "json")
 
 
 def check(form: str, json: str | None) -> None:
-    """Refuses an unknown form, and two documents on standard output.
+    """Refuses an unknown format, and two documents on standard output.
 
     Raises:
-        ConfigError: `form` is unknown, or standard output would carry it beside the document of `--json -`.
+        ConfigError: `form` is unknown, or conflicts with the document of `--json -` on standard output.
     """
     if form not in FORMATS:
         raise unknown_name("format", form, FORMATS)
     if form != TABLE and json == output.STANDARD_OUTPUT:
-        raise refusal("format", "--json - writes the document to standard output, and nothing else: leave one out")
+        raise refusal("format", "cannot be combined with --json -, which writes only the document to standard output")
 
 
 def is_alone(form: str, json: str | None) -> bool:
-    """Whether standard output carries a document that a guest's output must not break."""
+    """Whether standard output carries a document, which output of the guest would corrupt."""
     return form in ("csv", "json") or json == output.STANDARD_OUTPUT
 
 
@@ -43,9 +43,9 @@ def show(form: str, document: Any, shown: RenderableType, rows: Callable[[], str
 
     Args:
         form: One of `FORMATS`.
-        document: What `json` prints.
-        shown: What `table` and `markdown` print.
-        rows: Gives what `csv` prints.
+        document: Output of `json`.
+        shown: Output of `table` and `markdown`.
+        rows: Returns the output of `csv`.
     """
     if form == TABLE:
         render.show(shown)
@@ -56,18 +56,18 @@ def show(form: str, document: Any, shown: RenderableType, rows: Callable[[], str
 
 
 def markdown(shown: RenderableType) -> str:
-    """Gives tables and texts as Markdown."""
+    """Returns tables and texts as Markdown."""
     if isinstance(shown, Group):
         return "\n\n".join(markdown(part) for part in shown.renderables)
     if isinstance(shown, FoldedTable):
         return shown.markdown()
-    # Commands and timelines keep their lines.
+    # Preserve the line breaks of commands and timelines.
     return f"```text\n{shown.plain if isinstance(shown, Text) else shown}\n```"
 
 
 def runs_csv(results: Sequence[RunResult], baseline: str | None = None) -> str:
-    """Gives a row for each run; each name of a column ends in its unit. Lists are separated by blanks."""
-    import polars  # noqa: PLC0415 - takes a while to load
+    """Returns a row for each run; column names end with the unit. List elements are separated by spaces."""
+    import polars  # noqa: PLC0415 - slow to load
 
     from durasim.frame import comparison_frame  # noqa: PLC0415 - polars takes a while to load
 
@@ -76,7 +76,7 @@ def runs_csv(results: Sequence[RunResult], baseline: str | None = None) -> str:
 
 
 def crash_csv(result: CrashResult) -> str:
-    """Gives a row for each failure that the document lists."""
+    """Returns a row for each failure listed in the document."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("id", "oracle", "message", "alike", "command"))

@@ -1,4 +1,4 @@
-"""Comparisons as a polars data frame. Apart from the API because polars takes a while to load."""
+"""Comparisons as a polars data frame. A separate module because polars is slow to load."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from durasim.scenario import DEFAULT_DESIGN
 
 _METRICS = tuple(metric.name for metric in METRICS)
 _PHASES = ("execute", "prepare", "commit")
-# Written down so that a frame has the same columns and types whatever the results hold.
+# An explicit schema, so that the columns and types do not depend on the results.
 _SCHEMA = {
     "design": polars.String,
     "workload": polars.String,
@@ -53,7 +53,7 @@ _SCHEMA = {
 
 
 def comparison_frame(results: Sequence[RunResult], baseline: str | None = None) -> polars.DataFrame:
-    """Gives one row for each result, in their order; `relative_to_baseline` is next to this design, or else to opt."""
+    """Returns one row for each result; `relative_to_baseline` is relative to this design, by default to opt."""
     throughputs = {(result.workload, result.design): result.throughput_ops_per_us for result in results}
     return polars.DataFrame(
         [_row(result, throughputs, baseline or DEFAULT_DESIGN) for result in results], schema=_SCHEMA

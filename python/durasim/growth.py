@@ -1,6 +1,6 @@
-"""What a simulation costs, and how that grows with operations, cores and memory.
+"""Host cost of a simulation, and its growth with operations, cores and memory.
 
-Each measurement is a process of its own, `durasim run --json -`, so that none inherits the memory of another.
+Each measurement is a separate process, `durasim run --json -`, so that none inherits the memory of another.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from durasim.results import RunResult
 
 OPERATIONS = (100_000, 1_000_000, 10_000_000)
 CORES = (1, 2, 4, 8, 16)
-# Operations of each thread where cores are counted.
+# Operations per thread in measurements over cores.
 OPERATIONS_PER_CORE = 2_000
-# The shortest operations there are: a swap of two small elements.
+# The shortest operation: a swap of two small elements.
 SHORT_OPERATIONS = ("--workload", "array-swap", "--arg", "element-bytes=64", "--arg", "populate=1000")
-# Pages touched: elements of one page.
+# Elements of one page each, to touch many pages.
 PAGES = (4_096, 16_384)
 PAGE_BYTES = 4096
-# Operations whose host instructions are counted: start-up is what both runs have in common.
+# Operations of two runs; the difference of their host instructions excludes start-up.
 COUNTED_OPERATIONS = (200, 600)
 _COUNTED = re.compile(r"I\s+refs:\s+([\d,]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one run cost."""
+    """Host cost of one run."""
 
     what: str
     instructions: int
@@ -43,13 +43,13 @@ class Cost:
 
     @property
     def ns_per_instruction(self) -> float:
-        """Host time for one simulated instruction of any core."""
+        """Host time per simulated instruction, over all cores."""
         return 1e9 * self.seconds / self.instructions
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryCost:
-    """Peak resident memory of a run with little and of one with much simulated memory."""
+    """Peak resident memory of two runs, with little and with much simulated memory."""
 
     simulated_bytes: tuple[int, int]
     peak_rss_bytes: tuple[int, int]
@@ -63,7 +63,7 @@ class MemoryCost:
 
 @dataclass(frozen=True, slots=True)
 class HostInstructions:
-    """Instructions of the host for one simulated instruction: a count that other programs do not disturb."""
+    """Host instructions per simulated instruction: unlike time, not disturbed by other programs."""
 
     workload: str
     design: str
@@ -71,13 +71,13 @@ class HostInstructions:
 
 
 def with_operations(ops_max: int) -> list[Cost]:
-    """Runs the same program with ever more operations, up to `ops_max`."""
+    """Runs one program with increasing operations, up to `ops_max`."""
     sizes = [ops for ops in OPERATIONS if ops <= ops_max]
     return [_cost(f"{ops:,} operations", [*SHORT_OPERATIONS, "--ops", str(ops)]) for ops in sizes]
 
 
 def with_cores() -> list[Cost]:
-    """Runs a thread on each of ever more cores."""
+    """Runs with an increasing number of cores, one thread on each."""
     return [
         _cost(
             f"{cores} {'core' if cores == 1 else 'cores'}",
@@ -89,7 +89,7 @@ def with_cores() -> list[Cost]:
 
 
 def with_memory() -> MemoryCost:
-    """Runs a program that touches more and more pages."""
+    """Runs a program with an increasing number of touched pages."""
     arguments = ["--workload", "array-swap", "--ops", "100", "--arg", f"element-bytes={PAGE_BYTES}"]
     peaks = [_run([*arguments, "--arg", f"populate={pages}"]).host.peak_rss_bytes for pages in PAGES]
     little, much = (pages * PAGE_BYTES for pages in PAGES)
@@ -97,7 +97,7 @@ def with_memory() -> MemoryCost:
 
 
 def host_instructions(workloads: Sequence[str], designs: Sequence[str]) -> list[HostInstructions]:
-    """Counts under valgrind; nothing where it is not installed."""
+    """Counts under valgrind; returns nothing if valgrind is not installed."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         return []
@@ -123,7 +123,7 @@ def host_instructions(workloads: Sequence[str], designs: Sequence[str]) -> list[
 
 
 def growth_table(title: str, costs: Sequence[Cost]) -> Table:
-    """Shows whether the time for one instruction stays what it was."""
+    """Returns a table that shows whether the time per instruction stays constant."""
     table = Table(title=title)
     for name in ("", "instructions", "seconds", "ns per\ninstruction", "times the\nrow above"):
         table.add_column(name, justify="right" if name else "left")

@@ -1,4 +1,4 @@
-"""Sentences for standard error about runs that measure something else than their user may think."""
+"""Hints on standard error about runs that may not measure what the user intends."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from durasim import toolchain
 from durasim.results import RunResult
 
 _MB = 1_000_000
-# As many times the size of the last level are data to be that most of them are evicted.
+# Data set size, in multiples of the LLC, at which most of it is evicted.
 _LLC_MULTIPLE = 4
-# An item is a key with its value at least: a few items take more for each of them than many do.
+# An item has at least a key and a value. Small data sets take more bytes per item than large ones.
 _ITEM_BYTES_MIN = 16
-# With so many items for each operation most operations find some that none before them has changed.
+# With this many items per operation, most operations change items that no earlier operation changed.
 _ITEMS_PER_OPERATION = 4
 
 
-def tell_what_stayed_in_caches(results: Iterable[RunResult]) -> None:
-    """Says of which runs nothing reached persistent memory because their data fit the caches."""
+def warn_if_data_fits_in_cache(results: Iterable[RunResult]) -> None:
+    """Names the runs in which nothing was written to persistent memory because the data fit in the caches."""
     by_workload: dict[str, list[RunResult]] = {}
     for result in results:
         if stayed_in_caches(result):
@@ -27,14 +27,14 @@ def tell_what_stayed_in_caches(results: Iterable[RunResult]) -> None:
         print(f"durasim: {_sentence(runs)}", file=sys.stderr)
 
 
-def tell_what_is_broken() -> None:
-    """Says which workloads are left out of lists, and why."""
+def warn_of_broken_workloads() -> None:
+    """Names the workloads that lists skip, with the reasons."""
     for problem in toolchain.broken_workloads().values():
-        print(f"durasim: left out: {problem.sentence}", file=sys.stderr)
+        print(f"durasim: warning: skipped: {problem.sentence}", file=sys.stderr)
 
 
 def stayed_in_caches(result: RunResult) -> bool:
-    """Whether the measured region has changed persistent data, and nothing was written to persistent memory."""
+    """Whether the measured region changed persistent data without a write to persistent memory."""
     return result.pmem_write_bytes.total == 0 and result.pmem_residual_dirty_bytes > 0
 
 
@@ -42,7 +42,7 @@ def _sentence(runs: list[RunResult]) -> str:
     first = max(runs, key=lambda run: run.pmem_residual_dirty_bytes)
     changed, llc = first.pmem_residual_dirty_bytes, int(first.configuration["llc"]["size_bytes"])
     who = f"{', '.join(run.design for run in runs)} under {first.workload}"
-    fact = f"nothing was written to pmem by {who}: the {_size(changed)} of changed data fit the LLC of {_size(llc)}"
+    fact = f"nothing was written to pmem by {who}: {_size(changed)} of changed data fit in the LLC of {_size(llc)}"
     return f"{fact}{_advice(first, changed, llc)}"
 
 
@@ -54,8 +54,8 @@ def _advice(run: RunResult, changed: int, llc: int) -> str:
     if run.configuration.get("start") is None:
         items = _rounded(max(populate * growth, 2 * llc / _ITEM_BYTES_MIN))
         return f"; try --arg populate={max(populate + 1, items)}"
-    # What was brought in before the run started is not in the caches. The operations alone change data there, and need
-    # items enough that they do not change the same ones again.
+    # Data populated before the start of the run are not in the caches. Only the operations put dirty data there, and
+    # need enough items to change mostly different ones.
     if run.ops is None:
         return ""
     ops = max(run.ops + 1, _rounded(run.ops * growth))
@@ -63,7 +63,7 @@ def _advice(run: RunResult, changed: int, llc: int) -> str:
 
 
 def _rounded(wanted: float) -> int:
-    """Gives a number in two digits, which are enough of an estimate."""
+    """Rounds an estimate to two digits."""
     scale = 10 ** max(len(str(int(wanted))) - 2, 0)
     return round(wanted / scale) * scale
 

@@ -1,4 +1,4 @@
-"""Whether the program of a crash campaign knows the arguments that its pool is to be checked with."""
+"""Tests that the program of a crash campaign understands the arguments of its check."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from durasim.scenario import Scenario
 from durasim.simulation import run_request
 
 _CHECK_INSTRUCTIONS_MAX = 2_000_000_000
-"""A check that needs more is left to the campaign, which refuses it."""
+"""Instruction limit of the test; the campaign itself refuses a longer check."""
 
 _EXIT_USAGE = 2
-"""With this a program says that it does not understand its arguments, as guest/include/durasim/error.h and most do."""
+"""Exit code for wrong arguments, as in guest/include/durasim/error.h and in most programs."""
 
 
 def refuse_unknown_check(scenario: Scenario, chosen: CrashOptions) -> None:
-    """Refuses a check that ends as a wrong usage where power has never failed: it would object to every recovery.
+    """Refuses a check that reports wrong usage without a crash: it would fail after every recovery.
 
-    Runs the program and then its check without caches and time, on a pool that is thrown away. All that is written
-    survives there, whatever the design. A run that fails so is left to the campaign. Replays are not looked at.
+    Runs the program and then its check functionally, without caches and time, on a temporary pool. There all writes
+    persist under every design. If the program itself fails, the campaign reports it. Replays are not tested.
 
     Raises:
-        ConfigError: The program does not understand the arguments of its check.
+        ConfigError: The program rejects the arguments of its check.
     """
     if scenario.elf is None or chosen.check_args is None or chosen.replay is not None:
         return
@@ -40,12 +40,12 @@ def refuse_unknown_check(scenario: Scenario, chosen: CrashOptions) -> None:
         code, said = _ending(check)
     if code == _EXIT_USAGE:
         given = shlex.join(chosen.check_args)
-        sentence = f"after a run without a power failure, '{given}' ends with exit code {code}, that of a wrong usage"
+        sentence = f"after a run without a power failure, '{given}' exits with code {code}, which means wrong usage"
         raise refusal("check", f"{sentence}{f': {said}' if said else ''}")
 
 
 def _ending(scenario: Scenario) -> tuple[int | None, str]:
-    """Gives the exit code of a program and its last line; no exit code if the run fails otherwise."""
+    """Returns the exit code and the last line of a program; no exit code if the simulation fails."""
     written = bytearray()
     try:
         result = run_request(scenario.request(), lambda _stream, data: written.extend(data))

@@ -1,4 +1,4 @@
-"""How each design is tested, as the description beside its design says."""
+"""The test plan of each design, as described next to its implementation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Settings = tuple[str, ...]
 
 @dataclass(frozen=True)
 class ShortCampaign:
-    """A crash campaign on the machine `tiny`, so short and small that rare paths are common.
+    """A short crash campaign on the machine `tiny`, which is small enough to reach rare paths often.
 
     Attributes:
         workload: Name of the workload.
@@ -26,11 +26,11 @@ class ShortCampaign:
         threads: Threads of the guest.
         ops: Operations.
         points: Persist events to crash at.
-        faults: What goes wrong there.
+        faults: Kinds of power failures.
         settings: Parameters that differ from those of `tiny`.
-        domain: Persistence domain, the row's usual one if None.
+        domain: Persistence domain; the design's default if None.
         rehearsals: Whether every transaction is aborted and retried once before it commits.
-        seeds: How many times it runs, each time with another seed.
+        seeds: Number of runs, each with a different seed.
     """
 
     workload: str
@@ -47,15 +47,15 @@ class ShortCampaign:
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Other values of parameters that rest on an assumption.
+    """Alternative values of parameters that are assumptions.
 
     Attributes:
         key: The key of DEVIATIONS.md.
-        points: Settings to try; `--arg NAME=VALUE` is an argument of the workload.
+        points: Settings to measure; `--arg NAME=VALUE` is an argument of the workload.
         workload: Name of the workload.
         threads: Its threads.
-        machines: Machines that have room for it, all that are usual if empty.
-        beside: Rows that stand beside for comparison.
+        machines: Machines that are large enough; the default machines if empty.
+        beside: Design variants to measure for comparison.
     """
 
     key: str
@@ -68,18 +68,17 @@ class Alternatives:
 
 @dataclass(frozen=True)
 class Laboratory:
-    """What tests and tools have to know of a row.
+    """Test plan of a design variant.
 
     Attributes:
-        campaigns: The campaigns that its planted faults are sent through, those that catch the most first.
-        quick_faults: Planted faults of different kinds that these catch quickly.
-        canary: The planted fault whose recovery overlooks one entry.
+        campaigns: The campaigns for its planted faults, those that catch the most first.
+        quick_faults: Planted faults of different kinds that these campaigns catch quickly.
+        canary: The planted fault whose recovery skips one entry.
         common_counters: Counters of the design that are not zero after a short run on `tiny`.
-        common_marks: Marks that crash points of a short campaign on `tiny` fall into.
-        short_run_settings: Settings under which a run of a few transactions meets what takes time.
-        overflow_settings: Settings under which queues, logs and identifiers run over.
-        drawn_parameters: Parameters that `tools/random_campaigns.py` draws, with their values.
-        alternatives: What the tables of DEVIATIONS.md are measured at.
+        common_marks: Marks that contain crash points of a short campaign on `tiny`.
+        short_run_settings: Settings under which a run of a few transactions triggers periodic or delayed work.
+        overflow_settings: Settings under which queues, logs and identifiers overflow.
+        alternatives: The measurement points of the tables of DEVIATIONS.md.
     """
 
     campaigns: tuple[ShortCampaign, ...]
@@ -89,19 +88,18 @@ class Laboratory:
     common_marks: tuple[str, ...]
     short_run_settings: Settings
     overflow_settings: Settings
-    drawn_parameters: Mapping[str, tuple[str, ...]]
     alternatives: tuple[Alternatives, ...]
 
 
 @cache
 def laboratories() -> Mapping[str, Laboratory]:
-    """Gives the descriptions by the name of the row, in the order of the registry."""
+    """Returns the test plans by name of the design, in the order of the registry."""
     documents = json.loads(_core.laboratories())
     return {name: _laboratory(documents[name]) for name in design_rows()}
 
 
 def laboratory_of(design: str) -> Laboratory:
-    """Gives the description of a row."""
+    """Returns the test plan of a design."""
     return laboratories()[row_name(design)]
 
 
@@ -110,7 +108,6 @@ def _laboratory(document: Mapping[str, Any]) -> Laboratory:
     campaigns = [_tuples(campaign) for campaign in document["campaigns"]]
     return Laboratory(**plain | {
         "campaigns": tuple(ShortCampaign(**c | {"faults": c["faults"] or DEFAULT_FAULTS}) for c in campaigns),
-        "drawn_parameters": dict(plain["drawn_parameters"]),
         "alternatives": tuple(Alternatives(**_tuples(of)) for of in document["alternatives"]),
     })  # fmt: skip
 
@@ -125,14 +122,14 @@ def _tuple(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a table of DEVIATIONS.md is measured with.
+    """The measurements of a table of DEVIATIONS.md.
 
     Attributes:
-        designs: The rows: its columns.
-        points: What is tried, beside everything as it is.
+        designs: The designs: its columns.
+        points: The alternatives, in addition to the unchanged run.
         workload: Name of the workload.
         threads: Its threads.
-        machines: Machines, all that are usual if empty.
+        machines: Machines; the default machines if empty.
     """
 
     designs: tuple[str, ...]
@@ -143,12 +140,12 @@ class Measurement:
 
 
 def measurements() -> dict[str, Measurement]:
-    """Gives what is measured for the assumptions of designs, by key; designs that share a key are measured together."""
+    """Returns the measurements of the assumptions of designs, by key; designs that share a key are merged."""
     sharing: dict[str, dict[str, Alternatives]] = {}
     for design, laboratory in laboratories().items():
         assumptions = design_rows()[design]["assumptions"]
         for of in laboratory.alternatives:
-            # A row over the same hardware may rest on fewer assumptions.
+            # Another variant of one hardware may depend on fewer assumptions.
             if of.key in assumptions:
                 sharing.setdefault(of.key, {})[design] = of
     return {key: _together(rows) for key, rows in sharing.items()}
@@ -156,7 +153,7 @@ def measurements() -> dict[str, Measurement]:
 
 def _together(rows: Mapping[str, Alternatives]) -> Measurement:
     first = next(iter(rows.values()))
-    # Rows over the same hardware name the same points.
+    # Variants of one hardware list equal points.
     different = dict.fromkeys(of.points for of in rows.values())
     points = tuple(_merged(lists) for lists in zip(*different, strict=True))
     beside = [name for name in first.beside if name not in rows]

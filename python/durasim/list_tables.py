@@ -1,4 +1,4 @@
-"""Lists of designs, workloads and machines as tables for the terminal."""
+"""Tables of designs, workloads and machines for the terminal."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class _Lines:
-    """Names with a sentence each, which is cut where the terminal ends."""
+    """Names with one sentence each, truncated at the width of the terminal."""
 
     def __init__(self, named: Sequence[tuple[str, str]], caption: str) -> None:
         self._named, self._caption = named, caption
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
-        """Gives the lines, for which rich asks."""
+        """Yields the lines to rich."""
         width = max((cell_len(name) for name, _ in self._named), default=0)
         for name, sentence in self._named:
             line = Text(f"{name.ljust(width)}  {sentence}")
@@ -35,13 +35,13 @@ class _Lines:
 
 
 def workloads_list(entries: Sequence[Member]) -> RenderableType:
-    """Gives the workloads with one line for each, however narrow the terminal is."""
+    """Returns the workloads with one line each, at any width of the terminal."""
     named = [(entry.info.name, entry.info.description) for entry in entries]
-    return _Lines(named, "`durasim workloads NAME` describes one with its arguments")
+    return _Lines(named, "`durasim workloads NAME` lists the arguments of one")
 
 
 def workloads_table(entries: Sequence[Member], profiles: Mapping[str, TxProfile]) -> FoldedTable:
-    """Gives the workloads, each with its arguments and their defaults, or with what was measured."""
+    """Returns the workloads with their arguments and defaults, or with the measured profiles."""
     if profiles:
         return _profiles_table(entries, profiles)
     columns = (Column("name and arguments"), Column("default", right=True), Column("description", wraps=True))
@@ -62,9 +62,7 @@ def workloads_table(entries: Sequence[Member], profiles: Mapping[str, TxProfile]
 
 def _profiles_table(entries: Sequence[Member], profiles: Mapping[str, TxProfile]) -> FoldedTable:
     headers = ("threads", "lines min", "avg", "max", "published", "footprint MiB", "instructions per tx")
-    table = FoldedTable(
-        "what transactions write", [Column("name"), *(Column(header, right=True) for header in headers)]
-    )
+    table = FoldedTable("writes of transactions", [Column("name"), *(Column(header, right=True) for header in headers)])
     for entry in entries:
         profile, published = profiles[entry.info.name], entry.published_tx_lines
         lines = profile.tx_lines
@@ -80,7 +78,7 @@ def _profiles_table(entries: Sequence[Member], profiles: Mapping[str, TxProfile]
 
 
 def machines_table(machines: Iterable[Mapping[str, Any]]) -> FoldedTable:
-    """Gives the machine presets."""
+    """Returns the machine presets."""
     table = FoldedTable("machines", (Column("name"), Column("cores", right=True), Column("description", wraps=True)))
     for machine in machines:
         table.add_row(*(cell(machine[column.header]) for column in table.columns))
@@ -88,28 +86,28 @@ def machines_table(machines: Iterable[Mapping[str, Any]]) -> FoldedTable:
 
 
 def machine_tables(machines: Iterable[Mapping[str, Any]]) -> RenderableType:
-    """Gives each machine preset with the parameters that `--set` takes."""
+    """Returns each machine preset with its parameters for `--set`."""
     parts: list[RenderableType] = []
     for machine in machines:
         columns = (Column("parameter"), Column("value", right=True), Column("description", wraps=True))
         table = FoldedTable(f"{machine['name']}: {machine['description']}", columns)
         for parameter in machine["parameters"]:
             table.add_row(parameter["name"], cell(parameter["value"]), parameter["description"])
-        table.caption = "--set PARAMETER=VALUE changes one; `durasim designs NAME` lists those of a design"
+        table.caption = "--set PARAMETER=VALUE changes a parameter; `durasim designs NAME` lists those of a design"
         parts.append(table)
     return Group(*parts)
 
 
 def designs_table(designs: Iterable[Mapping[str, Any]]) -> FoldedTable:
-    """Gives the designs, with the sensitivity ranges of those that rest on assumptions."""
+    """Returns the designs, with sensitivity ranges of those that depend on assumptions."""
     columns = (
         Column("name"), Column("hardware"), Column("backend"), Column("domains"), Column("promise"),
         Column("commits\nretire"), Column("control"), Column("sensitivity\nrange"), Column("summary", wraps=True),
     )  # fmt: skip
     table = FoldedTable("designs", columns)
     table.caption = (
-        f"{DAGGER} rests on assumptions; its sensitivity range is that of its throughput under other ones, tried one "
-        "at a time in the short runs of DEVIATIONS.md; `durasim run` names those that no range covers"
+        f"{DAGGER} depends on assumptions; the sensitivity range is that of throughput under alternatives, varied "
+        "one at a time in the short runs of DEVIATIONS.md; `durasim run` lists the assumptions that no range covers"
     )
     for design in designs:
         found = range_of(design["name"])
@@ -124,7 +122,7 @@ def designs_table(designs: Iterable[Mapping[str, Any]]) -> FoldedTable:
 
 
 def parameter_tables(designs: Iterable[Mapping[str, Any]]) -> RenderableType:
-    """Gives each design with the parameters that `--set` takes."""
+    """Returns each design with its parameters for `--set`."""
     parts: list[RenderableType] = []
     for design in designs:
         columns = (
@@ -140,8 +138,8 @@ def parameter_tables(designs: Iterable[Mapping[str, Any]]) -> RenderableType:
                 parameter["source"],
                 parameter["description"],
             )
-        prefix = f"--set design.{design['hardware']}.PARAMETER=VALUE changes one"
-        table.caption = prefix if design["parameters"] else "it has no parameters"
+        prefix = f"--set design.{design['hardware']}.PARAMETER=VALUE changes a parameter"
+        table.caption = prefix if design["parameters"] else "no parameters"
         parts.append(table)
         if design["rests_on"]:
             parts.append(_assumptions_table(design))
@@ -149,17 +147,17 @@ def parameter_tables(designs: Iterable[Mapping[str, Any]]) -> RenderableType:
 
 
 def _assumptions_table(design: Mapping[str, Any]) -> FoldedTable:
-    """Gives the assumptions that a design rests on, as `assumptions.described` has them."""
+    """Returns the assumptions that a design depends on, from `assumptions.described`."""
     columns = (
         Column("assumption"), Column("silent", wraps=True, wraps_at=18), Column("assumed", wraps=True),
-        Column("what alternatives change", wraps=True, wraps_at=22),
+        Column("effect of alternatives", wraps=True, wraps_at=22),
     )  # fmt: skip
-    table = FoldedTable(f"{with_dagger(design['name'])} rests on", columns)
+    table = FoldedTable(f"{with_dagger(design['name'])} depends on", columns)
     for of in design["rests_on"]:
         silent = of["paper"] if of["section"] == "none" else f"{of['paper']}, {of['section']}"
         table.add_row(of["key"], silent, of["assumed"].replace("`", ""), of["effect"].replace("`", ""))
     table.caption = (
-        "Tried one at a time in short runs, the largest effect first, throughput relative to opt; DEVIATIONS.md and "
-        "the pages that it names have the parameters and the whole text"
+        "Varied one at a time in short runs, largest effect first, throughput relative to opt; DEVIATIONS.md and "
+        "the pages that it names have the parameters and the full text"
     )
     return table

@@ -1,4 +1,4 @@
-"""Documents of durasim, read back from their files."""
+"""Loading of documents of durasim from files."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _TYPED: Mapping[str, type[RunResult | CrashResult | Comparison | Difference]] = 
     "durasim-diff/2": Difference,
 }
 _PLAIN = ("durasim-campaign/3", "durasim-mutation/1", "durasim-designs-check/2")
-"""Documents that the API gives as they are, too."""
+"""Documents that the API also returns as plain objects."""
 
 
 def load(path: str | os.PathLike[str]) -> Loaded:
-    """Reads a document that a command has written with `--json`, or a result that `to_json` has given.
+    """Loads a document written by a command with `--json`, or by `to_json` of a result.
 
     Args:
         path: The file.
 
     Returns:
-        A `RunResult`, a `CrashResult`, a `Comparison` or a `Difference`; of campaigns, mutations and
-        `designs --check` the document as it is.
+        A `RunResult`, a `CrashResult`, a `Comparison` or a `Difference`; for campaigns, mutations and
+        `designs --check` the plain JSON object.
 
     Raises:
-        ConfigError: It is no document of durasim, or one of another version or kind.
+        ConfigError: The file is not a document of durasim, or one of another version or kind.
         HostIoError: The file cannot be read.
     """
     path = os.fspath(path)

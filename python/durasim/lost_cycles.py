@@ -1,4 +1,4 @@
-"""Why a design takes more cycles than `opt`: by the stall counters at the head of the reorder buffer."""
+"""Causes of the cycles that a design takes beyond `opt`, from the stall counters at the head of the reorder buffer."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _STALLS = "core.stalls."
 
 
 def lost_cycles(results: Iterable[RunResult]) -> list[LostCycles]:
-    """Gives for each run whose workload also ran under `opt` where the cycles went that it takes more.
+    """Returns the causes of lost cycles for each run with a run under `opt` of the same workload.
 
-    A cycle of a core either commits an instruction or is counted by one stall counter, so the differences of all
+    In each cycle a core either commits an instruction or increments one stall counter. Therefore the differences of all
     counters and of the cycles with commits add up to the difference of the two runs.
     """
     results = list(results)
@@ -30,7 +30,7 @@ def _lost(result: RunResult, opt: RunResult) -> LostCycles:
     more = {name: own.get(name, 0.0) - others.get(name, 0.0) for name in sorted(own | others)}
     lost = _core_cycles(result) - _core_cycles(opt)
     committing = lost - sum(more.values())
-    # More instructions need more cycles to commit in.
+    # More instructions need more cycles to commit.
     unexplained = committing if result.roi.instructions <= opt.roi.instructions else 0.0
     return LostCycles(
         design=result.design,

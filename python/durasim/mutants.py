@@ -1,8 +1,8 @@
-"""Mutation tests: designs are built with one planted fault at a time, and crash campaigns have to catch each mutant.
+"""Mutation tests: inject one planted fault at a time into a design; crash campaigns must catch each mutant.
 
-A fault is a line in the list of a hardware design (`planted.rs` beside it) or of a software runtime
-(`guest/runtimes/planted`). A mutant goes through a fixed list of short campaigns until the first violation. Mutants
-that behave as the design does are listed as equivalent, with the argument why, and are not run.
+A fault is an entry in the list of a hardware design (its `planted.rs`) or of a software runtime
+(`guest/runtimes/planted`). A mutant goes through a fixed list of short campaigns until the first violation.
+Equivalent mutants, which behave like the design, are listed with the reason and are not run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from durasim.laboratory import ShortCampaign, laboratory_of
 from durasim.scenario import Scenario, design_rows, row_name
 
 Tried = Callable[["Outcome"], None]
-"""Takes the outcome of each mutant as soon as it is there."""
+"""Called with the outcome of each mutant as soon as it is known."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Mutant:
     Attributes:
         design: The design.
         name: Name of the fault, unique in the design.
-        summary: What goes wrong, in one sentence.
-        equivalent: Why no test can tell it from the design, if none can.
-        in_guest: Whether the guest's runtime has it, not the hardware.
+        summary: The fault in one sentence.
+        equivalent: Reason why it is equivalent to the design, if it is.
+        in_guest: Whether the fault is in the guest's runtime instead of the hardware.
     """
 
     design: str
@@ -46,16 +46,16 @@ class Mutant:
 
     @property
     def path(self) -> str:
-        """Its name among the mutants of all designs."""
+        """Name, unique over the mutants of all designs."""
         return f"{self.design}/{self.name}"
 
 
 class Objection(NamedTuple):
-    """What a campaign objected to first.
+    """First violation that a campaign detected.
 
     Attributes:
-        oracle: The oracle that objected, or `run` if the program failed before any crash.
-        message: What was wrong.
+        oracle: The oracle that reported it, or `run` if the program failed before any crash.
+        message: The message of the oracle.
         seed: The seed of the campaign's run.
     """
 
@@ -66,13 +66,13 @@ class Objection(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a mutant.
+    """Outcome of a mutant.
 
     Attributes:
         mutant: The mutant.
-        objection: What the first campaign that caught it objected to; None if none did.
+        objection: First violation of the first campaign that caught it; None if none did.
         campaign: The campaign that caught it.
-        seconds: Time to the first catch, or until all campaigns had passed.
+        seconds: Time until the first campaign caught it, or until all campaigns had passed.
     """
 
     mutant: Mutant
@@ -82,17 +82,17 @@ class Outcome:
 
     @property
     def caught_by(self) -> str | None:
-        """The oracle that objected first, or `run` if the program failed before any crash; None if none did."""
+        """The oracle of the first violation, or `run` for a failure before any crash; None without a violation."""
         return None if self.objection is None else self.objection.oracle
 
 
 @dataclass(frozen=True)
 class MutationResult:
-    """What became of all mutants.
+    """Outcomes of all mutants.
 
     Attributes:
-        outcomes: What became of each mutant that was run.
-        equivalent: The mutants that no test can tell from the design.
+        outcomes: Outcome of each mutant that was run.
+        equivalent: The mutants that are equivalent to the design.
     """
 
     outcomes: Sequence[Outcome] = field(default=())
@@ -100,11 +100,11 @@ class MutationResult:
 
     @property
     def missed(self) -> list[Outcome]:
-        """Gives the mutants that no campaign caught."""
+        """Returns the mutants that no campaign caught."""
         return [outcome for outcome in self.outcomes if outcome.caught_by is None]
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives the document that `durasim mutation --json` writes."""
+        """Returns the document that `durasim mutation --json` writes."""
         caught = [outcome for outcome in self.outcomes if outcome.caught_by is not None]
         return {
             "schema": "durasim-mutation/1",
@@ -124,7 +124,7 @@ class MutationResult:
 
 @cache
 def all_mutants() -> tuple[Mutant, ...]:
-    """Gives the mutants of all designs that are no controls, in the order of the registry."""
+    """Returns the mutants of all designs except controls, in the order of the registry."""
     hardware = json.loads(_core.planted())
     rows = [row for row in design_rows().values() if not row["control"]]
     mutants: list[Mutant] = []
@@ -144,10 +144,10 @@ def _mutants_of_runtime(design: str, backend: str) -> Iterator[Mutant]:
 
 
 def chosen_mutants(design: str | None = None, names: Sequence[str] | None = None) -> list[Mutant]:
-    """Gives the mutants of `design`, or of all designs, with one of these names, or with any.
+    """Returns the mutants of `design`, or of all designs, restricted to these names if given.
 
     Raises:
-        ConfigError: There is no such design or no such mutant.
+        ConfigError: The design or a mutant is unknown.
     """
     mutants = list(all_mutants())
     if design is not None:
@@ -163,7 +163,7 @@ def chosen_mutants(design: str | None = None, names: Sequence[str] | None = None
 
 
 def run_mutants(mutants: Iterable[Mutant], progress: Tried | None = None) -> MutationResult:
-    """Sends each mutant through the campaigns of its design until one catches it."""
+    """Runs the campaigns of each mutant's design until one catches it."""
     outcomes, equivalent = [], []
     for mutant in mutants:
         if mutant.equivalent is not None:
@@ -172,7 +172,7 @@ def run_mutants(mutants: Iterable[Mutant], progress: Tried | None = None) -> Mut
         try:
             outcomes.append(try_mutant(mutant))
         except KeyboardInterrupt as interrupt:
-            interrupt.add_note(f"{len(outcomes)} mutants were tried, and nothing is kept of them")
+            interrupt.add_note(f"the outcomes of {len(outcomes)} mutants are lost")
             raise
         if progress is not None:
             progress(outcomes[-1])
@@ -180,7 +180,7 @@ def run_mutants(mutants: Iterable[Mutant], progress: Tried | None = None) -> Mut
 
 
 def try_mutant(mutant: Mutant) -> Outcome:
-    """Sends a mutant through the campaigns of its design until one catches it."""
+    """Runs the campaigns of a mutant's design until one catches it."""
     started = time.perf_counter()
     for campaign in laboratory_of(mutant.design).campaigns:
         objection = first_objection(mutant.design, mutant, campaign)
@@ -191,34 +191,35 @@ def try_mutant(mutant: Mutant) -> Outcome:
 
 
 def _require_that_sound_runs_end(design: str, campaign: ShortCampaign, objection: Objection) -> None:
-    """Refuses a campaign in which the design as it is needs too many instructions: all faults would count as caught.
+    """Refuses a campaign in which the correct design exceeds the limit: all faults would count as caught.
 
     Raises:
         InternalError: The campaign is too long.
     """
     if _TOO_LONG in objection.message and first_objection(design, None, campaign) is not None:
         message = (
-            f"a campaign of {design} ({campaign.workload}, {campaign.ops} operations) is too long without a fault too"
+            f"a campaign of {design} ({campaign.workload}, {campaign.ops} operations) exceeds the instruction limit "
+            "even without a fault"
         )
         raise InternalError(message)
 
 
 INSTRUCTIONS_MAX = 60_000_000
-"""Instructions after which a program counts as stuck: with a fault it may never end."""
+"""Instruction limit of a program: with a fault it may not terminate."""
 
-# What the run of a program says that executes more.
+# Message of the Rust core for a program that exceeds the limit.
 _TOO_LONG = "it needs more instructions than it may have"
 
-# A machine that refuses a transaction for its size says nothing of the fault, which may have made it run another way.
+# The machine may refuse a transaction for its size. That does not detect the fault, which may only change the path.
 _TOO_LARGE = "(cause 0x200)"
 
 
 def first_objection(design: str, mutant: Mutant | None, campaign: ShortCampaign) -> Objection | None:
-    """Runs one campaign on a mutant, or on the design as it is, with all its seeds; the first objection.
+    """Runs one campaign with all its seeds on a mutant, or on the correct design, and returns the first violation.
 
     Raises:
         ConfigError: The campaign does not fit the design.
-        HostIoError, ToolchainError: The guest program cannot be had.
+        HostIoError, ToolchainError: The guest program cannot be built or read.
     """
     objections = (_objection(design, mutant, campaign, seed) for seed in range(1, campaign.seeds + 1))
     return next(filter(None, objections), None)
@@ -239,7 +240,7 @@ def _objection(design: str, mutant: Mutant | None, campaign: ShortCampaign, seed
 
 
 def request_of(design: str, mutant: Mutant | None, campaign: ShortCampaign, seed: int) -> dict[str, Any]:
-    """Gives the request for the compiled half."""
+    """Returns the request for the Rust core."""
     scenario = Scenario(
         design=design,
         workload=campaign.workload,

@@ -1,4 +1,4 @@
-"""The options of the command line. Each means the same in every command that has it."""
+"""The options of the command line. Each option has one meaning in all commands."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _FIELDS = {field.name: field for field in dataclasses.fields(RunOptions)}
 
 JsonFile = Annotated[
     str | None,
-    typer.Option("--json", metavar="FILE", help="Write the result as JSON: the whole file or none; '-' is stdout."),
+    typer.Option("--json", metavar="FILE", help="Write the result as JSON, atomically; '-' is standard output."),
 ]
 Format = Annotated[
     str,
-    typer.Option("--format", metavar="NAME", help="table, markdown, csv or json; all columns but in a table."),
+    typer.Option("--format", metavar="NAME", help="table, markdown, csv or json; only table omits columns."),
 ]
 Wide = Annotated[bool, typer.Option("--wide", help="Print all columns, or all rows of a run.")]
 Design = Annotated[
@@ -40,7 +40,7 @@ NeededDesign = Annotated[
     typer.Option(
         "--design",
         metavar="NAME",
-        help="Durability design, see `durasim designs`; needed.",
+        help="Durability design, see `durasim designs`; required.",
         autocompletion=completion.designs,
     ),
 ]
@@ -49,7 +49,7 @@ MutatedDesign = Annotated[
     typer.Option(
         "--design",
         metavar="NAME",
-        help="The design whose mutants are tried; every durable one if not given.",
+        help="The design whose mutants are tested (default: every durable design).",
         autocompletion=completion.designs,
     ),
 ]
@@ -67,36 +67,36 @@ Machine = Annotated[
     typer.Option(
         "--machine",
         metavar="NAME|FILE",
-        help="Preset, see `durasim machines`, or a TOML file.",
+        help="Machine preset, see `durasim machines`, or a TOML file.",
         autocompletion=completion.machines,
     ),
 ]
 Ops = Annotated[int | None, typer.Option("--ops", help="Operations of the workload.")]
 SuiteThreads = Annotated[
     int | None,
-    typer.Option("--threads", help="Threads of the guest; for each workload those of its suite if not given."),
+    typer.Option("--threads", help="Threads of the guest (default: the number of the workload's suite)."),
 ]
 Threads = Annotated[int, typer.Option("--threads", help="Threads of the guest.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random; equal seeds, equal results.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of all random choices; equal seeds give equal results.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="PATH.TO.KEY=VALUE", help="Change a parameter of the machine or design; repeatable."),
+    typer.Option("--set", metavar="PATH.TO.KEY=VALUE", help="Set a parameter of the machine or design; repeatable."),
 ]
 ScaleName = Annotated[
     str,
     typer.Option(
         "--scale",
         metavar="NAME",
-        help="paper, or quick: data caches, data, and what of the design shrinks with them, an eighth as large.",
+        help="paper (full size) or quick (caches, data set and scalable design structures at 1/8).",
     ),
 ]
-Control = Annotated[bool, typer.Option("--control", help="Run a case that is expected to fail.")]
+Control = Annotated[bool, typer.Option("--control", help="Permit a case that is expected to fail.")]
 Domain = Annotated[
     str | None,
     typer.Option(
         "--domain",
         metavar="NAME",
-        help="Persistence domain; the design's default if not given.",
+        help="Persistence domain (default: that of the design).",
         autocompletion=completion.domains,
     ),
 ]
@@ -118,26 +118,24 @@ FaultNames = Annotated[
     typer.Option(
         "--fault",
         metavar="NAME",
-        help=f"How power fails: {', '.join(FAULTS)}, or all (the default with --elf); repeatable.",
+        help=f"How power fails: {', '.join(FAULTS)}, or all (default with --elf); repeatable.",
     ),
 ]
-Variants = Annotated[int, typer.Option("--variants", help="Draws at each point of faults that can end in many ways.")]
-Replay = Annotated[str | None, typer.Option("--replay", metavar="ID", help="Crash only at the failure of this id.")]
-Shrink = Annotated[
-    bool, typer.Option("--shrink", help="Reduce the first failure to a small run, and tell its timeline.")
+Variants = Annotated[
+    int, typer.Option("--variants", help="Samples per crash point for faults with many possible outcomes.")
 ]
+Replay = Annotated[str | None, typer.Option("--replay", metavar="ID", help="Replay only the failure with this id.")]
+Shrink = Annotated[bool, typer.Option("--shrink", help="Minimize the first failure and print its timeline.")]
 Mutants = Annotated[
     list[str] | None,
-    typer.Option(
-        "--mutant", metavar="NAME", help="Try the mutant with this planted fault; all if not given; repeatable."
-    ),
+    typer.Option("--mutant", metavar="NAME", help="Test only the mutant with this planted fault; repeatable."),
 ]
 Check = Annotated[
     str | None,
     typer.Option(
         "--check",
         metavar="ARGS",
-        help="How the program of --elf recovers its pool and then checks it; the bytes are compared after that.",
+        help="Arguments with which the --elf program recovers and checks its pool; durasim then compares the bytes.",
     ),
 ]
 Again = Annotated[
@@ -145,7 +143,7 @@ Again = Annotated[
     typer.Option(
         "--again",
         metavar="ARGS",
-        help="Its arguments for the run between two crashes, in which it recovers first; as given after --.",
+        help="Arguments of the --elf program for the run between two crashes (default: those after --).",
     ),
 ]
 RecoveryLimit = Annotated[
@@ -153,38 +151,42 @@ RecoveryLimit = Annotated[
     typer.Option(
         "--recovery-limit",
         metavar="N",
-        help="Instructions of recovery, check and further work each; 20 times the crash-free ones if not given.",
+        help="Instruction limit of recovery, check and rerun, each (default: 20 times the crash-free count).",
     ),
 ]
 CampaignFile = Annotated[
     str | None,
     typer.Argument(
         metavar="FILE.toml|NAME",
-        help="Names the runs to crash, as docs/crash.md explains; NAME is one that comes with durasim, as quick.",
+        help="Campaign file (see docs/crash.md), or the name of an included one, such as quick.",
     ),
 ]
 Random = Annotated[
-    bool, typer.Option("--random", help="Try drawn machines without programs, and check every load and recovery.")
+    bool, typer.Option("--random", help="Test random machines without programs; check every load and recovery.")
 ]
 RandomDesigns = Annotated[
     list[str] | None,
-    typer.Option("--design", metavar="NAME", help="With --random: the designs, all if not given; repeatable."),
+    typer.Option("--design", metavar="NAME", help="With --random: a design (default: all); repeatable."),
 ]
 Runs = Annotated[
-    int | None, typer.Option("--runs", help="With --random: machines to draw; 200 if --seconds is not given either.")
+    int | None, typer.Option("--runs", help="With --random: number of machines (default without --seconds: 200).")
 ]
-RandomSeed = Annotated[int, typer.Option("--seed", help="With --random: the first seed; equal seeds, equal runs.")]
+RandomSeed = Annotated[int, typer.Option("--seed", help="With --random: the first seed; equal seeds give equal runs.")]
 RandomReplay = Annotated[
     str | None,
-    typer.Option("--replay", metavar="RUN", help="With --random: make one run of a design again and show its steps."),
+    typer.Option("--replay", metavar="RUN", help="With --random: repeat one run of a design and show its steps."),
 ]
-Seconds = Annotated[float | None, typer.Option("--seconds", help="Go on with new seeds for so long at most.")]
+Seconds = Annotated[
+    float | None, typer.Option("--seconds", help="Time budget; repeats with new seeds until it is spent.")
+]
 VerdictsFile = Annotated[
     str | None,
-    typer.Option("--verdicts", metavar="FILE", help="Keep each verdict here; go on where an earlier campaign ended."),
+    typer.Option(
+        "--verdicts", metavar="FILE", help="Store each verdict in FILE and resume an interrupted campaign from it."
+    ),
 ]
 RunOptionValues = Mapping[str, Any] | None
-"""The values of the options that `takes_run_options` gives a command."""
+"""Values of the options that `takes_run_options` adds to a command."""
 
 Designs = Annotated[
     str | None,
@@ -201,7 +203,7 @@ Workloads = Annotated[
     typer.Option(
         "--workloads",
         metavar="X,Y",
-        help="Workloads, separated by commas; all-SUITE stands for a suite.",
+        help="Workloads, separated by commas; all-SUITE: all of a suite.",
         autocompletion=completion.workload_lists,
     ),
 ]
@@ -214,7 +216,7 @@ Baseline = Annotated[
     typer.Option(
         "--baseline",
         metavar="NAME",
-        help="The design that throughput is compared with; opt if it is among the designs.",
+        help="Baseline design of throughput (default: opt if it is among the designs).",
         autocompletion=completion.designs,
     ),
 ]
@@ -223,20 +225,20 @@ PmemBaseline = Annotated[
     typer.Option(
         "--pmem-baseline",
         metavar="NAME",
-        help="The design that bytes written to pmem are compared with; hercules if it is among the designs, else opt.",
+        help="Baseline design of bytes written to pmem (default: hercules if it is among the designs, else opt).",
         autocompletion=completion.designs,
     ),
 ]
 
 
 def check_json(path: str | None) -> None:
-    """Finds out before a long run whether the document can be written."""
+    """Checks before a long run that the document can be written."""
     if path is not None:
         output.check_writable(path)
 
 
 def finish(path: str | None, document: Any, shown: RenderableType) -> None:
-    """Writes the document if it is asked for, and shows it unless it went to standard output."""
+    """Writes the document if requested, and prints the result unless the document went to standard output."""
     if path is not None:
         output.write_json(path, document)
     if path != output.STANDARD_OUTPUT:
@@ -249,10 +251,10 @@ def names_of(text: str) -> list[str]:
 
 
 def pairs_of(arguments: list[str] | None) -> tuple[tuple[str, str], ...]:
-    """Splits the values of `--arg`.
+    """Parses the values of `--arg`.
 
     Raises:
-        ConfigError: One is not of the form name=value.
+        ConfigError: A value is not of the form name=value.
     """
     pairs = []
     for argument in arguments or []:
@@ -264,7 +266,7 @@ def pairs_of(arguments: list[str] | None) -> tuple[tuple[str, str], ...]:
 
 
 def scenario_of(**fields: Any) -> Scenario:
-    """Builds the scenario from the values of the options and checks it before anything is built or run."""
+    """Builds the scenario from the options and checks it before any program is built or run."""
     fields |= {name: tuple(fields.get(name) or ()) for name in ("args", "env")}
     fields |= fields.pop("run_options", {})
     settings, workload_args = fields.pop("set_", None), fields.pop("arg", None)
@@ -274,7 +276,7 @@ def scenario_of(**fields: Any) -> Scenario:
 
 
 def takes_run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command of the command line the options of `RunOptions`, in the place of its argument `run_options`."""
+    """Replaces the argument `run_options` of a command by the options of `RunOptions`."""
     own = inspect.signature(command, eval_str=True)
     added = [_option(field) for field in dataclasses.fields(RunOptions)]
     parameters = [

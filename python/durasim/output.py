@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and the streams of the terminal."""
+"""Atomic writes of files, and the streams of the terminal."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ STANDARD_OUTPUT = "-"
 
 
 def to_json(document: Any) -> str:
-    """Gives the one text form of a result: two spaces, keys in their order, a newline at the end."""
+    """Returns the canonical text of a result: indent of two spaces, keys in order, a newline at the end."""
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def check_writable(path: str) -> None:
-    """Finds out before a long run whether `path` can be written.
+    """Checks before a long run that `path` can be written.
 
     Raises:
-        HostIoError: The folder is missing or refuses a new file.
+        HostIoError: The folder is missing or not writable.
     """
     if path == STANDARD_OUTPUT or _is_special(Path(path)):
         return
@@ -42,11 +42,11 @@ def check_writable(path: str) -> None:
 def write_json(path: str, document: Any) -> None:
     """Writes `document` to `path`, or to standard output if `path` is '-'.
 
-    The text goes to a new file in the same folder, reaches the disk and then takes the name, so that nobody ever
-    sees half of it. A device or pipe cannot be replaced and is written in place.
+    The text goes to a temporary file in the folder of `path`, which is synced and then renamed, so that readers never
+    see a partial file. A device or pipe cannot be replaced and is written in place.
 
     Raises:
-        HostIoError: The disk is full or the folder refuses the file; nothing is left behind.
+        HostIoError: The disk is full or the folder is not writable; no temporary file remains.
     """
     text = to_json(document)
     if path == STANDARD_OUTPUT:
@@ -63,7 +63,7 @@ def write_json(path: str, document: Any) -> None:
 
 
 def _replace(target: Path, data: bytes) -> None:
-    # A link is followed, so that the file it names is replaced and not the link.
+    # Follow a link, to replace its target and not the link.
     target = target.resolve()
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     temporary = Path(name)
@@ -99,7 +99,7 @@ def write_stdout(text: str) -> None:
     """Writes `text` to standard output and flushes it.
 
     Raises:
-        HostIoError: Standard output cannot take it.
+        HostIoError: Standard output is not writable.
     """
     try:
         sys.stdout.write(text)
@@ -109,10 +109,10 @@ def write_stdout(text: str) -> None:
 
 
 def pass_through(stream: str, data: bytes) -> None:
-    """Writes what the guest wrote to its standard output or error to ours, byte for byte where that is possible.
+    """Copies output of the guest to our standard output or error, byte for byte where possible.
 
     Raises:
-        HostIoError: The stream cannot take it.
+        HostIoError: The stream is not writable.
     """
     ours = sys.stdout if stream == "stdout" else sys.stderr
     try:
@@ -128,26 +128,26 @@ def pass_through(stream: str, data: bytes) -> None:
 
 
 def to_stderr(_stream: str, data: bytes) -> None:
-    """Writes everything the guest wrote to standard error; used while standard output carries a document."""
+    """Copies all output of the guest to standard error, while standard output carries a document."""
     pass_through("stderr", data)
 
 
 def discard(_stream: str, _data: bytes) -> None:
-    """Drops what the guest wrote."""
+    """Discards the output of the guest."""
 
 
-class NobodyReadsError(HostIoError):
-    """Standard output is a pipe whose reader has ended, as `head` does: there is nobody to complain to."""
+class NoReaderError(HostIoError):
+    """Standard output is a pipe without a reader, for example after `head` has ended: print no message."""
 
 
 def _stream_failed(name: str, error: OSError) -> Exception:
-    # What is still in the buffer would make the interpreter complain once more when it ends.
+    # Otherwise the interpreter reports the rest of the buffer again at exit.
     with contextlib.suppress(OSError, ValueError):
         sink = os.open(os.devnull, os.O_WRONLY)
         os.dup2(sink, 1 if name == "standard output" else 2)
         os.close(sink)
     if name == "standard output" and isinstance(error, BrokenPipeError):
-        return NobodyReadsError(f"{name}: {error.strerror}")
+        return NoReaderError(f"{name}: {error.strerror}")
     return host_io(name, error)
 
 

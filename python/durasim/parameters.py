@@ -1,4 +1,4 @@
-"""The parameters of designs, as the schema of machine files describes them: default, range, source."""
+"""The parameters of designs and machines from the schema of machine files: default, range, source."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Parameter:
     """A parameter of a design.
 
     Attributes:
-        name: Its name, behind `design.HARDWARE.` for `--set`.
-        default: Its value where neither a machine file nor `--set` gives another one.
-        range: What is allowed; None if everything of its type is.
-        source: Where the default comes from: a section of the paper, or `assumed` with the key of DEVIATIONS.md.
+        name: Its name, prefixed by `design.HARDWARE.` for `--set`.
+        default: Its value unless a machine file or `--set` changes it.
+        range: Allowed values; None if all values of its type are allowed.
+        source: Source of the default: a section of the paper, or `assumed` with the key of DEVIATIONS.md.
         description: One sentence.
     """
 
@@ -35,12 +35,12 @@ class Parameter:
     description: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives the parameter as it stands in the document of `durasim designs NAME`."""
+        """Returns the parameter in the form of the document of `durasim designs NAME`."""
         return asdict(self)
 
 
 def parameters_of(hardware: str) -> list[Parameter]:
-    """Gives the parameters of a hardware design by name."""
+    """Returns the parameters of a hardware design by name."""
     section = machine_schema()["properties"]["design"]["properties"][hardware]
     return [_parameter(name, schema) for name, schema in section.get("properties", {}).items()]
 
@@ -52,7 +52,7 @@ class MachineParameter:
     Attributes:
         name: Its name, for `--set`.
         value: Its value.
-        description: What it is; empty where the schema of machine files says nothing.
+        description: Description; empty if the schema of machine files has none.
     """
 
     name: str
@@ -60,14 +60,14 @@ class MachineParameter:
     description: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives the parameter as it stands in the document of `durasim machines NAME`."""
+        """Returns the parameter in the form of the document of `durasim machines NAME`."""
         return asdict(self)
 
 
 def parameters_of_machine(preset: Mapping[str, Any]) -> list[MachineParameter]:
-    """Gives what a machine file says, and the defaults that the schema names of what it leaves out.
+    """Returns the parameters of a machine file, with the schema's defaults for those that it omits.
 
-    Parameters of designs are those that the file changes.
+    Parameters of designs are included only if the file sets them.
     """
     found = dict(_leaves(preset, machine_schema(), ""))
     return [MachineParameter(name, value, text) for name, (value, text) in found.items() if name not in _OF_PRESET]
@@ -88,7 +88,7 @@ def _leaves(given: Mapping[str, Any], node: Mapping[str, Any], prefix: str) -> I
 
 
 def resolve(node: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follows a reference in the schema of machine files, also one of a section that may be left out."""
+    """Resolves a reference in the schema of machine files, including those of optional sections."""
     for choice in (node, *node.get("anyOf", ()), *node.get("oneOf", ())):
         if "$ref" in choice:
             found: Mapping[str, Any] = machine_schema()["$defs"][choice["$ref"].rpartition("/")[2]]
@@ -98,7 +98,7 @@ def resolve(node: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @cache
 def machine_schema() -> Mapping[str, Any]:
-    """Gives the schema of machine files."""
+    """Returns the schema of machine files."""
     schema: Mapping[str, Any] = json.loads(_core.machine_schema())
     return schema
 

@@ -1,4 +1,4 @@
-"""The progress of a run beside what its guest writes."""
+"""Progress bar of a run, next to the output of the guest."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from rich.progress import Progress
 
 from durasim.simulation import GuestOutput
 
-# After the guest has written nothing for so long, the bar comes back.
+# The bar reappears after this time without output of the guest.
 _QUIET_S = 1.0
 
 
 class RunBar:
-    """The progress of one run. The bar leaves the terminal while the guest writes to it."""
+    """Progress bar of one run, hidden while the guest writes to the terminal."""
 
     def __init__(self, bar: Progress, description: str, guest_output: GuestOutput) -> None:
         self._bar = bar
@@ -22,13 +22,13 @@ class RunBar:
         self._wrote_at = -_QUIET_S
 
     def show(self, done: int, total: int | None) -> None:
-        """Takes the operations that are done, and how many there will be; None as long as nobody knows."""
+        """Shows the operations done and their total; None while it is unknown."""
         self._bar.update(self._task, completed=done, total=total)
         if not self._bar.live.is_started and time.monotonic() - self._wrote_at > _QUIET_S:
             self._bar.start()
 
     def write(self, stream: str, data: bytes) -> None:
-        """Passes through what the guest writes."""
+        """Passes the output of the guest through."""
         self._wrote_at = time.monotonic()
         self._bar.stop()
         self._guest_output(stream, data)

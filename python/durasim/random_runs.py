@@ -1,4 +1,4 @@
-"""Random campaigns: drawn machines without programs; every load is checked, and every crash recovered and judged."""
+"""Random campaigns: random machines without programs, with checks of every load and of every recovery."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(
     progress: Callable[[int, int | None], None],
     planted: str | None = None,
 ) -> dict[str, Any]:
-    """Runs drawn machines of these designs in turn, or of all: so many, or for so long.
+    """Runs random machines of these designs in turn, by default of all, up to `runs` or for `seconds`.
 
     Raises:
         ConfigError: A name or number is not allowed.
@@ -33,11 +33,11 @@ def run(
     request = {"designs": [row_name(name) for name in designs], "seed": seed, "runs": runs, "planted": planted}
     began = time.monotonic()
 
-    def tell(done: int) -> bool:
+    def report(done: int) -> bool:
         progress(done, runs)
         return seconds is None or time.monotonic() - began < seconds
 
-    found = json.loads(_core.random_campaign(json.dumps(request), tell))
+    found = json.loads(_core.random_campaign(json.dumps(request), report))
     for failure in found["failures"]:
         failure["command"] = _command(failure)
     return {"schema": "durasim-random/1", "durasim_version": _core.__version__, **found}
@@ -47,7 +47,7 @@ def _check(runs: int | None, seconds: float | None, seed: int) -> None:
     if runs is not None and runs < 1:
         raise refusal("runs", f"{runs} is less than 1")
     if seconds is not None and not seconds > 0:
-        raise refusal("seconds", f"{seconds:g} is not more than 0")
+        raise refusal("seconds", f"{seconds:g} is not above 0")
     if not 0 <= seed < 2**64:
         raise refusal("seed", f"{seed} is not from 0 to {2**64 - 1}")
 
@@ -57,10 +57,10 @@ def _command(failure: dict[str, Any]) -> str:
 
 
 def replay(design: str, run_id: str, planted: str | None = None) -> dict[str, Any]:
-    """Makes one run again and tells what was wrong, with the last steps that led to it.
+    """Repeats one run and returns its violation with the last steps before it.
 
     Raises:
-        ConfigError: There is no such design, or the text names no run.
+        ConfigError: The design is unknown, or the text is no run id.
     """
     found = json.loads(_core.random_replay(row_name(design), run_id, planted))
     return {"schema": "durasim-random-replay/1", "durasim_version": _core.__version__, **found}

@@ -1,4 +1,4 @@
-"""Results as text for the terminal. Tables go to standard output, progress to standard error."""
+"""Terminal output of results. Tables go to standard output, progress to standard error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from durasim.timeline import timeline_text
 if TYPE_CHECKING:
     from durasim.mutants import MutationResult
 
-# Wide enough for every table; a terminal tells its own width, and COLUMNS goes before both.
+# Wide enough for every table. The width of a terminal, or COLUMNS, takes precedence.
 _WIDTH_OF_PIPES = 200
 
 
@@ -37,11 +37,11 @@ def show(renderable: RenderableType) -> None:
     """Prints to standard output.
 
     Raises:
-        HostIoError: Standard output cannot take it.
+        HostIoError: Standard output is not writable.
     """
     console = _console()
     with console.capture() as capture:
-        # In a group a text keeps what it says of its wrapping.
+        # A text in a group keeps its own wrapping.
         console.print(Group(renderable), crop=False)
     write_stdout(capture.get())
 
@@ -54,9 +54,9 @@ def _console() -> Console:
 
 
 def progress_bar() -> Progress:
-    """Gives a progress display on standard error with the time that is left, which vanishes at the end.
+    """Returns a progress bar on standard error with the remaining time; it is removed at the end.
 
-    It is silent where standard error is no terminal.
+    It prints nothing if standard error is no terminal.
     """
     console = Console(stderr=True)
     return Progress(
@@ -70,14 +70,14 @@ def progress_bar() -> Progress:
         console=console,
         transient=True,
         disable=not console.is_terminal,
-        # What the guest writes goes to the streams themselves, byte for byte.
+        # Output of the guest goes directly to the streams, byte for byte.
         redirect_stdout=False,
         redirect_stderr=False,
     )
 
 
 def _add_functional_rows(table: FoldedTable, result: RunResult) -> None:
-    """What a run without caches and time has counted."""
+    """Counts of a functional run, without caches and time."""
     if result.ops is not None:
         table.add_row("operations", number(result.ops), "")
     table.add_row("instructions", number(result.roi.instructions), "")
@@ -96,7 +96,7 @@ def _ending(result: RunResult) -> str:
 
 
 def run_table(result: RunResult, *, wide: bool = False) -> FoldedTable:
-    """Gives the summary of a run: what is asked for most, or all of it."""
+    """Returns the summary of a run: the main measures, or all of them."""
     table = FoldedTable(
         f"{result.workload} under {with_dagger(result.design)} on {result.machine} ({result.domain})",
         (Column("measure"), Column("value", right=True), Column("unit")),
@@ -117,7 +117,7 @@ def run_table(result: RunResult, *, wide: bool = False) -> FoldedTable:
 
 
 def _add_first_rows(table: FoldedTable, result: RunResult) -> None:
-    """What most readers ask for; causes of aborts and waits only where there are some."""
+    """The main measures; aborts and the exit code only if they are not zero."""
     table.add_row("cycles", number(result.roi.cycles), "")
     table.add_row("instructions per cycle", number(result.roi.ipc), "")
     table.add_row("pmem written", number(result.pmem_write_bytes.total), "bytes")
@@ -158,7 +158,7 @@ def _add_all_rows(table: FoldedTable, result: RunResult) -> None:
 
 
 def _add_hardware_transaction_rows(table: FoldedTable, tx: Transactions) -> None:
-    """How transactions of programs have ended where the design has those of hardware, and why attempts have aborted."""
+    """Commits and aborts, with their causes, of a design with hardware transactions."""
     if tx.htm_committed is None or tx.sgl_committed is None or tx.aborted_by is None:
         return
     table.add_row("committed in hardware", number(tx.htm_committed), "")
@@ -174,14 +174,14 @@ def _add_replay_rows(table: FoldedTable, result: RunResult) -> None:
     if result.replay is None or not any(result.replay.to_dict().values()):
         return
     table.add_row("transactions replayed", number(result.replay.transactions), "")
-    table.add_row("waits for room in logs", number(result.replay.stall_cycles), "cycles")
+    table.add_row("waits for space in logs", number(result.replay.stall_cycles), "cycles")
 
 
 _FAILURES_SHOWN = 3
 
 
 def crash_text(result: CrashResult, *, wide: bool = False) -> Text:
-    """Gives the verdict of a campaign, with its first failures or all that the document lists."""
+    """Returns the verdict of a campaign, with its first failures or all failures listed in the document."""
     text = _unwrapped()
     case = f"{with_dagger(result.design)} on {result.machine} ({result.domain}), {result.workload}"
     if result.ops is not None:
@@ -189,13 +189,13 @@ def crash_text(result: CrashResult, *, wide: bool = False) -> Text:
     text.append(f"{case}: {_count(result.trials, 'crash')} at {_count(result.points, 'persist event')}: ")
     text.append(*_verdict(result))
     if result.hangs:
-        text.append(f"; the program does not end in {result.hangs:,}", style="bold red")
+        text.append(f"; the program does not terminate in {result.hangs:,}", style="bold red")
     if result.disagreements:
         text.append(f"; oracles disagree on {result.disagreements:,}", style="bold red")
     if result.losses_reported:
         text.append(f"; {result.losses_reported:,} recoveries reported data loss")
     if result.not_tried:
-        text.append(f"; nothing to try: {', '.join(result.not_tried)}")
+        text.append(f"; not applicable: {', '.join(result.not_tried)}")
     counts = (("crashes", result.trials_by_fault), ("events", result.events_by_kind))
     for label, numbers in (*counts, ("rare states hit", result.marks)):
         if shown := [f"{name} {number:,}" for name, number in numbers.items() if number]:
@@ -217,24 +217,24 @@ def crash_text(result: CrashResult, *, wide: bool = False) -> Text:
 
 
 def _count(number_of: int, noun: str) -> str:
-    """Gives a number with its noun."""
+    """Returns a number with its noun."""
     plural = noun + ("es" if noun.endswith("sh") else "s")
     return f"{number_of:,} {noun if number_of == 1 else plural}"
 
 
 def _verdict(result: CrashResult) -> tuple[str, str]:
-    """Gives the verdict in words, and its style. What was not tried is not said to be correct."""
+    """Returns the verdict and its style. Without nested or recrash trials, recoveries are not called correct."""
     if result.violations:
         return _count(result.violations, "violation"), "bold red"
     if not result.trials:
-        return "nothing tried", "bold yellow"
+        return "no trials", "bold yellow"
     if {"nested", "recrash"} & result.not_tried.keys():
         return "no violation", "bold green"
     return "all recoveries correct", "bold green"
 
 
 def _add_failures(text: Text, result: CrashResult, most: int) -> None:
-    """Adds as many of the listed failures, those with one message on one line."""
+    """Adds at most `most` of the listed failures, one per message."""
     shown = set()
     for failure in result.failures:
         if (failure.oracle, failure.message) in shown or len(shown) == most:
@@ -249,20 +249,20 @@ def _add_failures(text: Text, result: CrashResult, most: int) -> None:
 
 
 def _unwrapped() -> Text:
-    """Gives a text whose lines stay whole, so that commands in it can be copied."""
+    """Returns a text without line wrapping, so that its commands can be copied."""
     return Text(no_wrap=True, overflow="ignore")
 
 
 def shrunk_text(shrunk: Mapping[str, Any]) -> Text:
-    """Gives a reduced failure: its command and its timeline."""
+    """Returns the command and the timeline of a minimized failure."""
     text = _unwrapped()
-    text.append(f"reduced, after {shrunk['candidates']} smaller campaigns, to")
+    text.append(f"minimized, after {shrunk['candidates']} smaller campaigns, to")
     text.append(f"\n  {shrunk['command']}\n", style="bold").append(timeline_text(shrunk["timeline"], _console().width))
     return text
 
 
 def campaign_tables(document: Mapping[str, Any]) -> Group:
-    """Gives the end of a campaign: its runs, controls, marks, failures and what did not pass."""
+    """Returns the result of a campaign: runs, controls, marks, failures and failed checks."""
     numbers = [Column(name, right=True) for name in ("threads", "runs", "trials", "violations")]
     names = [Column(name) for name in ("design", "domain", "workload")]
     runs = FoldedTable(f"campaign {document['name']}", [*names, *numbers], keys=3)
@@ -285,10 +285,10 @@ def campaign_tables(document: Mapping[str, Any]) -> Group:
         f"{document['losses_reported']} losses reported, {document['disagreements']} disagreements"
     )
     if document["not_tried"]:
-        text.append(f"\nnothing to try in any run: {', '.join(document['not_tried'])}")
+        text.append(f"\nnot applicable in any run: {', '.join(document['not_tried'])}")
     listed = Counter((failure["oracle"], failure["message"]) for failure in document["failures"])
     for failure in document["failures"]:
-        # The first one stands for all with its message.
+        # Show only the first failure of each message.
         if times := listed.pop((failure["oracle"], failure["message"]), 0):
             also = f" [{times} listed]" if times > 1 else ""
             text.append(
@@ -305,7 +305,7 @@ def campaign_tables(document: Mapping[str, Any]) -> Group:
 
 
 def random_tables(document: Mapping[str, Any]) -> Group:
-    """Gives the end of a random campaign: what was tried of each design, and what was wrong."""
+    """Returns the result of a random campaign: counts for each design, and violations."""
     numbers = ("runs", "operations", "loads", "commits", "aborts", "switches", "images", "reordered", "interrupted")
     names = ("design", *numbers, "violations")
     table = FoldedTable("random campaign", [Column(name, right=name != "design") for name in names], keys=1)
@@ -316,21 +316,21 @@ def random_tables(document: Mapping[str, Any]) -> Group:
     for failure in document["failures"]:
         text.append(f"\n  {failure['id']}: {failure['message']}\n    {failure['command']}")
     if document["violations"]:
-        text.append(f"\nfailed: {document['violations']} runs in which something was wrong", style="bold red")
+        text.append(f"\nfailed: {document['violations']} runs with violations", style="bold red")
     else:
-        text.append("\npassed: every load and every recovery was right", style="bold green")
+        text.append("\npassed: all loads and all recoveries correct", style="bold green")
     return Group(table, text)
 
 
 def random_replay_text(document: Mapping[str, Any]) -> Text:
-    """Gives the last steps of one run of a random campaign, and what was wrong."""
+    """Returns the last steps of one run of a random campaign, and its violation."""
     text = _unwrapped()
     for step in document["steps"]:
         text.append(f"{step}\n")
     text.append(f"{document['design']} on {document['domain']}, {document['id']}: ")
     text.append(" ".join(f"--set '{setting}'" for setting in document["settings"]))
     wrong = document["message"]
-    return text.append("\nnothing was wrong" if wrong is None else f"\n{wrong}", style=_alarm(wrong) or "bold green")
+    return text.append("\nno violation" if wrong is None else f"\n{wrong}", style=_alarm(wrong) or "bold green")
 
 
 def _alarm(is_wrong: object) -> str:
@@ -338,11 +338,11 @@ def _alarm(is_wrong: object) -> str:
 
 
 def mutation_tables(result: MutationResult) -> RenderableType:
-    """Gives all mutants, each with the oracle and the time of the first catch."""
+    """Returns all mutants with the oracle and the time of the first detection."""
     caught = len(result.outcomes) - len(result.missed)
     columns = (
         Column("mutant"), Column("caught by"), Column("in"), Column("seconds", right=True),
-        Column("what goes wrong", wraps=True),
+        Column("fault", wraps=True),
     )  # fmt: skip
     table = FoldedTable(f"{caught} of {len(result.outcomes)} mutants caught", columns)
     for outcome in result.outcomes:
@@ -358,7 +358,7 @@ def mutation_tables(result: MutationResult) -> RenderableType:
         )
     if not result.equivalent:
         return table
-    sentences = (Column("what goes wrong", wraps=True), Column("why it is equivalent", wraps=True))
+    sentences = (Column("fault", wraps=True), Column("why it is equivalent", wraps=True))
     apart = FoldedTable(f"{len(result.equivalent)} equivalent mutants", (Column("mutant"), *sentences))
     for mutant in result.equivalent:
         apart.add_row(mutant.path, mutant.summary, mutant.equivalent or "")
@@ -366,7 +366,7 @@ def mutation_tables(result: MutationResult) -> RenderableType:
 
 
 def difference_table(difference: Difference) -> Group:
-    """Gives the configuration keys that differ, then the measures and counters."""
+    """Returns the configuration keys that differ, then the measures and counters."""
     keys = FoldedTable(
         "configured differently", (Column("key"), *(Column(name, wraps=True, wraps_at=16) for name in ("a", "b")))
     )
@@ -385,12 +385,12 @@ def difference_table(difference: Difference) -> Group:
 
 
 def lines_text(lines: Iterable[str]) -> Text:
-    """Gives lines that no terminal wraps."""
+    """Returns lines without wrapping."""
     return _unwrapped().append("\n".join(lines))
 
 
 def cell(value: Any) -> str:
-    """Gives a value as it stands in a table."""
+    """Formats a value for a table cell."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
@@ -399,7 +399,7 @@ def cell(value: Any) -> str:
 
 
 def number(value: float | None) -> str:
-    """Gives a number with the digits that a reader wants; a dash if there is none."""
+    """Formats a number with a readable precision; a dash for None."""
     if value is None:
         return "-"
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""Typed results. Each class mirrors one JSON document of durasim: `from_dict` reads it and `to_dict` gives it back."""
+"""Typed results. Each class mirrors one JSON document of durasim, with the conversions `from_dict` and `to_dict`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import polars
 
 METRICS = tuple(field for field in dataclasses.fields(RunResult) if "unit" in field.metadata)
-"""The plain numbers among what a run measures; the metadata of each field has its unit, and a label for people."""
+"""The numeric measures of a run; the metadata of each field has its unit and a readable label."""
 
 __all__ = [
     "METRICS",
@@ -42,9 +42,9 @@ class TxLines(Document):
     """Lines of persistent memory that a transaction writes, each counted once.
 
     Attributes:
-        min: Of the smallest transaction.
+        min: Lines of the smallest transaction.
         avg: The arithmetic mean.
-        max: Of the largest transaction.
+        max: Lines of the largest transaction.
     """
 
     min: int
@@ -54,13 +54,13 @@ class TxLines(Document):
 
 @dataclass(frozen=True, slots=True)
 class TxProfile(Document):
-    """What the region of interest of a workload does with persistent memory, whatever the machine.
+    """Use of persistent memory by the region of interest of a workload, independent of the machine.
 
     Attributes:
         transactions: Transactions that began and committed inside the region.
-        tx_lines: How many lines they write; None if there are no transactions.
-        footprint_bytes: Lines of the pool's data that the program has used up to the region's end, in bytes.
-        instructions_per_tx: Instructions of the region for each transaction, with what lies between transactions.
+        tx_lines: Lines that they write; None without transactions.
+        footprint_bytes: Lines of the pool's data used by the program up to the end of the region, in bytes.
+        instructions_per_tx: Instructions of the region per transaction, including those between transactions.
     """
 
     transactions: int
@@ -71,14 +71,14 @@ class TxProfile(Document):
 
 @dataclass(frozen=True, slots=True)
 class CrashFailure(Document):
-    """A crash after which recovery did not give what the design promises.
+    """A crash after which recovery violated the promise of the design.
 
     Attributes:
-        id: What `--replay` takes.
-        oracle: Who objected: `bytes`, `history`, `guest` or `recovery`, several joined by `+`.
-        disagreement: Whether other oracles looked at the same contents and had nothing to object.
-        message: What was wrong.
-        alike: Failing trials with this oracle and this message, this one included; listed or not.
+        id: The id for `--replay`.
+        oracle: The oracles that reported it: `bytes`, `history`, `guest` or `recovery`, several joined by `+`.
+        disagreement: Whether other oracles checked the same contents and found no violation.
+        message: The violation.
+        alike: Failing trials with this oracle and this message, including this one; listed or not.
         command: The command that replays this crash.
     """
 
@@ -101,33 +101,33 @@ class CrashResult(Document):
         workload: Name of the workload.
         machine: Preset, or the name given in a machine file.
         domain: Persistence domain of the machine.
-        seed: Seed of everything random.
+        seed: Seed of all random choices.
         threads: Threads of the guest.
         ops: Operations of the workload.
         points: Persist events of the run, each a possible crash point.
-        trials: Trials: each an image, its recovery, and what all oracles say.
-        trials_by_fault: Trials by what failed; `nested` and `recrash` where power fails more than once, with the kinds
-            of all power failures that are not clean, as in `nested+reorder`.
-        not_tried: Of the faults asked for, those for which there was nothing to try, each with the reason.
-        control: Whether it is a negative control: a control row, or `--control`.
+        trials: Number of trials; a trial is an image, its recovery, and the verdicts of all oracles.
+        trials_by_fault: Trials by fault; `nested` and `recrash` for more than one power failure, with the kinds of all
+            power failures that are not clean, as in `nested+reorder`.
+        not_tried: The requested faults that do not apply, with the reasons.
+        control: Whether it is a negative control: a control design, or `--control`.
         points_at_risk: Crash points at which a clean power failure loses a dirty line of persistent memory.
-        violations: Trials after which the promise was broken.
-        hangs: Those of them in which recovery, check or further work did not end within its limit.
-        disagreements: Those of them in which oracles that looked at the same contents did not agree.
-        losses_reported: Trials in which energy ended early and recovery said so.
-        nested_depth_max: The most recoveries that failed in a row in one trial.
-        trials_per_s_per_core: Trials by the wall time of the crashed run and by the threads that judged.
-        judged_by: How many trials each oracle has judged; `bytes` does so where data are declared and stored.
+        violations: Trials after which the promise was violated.
+        hangs: Violations in which recovery, check or the rerun exceeded its limit.
+        disagreements: Violations in which oracles that checked the same contents disagreed.
+        losses_reported: Trials in which residual energy was exhausted and recovery reported data loss.
+        nested_depth_max: The largest number of recoveries interrupted in a row in one trial.
+        trials_per_s_per_core: Trials per second of wall time of the crashed run and per thread that ran trials.
+        judged_by: Trials judged by each oracle; `bytes` judges those with declared and stored data.
         failures: The first failing trials.
         events_by_kind: Persist events by kind.
-        marks: Rare paths of the design by name, and how many crashes fell inside each.
-        timeline: Of a replay, what became of the lines involved, as schemas/timeline.json says; None for a campaign.
-        limits: Instructions and bytes of memory that recovery, check and further work could take in a trial.
-        shrunk: The smallest failure that a reduction has found, with its timeline; None if there was no reduction.
+        marks: Rare paths of the design by name, with the number of crashes inside each.
+        timeline: For a replay, the events of the lines involved, see schemas/timeline.json; None for a campaign.
+        limits: Limits of instructions and bytes of memory for recovery, check and the rerun in a trial.
+        shrunk: The smallest failure found by minimization, with its timeline; None without minimization.
         host: Cost on this computer.
-        provenance: What the run that was crashed was made from, beside machine, design, threads and seed.
-        configuration: The machine and the design's parameters, as they were after all overrides.
-        stats: Every counter of the run that was crashed.
+        provenance: Inputs of the crashed run, in addition to machine, design, threads and seed.
+        configuration: The machine and the design's parameters after all overrides.
+        stats: Every counter of the crashed run.
     """
 
     schema: str
@@ -166,19 +166,20 @@ class CrashResult(Document):
 
 @dataclass(frozen=True, slots=True)
 class Relative(Document):
-    """What a run of a comparison is next to the others of its workload.
+    """Ratios of a run of a comparison to the others of its workload.
 
     Attributes:
         design: The design.
         workload: The workload.
-        set: Parameters that were set for the run, as path.to.key=value: those of other designs are left out.
-        relative_to_opt: Throughput divided by that of `opt`; None without it.
-        relative_to_baseline: Throughput divided by that of the comparison's `baseline`; None without it.
+        set: Parameters set for the run, as path.to.key=value, without those of other designs.
+        relative_to_opt: Throughput divided by that of `opt`; None without `opt`.
+        relative_to_baseline: Throughput divided by that of the comparison's `baseline`; None without one.
         pmem_relative_to_baseline: Bytes written to persistent memory in the measured region, divided by those of the
-            comparison's `pmem_baseline`; None without it.
-        pmem_drained_relative_to_baseline: The same with what is dirty at the end as if it were written then.
-        rounds: Rounds that each background engine completed in the measured region.
-        scored: Whether each of them completed as many as the scale demands.
+            comparison's `pmem_baseline`; None without one.
+        pmem_drained_relative_to_baseline: `pmem_relative_to_baseline` with the data still dirty at the end counted as
+            written.
+        rounds: Completed rounds of each background engine in the measured region.
+        scored: Whether each engine completed the rounds that the scale requires.
     """
 
     design: str
@@ -194,11 +195,11 @@ class Relative(Document):
 
 @dataclass(frozen=True, slots=True)
 class RelativeMean(Document):
-    """Geometric means of a design over the workloads of which its run and those of the baselines are scored.
+    """Geometric means of a design over the workloads with scored runs of the design and of the baselines.
 
     Attributes:
         design: The design.
-        workloads: How many workloads those are.
+        workloads: Number of these workloads.
         relative_to_opt: Mean of `Relative.relative_to_opt`; None if there is none.
         relative_to_baseline: Likewise.
         pmem_relative_to_baseline: Likewise.
@@ -215,19 +216,19 @@ class RelativeMean(Document):
 
 @dataclass(frozen=True, slots=True)
 class LostCycles(Document):
-    """Why a run takes more cycles than that of `opt` on its workload. Cycles are those of all cores that have a thread.
+    """Causes of the cycles that a run takes beyond that of `opt`. Cycles are summed over all cores with a thread.
 
     Attributes:
         design: The design.
         workload: The workload.
-        core_cycles: How many cycles more; fewer if negative.
-        of_opt: The same divided by the cycles of `opt`.
-        instructions: How many instructions more.
-        committing_cycles: Cycles more in which something commits.
-        stalls: Cycles more by what stands at the head of the reorder buffer and why it waits, as in the counters
-            `core.stalls` of a run; fewer if negative, because what `opt` waits for comes in while the design waits
-            for something else.
-        attributed: The part of the loss that more stalls and more instructions explain; None without a loss.
+        core_cycles: Additional cycles; fewer if negative.
+        of_opt: `core_cycles` divided by the cycles of `opt`.
+        instructions: Additional instructions.
+        committing_cycles: Additional cycles in which an instruction commits.
+        stalls: Additional cycles by instruction at the head of the reorder buffer and reason of its wait, as in the
+            counters `core.stalls` of a run; negative if data that `opt` waits for arrive while the design waits for
+            another reason.
+        attributed: Share of the loss explained by additional stalls and instructions; None without a loss.
     """
 
     design: str
@@ -247,13 +248,13 @@ class Comparison(Document):
     Attributes:
         schema: Name and version of this document.
         durasim_version: Version of durasim.
-        scale: How much of the paper's sizes machine, designs and data had.
-        runs_wanted: How many runs the comparison has; `runs` has fewer of them if it was interrupted.
-        baseline: The design that throughput is compared with; None if there is none.
-        pmem_baseline: The design that bytes written are compared with; None if there is none.
-        relative: What each run is next to the others of its workload.
+        scale: The scale of machine, designs and data.
+        runs_wanted: Number of runs of the comparison; `runs` has fewer if it was interrupted.
+        baseline: The baseline of throughput; None if there is none.
+        pmem_baseline: The baseline of bytes written; None if there is none.
+        relative: Ratios of each run to the others of its workload.
         means: Geometric means of each design.
-        lost_cycles: Why each run takes more cycles than that of `opt`; nothing without `opt`.
+        lost_cycles: Causes of the cycles that each run takes beyond `opt`; empty without `opt`.
         runs: The runs, workload by workload.
     """
 
@@ -269,7 +270,7 @@ class Comparison(Document):
     runs: tuple[RunResult, ...]
 
     def frame(self) -> polars.DataFrame:
-        """Gives the data frame that `durasim.compare` gives: one row for each run, in their order."""
+        """Returns the data frame of `durasim.compare`: one row per run, in order."""
         from durasim.frame import comparison_frame  # noqa: PLC0415 - polars takes a while to load
 
         return comparison_frame(self.runs, self.baseline)

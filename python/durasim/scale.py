@@ -1,9 +1,8 @@
-"""Scales: how much of a paper's configuration a run is given.
+"""Scales: the size of a run relative to the configuration of the paper.
 
-`paper` is everything as it is. `quick` divides the data caches, the data of the workload, and the capacities and
-periods of the design that shrink with them (`scaled` in `durasim.designs()`) by one factor, so that a short run comes
-to the steady state that the paper's long one has. Transactions keep their size, and what one transaction fills keeps
-its own.
+`paper` is full size. `quick` divides the data caches, the data of the workload, and the scalable capacities and periods
+of the design (`scaled` in `durasim.designs()`) by one factor, so that a short run reaches the steady state of the
+paper's long run. Transactions keep their size, and so do structures that hold a single transaction.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ class Scale:
 
     Attributes:
         name: Its name.
-        divisor: What sizes and periods are divided by.
-        rounds_min: Rounds that each background engine of a design has to complete in the measured region.
+        divisor: Divisor of sizes and periods.
+        rounds_min: Rounds that each background engine of a design must complete in the measured region.
     """
 
     name: str
@@ -34,10 +33,10 @@ SCALES = {scale.name: scale for scale in (Scale("paper", 1, 0), Scale("quick", 8
 
 
 def scale_named(name: str) -> Scale:
-    """Gives the scale of that name.
+    """Returns the scale of that name.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: The name is unknown.
     """
     if name not in SCALES:
         raise unknown_name("scale", name, SCALES)

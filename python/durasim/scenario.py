@@ -1,4 +1,4 @@
-"""What is to be simulated, checked as far as names go, and the request for the compiled half of the package."""
+"""Scenarios: names and options of a simulation, their checks, and the request passed to the Rust core."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ DEFAULT_DESIGN = "opt"
 DEFAULT_MACHINE = "hercules-tecs23-modern"
 DEFAULT_SEED = 1
 _SEED_LIMIT = 2**64
-# More than any machine has; a machine file is read later.
+# More than any machine has; the machine file is read later.
 _THREADS_MAX = 64
-# Arguments of every workload that the command line and the API have options for.
+# Arguments of every workload with a dedicated option of the command line and the API.
 _OWN_OPTIONS = ("ops", "seed", "threads")
 
 Settings = Mapping[str, Any] | Sequence[str]
@@ -57,23 +57,23 @@ class ScenarioArguments(RunOptionArguments, total=False):
 class Scenario(RunOptions):
     """One simulation: a program, a design, a machine. The fields are the options of the command line.
 
-    Those that the machine takes as they are, `RunOptions`, are described at its request.
+    `RunOptions`, which are passed to the machine unchanged, are described there.
 
     Attributes:
         design: Durability design.
-        workload: Name of a workload, or of one of a suite; exactly one of it and `elf` is given.
+        workload: Name of a workload, or of a member of a suite; give either `workload` or `elf`.
         machine: Preset, or path of a machine file.
         ops: Operations in the region of interest; None takes the workload's default.
         threads: Threads of the guest.
-        seed: Seed of everything random.
-        settings: Parameters that differ from the machine's, `path.to.key=value` each; the API takes a mapping, too.
+        seed: Seed of all random choices.
+        settings: Parameters that differ from the machine's, `path.to.key=value` each; the API also accepts a mapping.
         domain: Persistence domain; None takes the design's default.
-        control: Runs a case that is expected to fail, such as a domain the design does not tolerate.
+        control: Permits a case that is expected to fail, such as a domain that the design does not support.
         elf: A static RV64GC Linux program.
         args: Its arguments.
         env: Its environment, as `NAME=value`.
         workload_args: Arguments of the workload, by name.
-        scale: How much of the paper's sizes the machine, the design and the workload have, see `durasim.scale`.
+        scale: Size of machine, design and workload relative to the paper, see `durasim.scale`.
     """
 
     design: str = DEFAULT_DESIGN
@@ -95,7 +95,7 @@ class Scenario(RunOptions):
         object.__setattr__(self, "design", row_name(self.design))
 
     def check(self) -> None:
-        """Refuses what can be refused without the machine.
+        """Runs the checks that need no machine.
 
         Raises:
             ConfigError: A name is unknown, a number is out of range, or options exclude each other.
@@ -122,63 +122,68 @@ class Scenario(RunOptions):
 
     def _check_start(self) -> None:
         if not self.warm and self.fast_forward is None and self.from_ is None:
-            raise refusal("warm", "says what is trained for a start behind a snapshot point: give fast_forward or from")
+            raise refusal(
+                "warm",
+                "requires fast_forward or from: it trains caches and predictors for a start after a snapshot point",
+            )
         if self.root is not None and self.workload is not None:
-            raise refusal("root", "belongs to programs of --elf: a workload reads no files")
+            raise refusal("root", "requires --elf: a workload reads no files")
         if (self.snapshot_at is None) != (self.snapshot is None):
-            raise refusal("snapshot", "needs both snapshot_at, the snapshot point, and snapshot, the file")
+            raise refusal("snapshot", "requires both snapshot_at, the snapshot point, and snapshot, the file")
         if self.from_ is not None and self.pool is not None:
-            raise refusal("pool", "a run from a snapshot uses the pool in it: leave pool out")
+            raise refusal("pool", "cannot be combined with --from: the run uses the pool in the snapshot")
         if self.from_ is not None and self.fast_forward is not None:
-            raise refusal("fast_forward", "a run from a snapshot starts there: leave fast_forward out")
+            raise refusal("fast_forward", "cannot be combined with --from: the run starts at the snapshot")
         mark = self.fast_forward
         if not (mark is None or mark == "roi" or (str(mark).isascii() and str(mark).isdigit())):
             raise refusal("fast_forward", f"'{mark}' is neither 'roi' nor the number of a snapshot point")
 
     def _check_program(self) -> None:
         if (self.workload is None) == (self.elf is None):
-            raise refusal("workload", "give a workload or a program with --elf, and not both")
+            raise refusal("workload", "give either a workload or a program with --elf")
         if self.workload is not None:
             self._check_interface(self._info())
             if self.args:
-                raise refusal("arguments", "a workload takes --arg name=value; only a program takes arguments after --")
+                raise refusal(
+                    "arguments", "a workload takes --arg name=value; only an --elf program takes arguments after --"
+                )
             self._check_workload_args()
         else:
             self._check_elf(self.elf or "")
 
     def _check_elf(self, elf: str) -> None:
-        """Refuses what a program of others does not take, and one that was built for another backend.
+        """Refuses options that do not apply to an external program, and a program built for another backend.
 
-        Programs without persistence (`plain`) go with rows that promise none, and --control permits any pair.
+        Designs without a promise run programs without persistence (`plain`), and --control permits any pair.
         """
         if self.scale != DEFAULT_SCALE:
-            raise refusal("scale", "belongs to workloads of suites; a program decides on its sizes itself")
+            raise refusal("scale", "applies only to suite workloads, not to --elf programs")
         own = {"ops": self.ops is not None, "arg": bool(self.workload_args), "threads": self.threads != 1}
         if given := [option for option, is_given in own.items() if is_given]:
-            raise refusal(given[0], "belongs to workloads; give a program its own arguments after --")
+            raise refusal(given[0], "applies only to workloads; give the arguments of an --elf program after --")
         allowed = {self.backend, "plain"} if design_rows()[self.design]["control"] else {self.backend}
         for backend in () if self.control else sorted(set(_core.backends_of(elf)) - allowed):
             raise refusal(
                 "elf",
                 f"{elf} is built for the backend {backend}, and {self.design} runs programs of the backend "
-                f"{self.backend}; build it for that, or say --control to run it nevertheless",
+                f"{self.backend}; build it for that backend, or add --control to run it anyway",
             )
 
     def _check_interface(self, info: WorkloadInfo) -> None:
-        """Refuses a workload that is written with something for which the design has no runtime."""
+        """Refuses a workload with an interface for which the design has no runtime."""
         interfaces = design_rows()[self.design]["interfaces"]
         if info.interface in interfaces:
             return
         fitting = ", ".join(work.name for work in workloads_of(self.design))
         written = " and ".join(interfaces)
-        sentence = f"{info.name} is written with {info.interface}, and {self.design} has {written} only: {fitting}"
+        sentence = f"{info.name} is written with {info.interface}, and {self.design} supports only {written}: {fitting}"
         raise refusal("workload", sentence)
 
     def _check_workload_args(self) -> None:
         known = {name: argument for name, argument in self.arguments().items() if name not in _OWN_OPTIONS}
         for name, value in self.workload_args:
             if name in _OWN_OPTIONS:
-                raise refusal("arg", f"'{name}' has an option of its own, --{name}")
+                raise refusal("arg", f"'{name}' has its own option, --{name}")
             if name not in known:
                 raise unknown_name(f"arg of {self.workload}", name, known)
             _check_argument(known[name], value)
@@ -188,10 +193,11 @@ class Scenario(RunOptions):
                 _check_footprint(name, int(values[name]))
 
     def check_promise(self) -> None:
-        """Refuses a workload with locks that the promise of the design does not cover: a crash has nothing to judge by.
+        """Refuses a workload with locks that the promise of the design does not cover: no crash could be judged.
 
         Raises:
-            ConfigError: Words of different locks lie on one line, and the design keeps apart nothing so small.
+            ConfigError: Words of different locks share a line, and the design separates transactions only by lines or
+                blocks.
         """
         arguments = self.arguments()
         values = {name: argument.default for name, argument in arguments.items()} | dict(self.workload_args)
@@ -200,23 +206,23 @@ class Scenario(RunOptions):
                 self._check_sharing(name)
 
     def _check_sharing(self, name: str) -> None:
-        """Refuses words of different locks on one line where the design keeps apart nothing so small."""
+        """Refuses words of different locks on one line for a design that separates only larger units."""
         row = design_rows()[self.design]
         larger = {"blocks": "blocks of 32 bytes", "lines": "lines"}
         if self.threads == 1 or self.control or row["control"] or row["locking"] not in larger:
             return
         raise refusal(
             f"arg {name}",
-            f"{self.design} keeps transactions apart that lock different {larger[row['locking']]}, and here words of "
-            f"different locks lie on one line; say {name}=false, or --control to run it nevertheless",
+            f"{self.design} requires that different locks protect different {larger[row['locking']]}, and here words "
+            f"of different locks share a line; set {name}=false, or add --control to run it anyway",
         )
 
     def request(self) -> dict[str, Any]:
-        """Builds the guest program if needed and gives the request for the compiled half.
+        """Builds the guest program if needed and returns the request passed to the Rust core.
 
         Raises:
             ConfigError: As from `check`.
-            HostIoError: The pool or the snapshot could not be kept.
+            HostIoError: The pool or the snapshot could not be saved.
             ToolchainError: The guest program cannot be built.
         """
         self.check()
@@ -239,7 +245,7 @@ class Scenario(RunOptions):
             "fast_forward": None if self.fast_forward is None else str(self.fast_forward),
         }
         if self.elf is not None:
-            # The program sees what it sees when a shell starts it by that path: C libraries look at every byte.
+            # The program sees the same bytes as when a shell starts it by that path: C libraries depend on all of them.
             return request | {
                 "elf": self.elf,
                 "elf_name": self.elf,
@@ -266,7 +272,7 @@ class Scenario(RunOptions):
         }
 
     def _origin(self, workload_args: dict[str, Any], guest_compiler: str | None) -> dict[str, Any]:
-        """Gives what the result says of the run and the machine does not know."""
+        """Returns the provenance that the machine does not know."""
         return {
             "durasim_build": _core.__build__,
             "scale": self.scale,
@@ -275,7 +281,7 @@ class Scenario(RunOptions):
         }
 
     def _values(self) -> dict[str, Any]:
-        """Gives the values of all arguments of the workload's run."""
+        """Returns the values of all arguments of the workload's run."""
         given = dict(self.workload_args)
         return {
             name: argument.value_of(given[name]) if name in given else argument.default
@@ -290,11 +296,11 @@ class Scenario(RunOptions):
 
     @property
     def backend(self) -> str:
-        """The transaction runtime that the workload is built with."""
+        """Transaction runtime of the workload."""
         return str(design_rows()[self.design]["backend"])
 
     def arguments(self) -> dict[str, Argument]:
-        """Gives the arguments of the workload, those of its transaction runtime included, by name."""
+        """Returns the arguments of the workload by name, including those of its transaction runtime."""
         from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
         arguments = self._info().arguments
@@ -304,7 +310,7 @@ class Scenario(RunOptions):
         return {argument.name: argument for argument in arguments}
 
     def guest_command(self, command: str, ops: int) -> list[str]:
-        """Gives the command line of the workload for `run`, `check`, `recover` or `recover-and-check`."""
+        """Returns the command line of the workload for `run`, `check`, `recover` or `recover-and-check`."""
         arguments = self.arguments()
         own = {"ops": ops, "seed": self.seed, "threads": self.threads}
         words = [command]
@@ -325,7 +331,7 @@ def scenario_of(
     workload_args: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Scenario:
-    """Brings the arguments of the API into the form of a scenario."""
+    """Builds a scenario from the arguments of the API."""
     paths = {name: os.fspath(value) for name, value in fields.items() if isinstance(value, os.PathLike)}
     return Scenario(
         settings=settings_of(set),
@@ -342,31 +348,31 @@ def _argument(value: Any) -> str:
 
 @cache
 def design_rows() -> dict[str, dict[str, Any]]:
-    """Gives the designs by name, as the registry describes them."""
+    """Returns the descriptions of the designs in the registry, by name."""
     return {row["name"]: row for row in json.loads(_core.designs())}
 
 
 def row_name(name: str) -> str:
-    """Gives the name of the row that is called so, also by another name; other names as they are."""
+    """Returns the name of the design for a name or an alias; unknown names unchanged."""
     return next((row["name"] for row in design_rows().values() if name in row["aliases"]), name)
 
 
 @cache
 def machine_rows() -> dict[str, dict[str, Any]]:
-    """Gives the machine presets by name."""
+    """Returns the machine presets by name."""
     return {row["name"]: row for row in json.loads(_core.machines())}
 
 
 def machine_names() -> list[str]:
-    """Gives the names of the machine presets."""
+    """Returns the names of the machine presets."""
     return list(machine_rows())
 
 
 def workloads_of(design: str) -> list[WorkloadInfo]:
-    """Gives the programs that a design has a runtime for.
+    """Returns the programs that a design has a runtime for.
 
     Raises:
-        ConfigError: There is no such design.
+        ConfigError: The design is unknown.
     """
     from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
@@ -377,10 +383,10 @@ def workloads_of(design: str) -> list[WorkloadInfo]:
 
 
 def workload_info(name: str) -> WorkloadInfo:
-    """Gives the description of the workload `name`, which may be one of a suite.
+    """Returns the description of the workload `name`, which may be a member of a suite.
 
     Raises:
-        ConfigError: There is none of that name.
+        ConfigError: The name is unknown.
         ToolchainError: Its table of arguments is missing or wrong.
     """
     from durasim import suites, toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
@@ -394,7 +400,7 @@ def workload_info(name: str) -> WorkloadInfo:
 
 
 def settings_of(settings: Settings | None) -> tuple[str, ...]:
-    """Brings `set=` of the Python API into the form of `--set`."""
+    """Converts `set=` of the Python API to the form of `--set`."""
     if settings is None:
         return ()
     if isinstance(settings, str):
@@ -405,7 +411,7 @@ def settings_of(settings: Settings | None) -> tuple[str, ...]:
 
 
 def _literal(value: Any) -> str:
-    """Gives a value as `--set` reads it: text as it stands, everything else as a TOML literal."""
+    """Formats a value for `--set`: text unchanged, everything else as a TOML literal."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -425,7 +431,7 @@ def _have_equals_sign(field: str, values: Sequence[str], form: str) -> None:
 
 
 def _available_bytes() -> int:
-    """Gives how much memory of the host a program may take now, as Linux says; elsewhere all memory there is."""
+    """Returns the available memory of the host on Linux; elsewhere its total memory."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
@@ -447,5 +453,5 @@ def _check_argument(argument: Argument, value: str) -> None:
 def _check_footprint(name: str, size_bytes: int) -> None:
     if size_bytes <= (available := _available_bytes()):
         return
-    sentence = f"data of {size_bytes:,} bytes do not fit into the {available:,} bytes of memory that the host has"
+    sentence = f"data of {size_bytes:,} bytes do not fit into {available:,} bytes of host memory"
     raise refusal(f"arg {name}", sentence)

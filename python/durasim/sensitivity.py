@@ -1,4 +1,4 @@
-"""How far the assumptions of a design matter: daggers, and the sensitivity ranges that measurements span."""
+"""Effects of the assumptions of a design: daggers, and sensitivity ranges from measurements."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from importlib.resources import files
 from durasim.scenario import design_rows
 
 DAGGER = "\N{DAGGER}"
-"""Stands beside a design whose parameters rest on assumptions."""
+"""Marks a design whose parameters depend on assumptions."""
 
 COLUMNS = (
     "key", "place", "setting", "design", "throughput_ops_per_us", "pmem_write_bytes", "remark"
 )  # fmt: skip
-"""Columns of `sensitivity.csv`, which `tools/sensitivity.py` writes. No setting: everything as it is assumed. No
-numbers, but a remark: the program did not end well."""
+"""Columns of `sensitivity.csv`, which `tools/sensitivity.py` writes. An empty setting is the run with all assumptions.
+A remark instead of numbers means that the program failed."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A machine with a program on which alternatives are tried.
+    """A machine and a program on which alternatives are measured.
 
     Attributes:
         machine: The machine.
@@ -30,9 +30,9 @@ class Place:
         ops: Its measured operations.
         threads: Its threads.
         arguments: Further arguments of the program, as `NAME=VALUE`.
-        settings: What differs from the preset on this place, as for `--set`.
+        settings: Differences from the preset, as for `--set`.
         fast_forward: Whether the run is functional up to its measured region.
-        what: What distinguishes it, in words.
+        what: Short description.
     """
 
     machine: str
@@ -46,7 +46,7 @@ class Place:
 
     @property
     def name(self) -> str:
-        """Names the place: all that makes it."""
+        """Name with all components of the place."""
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         return ", ".join((self.machine, *self.settings, " ".join((self.workload, *self.arguments)), threads))
 
@@ -76,22 +76,22 @@ PLACES = (
         settings=("llc.size_bytes=1048576",), fast_forward=True, what="objects of four threads, beyond the LLC",
     ),
 )  # fmt: skip
-"""Where the alternatives of every assumption are tried, unless the assumption matters for some program alone. A design
-is tried where it has a runtime for the program."""
+"""Places to measure the alternatives of every assumption, unless the assumption affects only a certain program. A
+design is measured on the places with a program for which it has a runtime."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a design does under one alternative to an assumption.
+    """Measurement of a design under one alternative to an assumption.
 
     Attributes:
         key: The key of DEVIATIONS.md.
-        place: Where, as `Place.name`.
-        setting: What is changed, separated by spaces; empty if nothing is.
-        design: The row of the registry.
-        numbers: Throughput in operations per simulated microsecond, and bytes written to persistent memory; None if
-            there are none.
-        remark: Why there are none.
+        place: The place, as `Place.name`.
+        setting: The changes, separated by spaces; empty for the unchanged run.
+        design: The design variant.
+        numbers: Throughput in operations per simulated microsecond, and bytes written to persistent memory; None if the
+            program failed.
+        remark: The reason of the failure.
     """
 
     key: str
@@ -103,13 +103,13 @@ class Measured:
 
 
 def measurements() -> list[Measured]:
-    """Gives what `sensitivity.csv` has, in its order."""
+    """Returns the rows of `sensitivity.csv` in order."""
     with (files("durasim") / "sensitivity.csv").open(encoding="utf-8") as file:
         return read_measurements(file)
 
 
 def read_measurements(lines: Iterable[str]) -> list[Measured]:
-    """Reads lines of a file such as `sensitivity.csv`."""
+    """Parses lines of a file such as `sensitivity.csv`."""
     return [_measured(row) for row in csv.DictReader(lines)]
 
 
@@ -121,12 +121,12 @@ def _measured(row: dict[str, str]) -> Measured:
 
 @dataclass(frozen=True)
 class Ratio:
-    """What an alternative changes: `measured` divided by the same run as it is.
+    """Effect of an alternative: `measured` divided by the run without the alternative.
 
     Attributes:
         measured: The run with the alternative.
         throughput: The ratio of throughput.
-        pmem_bytes: The ratio of bytes written to persistent memory; None if none are written as it is.
+        pmem_bytes: The ratio of bytes written to persistent memory; None if the unchanged run writes none.
     """
 
     measured: Measured
@@ -135,7 +135,7 @@ class Ratio:
 
 
 def ratios(measured: Iterable[Measured]) -> list[Ratio]:
-    """Gives what each alternative changes, in order; those without numbers are left out."""
+    """Returns the effect of each alternative with numbers, in order."""
     found, usual = [], {}
     for run in measured:
         if run.numbers is None:
@@ -144,7 +144,7 @@ def ratios(measured: Iterable[Measured]) -> list[Ratio]:
         if not run.setting:
             usual[place] = run.numbers
             continue
-        # What does not end well as it is assumed has nothing to be compared with.
+        # Without numbers of the unchanged run there is no baseline.
         if place not in usual:
             continue
         throughput, written = usual[place]
@@ -155,13 +155,15 @@ def ratios(measured: Iterable[Measured]) -> list[Ratio]:
 
 @dataclass(frozen=True)
 class SensitivityRange:
-    """What the alternatives of a row's assumptions, tried one at a time, do to it, as it is being 1.
+    """Effect of alternatives to a design's assumptions, one at a time, relative to the unchanged run.
 
     Attributes:
         throughput: The lowest and the highest ratio of throughput.
-        pmem_bytes: The same of bytes written to persistent memory; None if nothing is written in these runs.
-        throughput_keys: The assumptions that make the two ends of `throughput`; None: no alternative goes that way.
-        pmem_bytes_keys: The same for `pmem_bytes`.
+        pmem_bytes: The lowest and the highest ratio of bytes written to persistent memory; None if these runs write
+            none.
+        throughput_keys: The assumptions at the two ends of `throughput`; None if no alternative changes it in that
+            direction.
+        pmem_bytes_keys: The assumptions at the two ends of `pmem_bytes`.
     """
 
     throughput: tuple[float, float]
@@ -172,7 +174,7 @@ class SensitivityRange:
 
 @cache
 def _ranges(machine: str | None = None) -> dict[str, SensitivityRange]:
-    """Gives the sensitivity range of each design, on one machine or, as some alternatives matter on one, on all."""
+    """Returns the sensitivity range of each design, on one machine or, because effects differ by machine, over all."""
     found: dict[str, tuple[list[_End], list[_End]]] = {}
     for ratio in ratios(measurements()):
         design, key = ratio.measured.design, ratio.measured.key
@@ -196,14 +198,14 @@ _End = tuple[float, str | None]
 
 
 def _ends(ratios_of: list[_End]) -> tuple[_End, _End]:
-    # The first of equals: where nothing changes, no key is to blame.
+    # The first of equal ones; no key if nothing changes.
     return min(ratios_of, key=lambda end: end[0]), max(ratios_of, key=lambda end: end[0])
 
 
 def range_of(design: str, machine: str | None = None) -> SensitivityRange | None:
-    """Gives the sensitivity range of a design on a machine, or over all on which alternatives were measured.
+    """Returns the sensitivity range of a design on a machine, or over all machines with measurements.
 
-    None if the row has no assumption, or none with an alternative that was measured there.
+    None if the design has no assumption, or no alternative was measured there.
     """
     return _ranges(machine).get(design)
 
@@ -214,14 +216,14 @@ def _varied() -> frozenset[tuple[str, str]]:
 
 
 def not_varied(design: str) -> list[str]:
-    """Gives the keys of the assumptions of a row of which no alternative was measured with it: no range covers them."""
+    """Returns the keys of a design's assumptions without a measured alternative: no range covers them."""
     return [key for key in design_rows()[design]["assumptions"] if (design, key) not in _varied()]
 
 
 def footnote(design: str, machine: str) -> str | None:
-    """Says below the results of a design that it rests on assumptions, and how far they matter on this machine.
+    """Returns the footnote of a result: the design depends on assumptions, with their effect on this machine.
 
-    None if the row has no assumption.
+    None if the design has no assumption.
     """
     if not design_rows()[design]["assumptions"]:
         return None
@@ -229,16 +231,16 @@ def footnote(design: str, machine: str) -> str | None:
     where = (
         f"not varied on {machine}"
         if found is None
-        else f"one at a time in short runs on {machine}, they change throughput {range_text(found.throughput)} times"
+        else f"throughput {range_text(found.throughput)} times, varied one at a time in short runs on {machine}"
     )
-    return f"{DAGGER} rests on assumptions ({where}): durasim designs {design}"
+    return f"{DAGGER} depends on assumptions ({where}): durasim designs {design}"
 
 
 def with_dagger(design: str) -> str:
-    """Gives the name of a row, with a dagger if it rests on assumptions."""
+    """Returns the name of a design, with a dagger if it depends on assumptions."""
     return f"{design}{DAGGER}" if design_rows()[design]["assumptions"] else design
 
 
 def range_text(ends: tuple[float, float] | None) -> str:
-    """Writes the ends of a range, as in `0.92-1.10`."""
+    """Formats a range, as in `0.92-1.10`."""
     return "-" if ends is None else f"{ends[0]:.2f}-{ends[1]:.2f}"

@@ -1,4 +1,4 @@
-"""Parameters that `--set` changes: which designs have them, sizes with units, and names that are nearly right."""
+"""Checks of `--set`: parameters of designs, sizes with units, and suggestions for misspelled names."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from durasim.parameters import machine_schema, resolve
 
 _UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SIZE = re.compile(r"\s*['\"]?(\d[\d_]*)\s*([A-Za-z]+)['\"]?\s*")
-# As in closer pairs than difflib takes by default: a suggestion stands in place of the list of what is allowed.
+# Stricter than the default of difflib, because a suggestion replaces the list of allowed names.
 _CLOSE = 0.75
 
 
 def check(settings: Iterable[str], design: str, hardware: str) -> None:
-    """Refuses settings that would change nothing under a design, or whose name or size is not right.
+    """Refuses settings without effect on a design, or with a wrong name or size.
 
     Raises:
-        ConfigError: A parameter is of another design or unknown, or a size has no unit that says how large it is.
+        ConfigError: A parameter is unknown or belongs to another design, or the unit of a size is unknown.
     """
     for setting in settings:
         path = _path(setting)
         _refuse_unknown(path)
         owner = _design_of(path)
         if owner is not None and owner != hardware:
-            raise refusal(path, f"is a parameter of {owner} and changes nothing under {design}: {_takes(hardware)}")
+            raise refusal(path, f"is a parameter of {owner} and has no effect on {design}: {_takes(hardware)}")
         _in_bytes(setting)
 
 
 def of_design(settings: Iterable[str], hardware: str) -> tuple[str, ...]:
-    """Gives the settings without those of other designs."""
+    """Returns the settings without those of other designs."""
     return tuple(setting for setting in settings if _design_of(_path(setting)) in (None, hardware))
 
 
 def check_any(settings: Iterable[str], hardware: Iterable[str]) -> None:
-    """Refuses settings of designs that are not among those of a comparison or sweep.
+    """Refuses settings of designs that are not in a comparison or sweep.
 
     Raises:
         ConfigError: No design has the parameter.
@@ -49,11 +49,11 @@ def check_any(settings: Iterable[str], hardware: Iterable[str]) -> None:
         _refuse_unknown(path)
         owner = _design_of(path)
         if owner is not None and owner not in compared:
-            raise refusal(path, f"is a parameter of {owner}, which none of the designs has")
+            raise refusal(path, f"is a parameter of {owner}, which is not among the designs")
 
 
 def in_bytes(settings: Iterable[str]) -> list[str]:
-    """Gives the settings with sizes as 64KiB or 1MiB in bytes.
+    """Converts sizes such as 64KiB or 1MiB to bytes.
 
     Raises:
         ConfigError: A size has another unit.
@@ -69,7 +69,7 @@ def _in_bytes(setting: str) -> str:
     number, unit = int(size[1].replace("_", "")), size[2]
     if unit not in _UNITS:
         raise refusal(
-            _path(setting), f"'{value.strip()}' is no size (allowed: bytes, or a number with KiB, MiB or GiB)"
+            _path(setting), f"'{value.strip()}' is not a size (allowed: bytes, or a number with KiB, MiB or GiB)"
         )
     return f"{name}{separator}{number * _UNITS[unit]}"
 
@@ -79,7 +79,7 @@ def _path(setting: str) -> str:
 
 
 def _design_of(path: str) -> str | None:
-    """Gives the design in whose section a parameter stands."""
+    """Returns the design that owns a parameter."""
     words = path.split(".")
     return words[1] if len(words) > 1 and words[0] == "design" else None
 
@@ -92,9 +92,9 @@ def _takes(hardware: str) -> str:
 
 
 def _refuse_unknown(path: str) -> None:
-    """Refuses a name that is not in the schema of machine files if it is close to one that is.
+    """Refuses an unknown name that is close to a name in the schema of machine files.
 
-    The machine refuses the others, and says what is allowed in their place.
+    The machine refuses all other unknown names and lists the allowed ones.
     """
     owner = _design_of(path)
     designs = _node(["design"]).get("properties", {})
@@ -107,7 +107,7 @@ def _refuse_unknown(path: str) -> None:
 
 
 def _unknown(path: str, close: str) -> ConfigError:
-    return refusal(path, f"there is no such parameter; did you mean {close}?")
+    return refusal(path, f"unknown parameter; did you mean {close}?")
 
 
 def _closest(path: str) -> str | None:
@@ -124,7 +124,7 @@ def _is_unknown(path: str) -> bool:
     for word in path.split("."):
         properties = node.get("properties")
         if properties is None:
-            # What stands below a value is for the machine to refuse.
+            # The machine refuses keys below a value.
             return False
         if word not in properties:
             return True

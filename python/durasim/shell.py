@@ -1,4 +1,4 @@
-"""How the command line ends: one sentence on standard error and the exit code, never a traceback."""
+"""Exit of the command line: one sentence on standard error and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from durasim.errors import DurasimError, refusal
-from durasim.output import NobodyReadsError
+from durasim.output import NoReaderError
 from durasim.toolchain import ToolchainError
 
 EXIT_NEGATIVE = 1
 EXIT_USAGE = 2
 EXIT_HOST_IO = 4
 _SIGNAL_EXIT = 128
-"""A command that a signal has ended exits with this and the number of the signal, as shells have it."""
+"""Base of the exit code after a signal, to which the signal number is added, as in shells."""
 _GRACE_S = 0.8
-"""So long a command may take to end by itself after a signal; then the process ends whatever it is doing."""
+"""Time limit for an orderly end after a signal; then the process exits immediately."""
 
 
 class _InterruptedError(Exception):
-    """Ctrl-C or SIGTERM, with the KeyboardInterrupt as its cause: of that, Typer would make a silent exit code."""
+    """Ctrl-C or SIGTERM, caused by a KeyboardInterrupt, which Typer would turn into an exit code without a message."""
 
 
 class Program(TyperGroup):
-    """The command group `durasim`, which turns every error into a sentence and an exit code."""
+    """The command group `durasim`; converts every error into a sentence and an exit code."""
 
     def invoke(self, ctx: typer.Context) -> Any:
         """Runs a command."""
@@ -49,7 +49,7 @@ class Program(TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Runs the command line; as a program it ends the process."""
+        """Runs the command line; in standalone mode it exits the process."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode, windows_expand_args, **extra)
         signals = _Signals()
@@ -58,17 +58,19 @@ class Program(TyperGroup):
             sys.stdout.flush()
         except typer.TyperException as error:
             code = complain(error.format_message(), error.exit_code)
-        except NobodyReadsError:
+        except NoReaderError:
             code = _SIGNAL_EXIT + signal.SIGPIPE
         except DurasimError as error:
             code = complain(str(error), error.exit_code)
         except ToolchainError as error:
             code = complain(error.sentence, EXIT_HOST_IO if isinstance(error.__cause__, OSError) else EXIT_USAGE)
-            # What the compiler said, for whoever wrote the source.
+            # The output of the compiler, for the author of the source.
             print(error.output, end="", file=sys.stderr)
         except (_InterruptedError, KeyboardInterrupt, typer.Abort) as interrupt:
             signals.has_complained = True
-            code = complain("; ".join(["interrupted", *(_notes(interrupt) or ["nothing is kept"])]), signals.exit_code)
+            code = complain(
+                "; ".join(["interrupted", *(_notes(interrupt) or ["no result was saved"])]), signals.exit_code
+            )
         except OSError as error:
             code = complain(f"standard output: {error.strerror or error}", EXIT_HOST_IO)
         signals.restore()
@@ -76,12 +78,12 @@ class Program(TyperGroup):
 
 
 class _Signals:
-    """Makes Ctrl-C and SIGTERM end the program in order, and within a second even if something does not listen."""
+    """Ends the program in order after Ctrl-C or SIGTERM, and within a second if a component does not react."""
 
     def __init__(self) -> None:
         self.has_complained = False
         self._received: signal.Signals | None = None
-        # A program that was started with a signal ignored, as in the background of a script, goes on ignoring it.
+        # A signal that was ignored at start, as in the background of a script, stays ignored.
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         self._before = {number: handler for number, handler in handlers.items() if handler != signal.SIG_IGN}
         for number in self._before:
@@ -89,11 +91,11 @@ class _Signals:
 
     @property
     def exit_code(self) -> int:
-        """The exit code after the signal that was received."""
+        """Exit code after the received signal."""
         return _SIGNAL_EXIT + (self._received or signal.SIGINT)
 
     def restore(self) -> None:
-        """Puts back the handlers that were there before, unless the process ends because of a signal."""
+        """Restores the previous handlers, unless the process ends because of a signal."""
         if self._received is None:
             for number, handler in self._before.items():
                 signal.signal(number, handler)
@@ -102,7 +104,7 @@ class _Signals:
         self._received = signal.Signals(number)
         for further in self._before:
             signal.signal(further, signal.SIG_IGN)
-        # Files appear whole or not at all, and verdicts one by one: an end at any moment harms nothing.
+        # Files and verdicts are written atomically, so an exit at any moment is safe.
         deadline = threading.Timer(_GRACE_S, self._end)
         deadline.daemon = True
         deadline.start()
@@ -115,7 +117,7 @@ class _Signals:
 
 
 def _notes(error: BaseException) -> list[str]:
-    """Gives what was said of an interrupted command, by whoever knew what is kept."""
+    """Returns the notes attached to the interrupt: what an interrupted command has saved."""
     notes: list[str] = []
     cause: BaseException | None = error
     while cause is not None:
@@ -125,7 +127,7 @@ def _notes(error: BaseException) -> list[str]:
 
 
 class CrashCommand(TyperCommand):
-    """The command `crash`, which says where what it once did besides has gone."""
+    """The command `crash`; points to the new commands for options that were moved."""
 
     _MOVED: ClassVar = {"--campaign": "durasim campaign FILE.toml", "--planted": "durasim mutation"}
 
@@ -134,12 +136,12 @@ class CrashCommand(TyperCommand):
         for word in args[: args.index("--")] if "--" in args else args:
             option = word.partition("=")[0]
             if option in self._MOVED:
-                raise refusal(option.lstrip("-"), f"has a command of its own: `{self._MOVED[option]}`")
+                raise refusal(option.lstrip("-"), f"was moved to its own command: `{self._MOVED[option]}`")
         return super().parse_args(ctx, args)
 
 
 def complain(sentence: str, exit_code: int) -> int:
-    """Prints the sentence on one line of standard error and gives the exit code back."""
+    """Prints the sentence on one line of standard error and returns the exit code."""
     line = " ".join(sentence.split())
     if line:
         print(f"durasim: {line}", file=sys.stderr)

@@ -1,8 +1,8 @@
-"""Reduces a failing crash: fewer threads and operations, smaller sizes and machines, fewer and earlier failures.
+"""Minimizes a failing crash: fewer threads and operations, smaller sizes and machines, fewer and earlier failures.
 
-A plain loop over the parts of a scenario, smallest values first, again and again until nothing gets smaller.
-A candidate is a campaign; it counts if some crash of it fails before the same oracles. Nothing is drawn, so equal
-failures shrink alike. Libraries for delta debugging remove elements from long lists; here are a few numbers and
+A loop over the parts of a scenario, smallest values first, repeated until nothing gets smaller. A candidate is a
+campaign; it is accepted if one of its crashes fails the same oracles. The search is deterministic, so equal failures
+give equal results. Libraries for delta debugging remove elements from long lists; a scenario has few numbers and
 settings, each with a smallest value.
 """
 
@@ -20,11 +20,11 @@ from durasim.results import CrashFailure, CrashResult
 from durasim.scenario import DEFAULT_SEED, Scenario, machine_rows
 
 CANDIDATES_MAX = 150
-"""Campaigns that a reduction tries, at most."""
+"""Maximum number of campaigns of a minimization."""
 CANDIDATE_POINTS = 300
-"""Crash points of each: all, if there are no more."""
+"""Maximum number of crash points of each campaign."""
 SMALL_MACHINE = "tiny"
-# Of the caches of the small machine, in this order: the smallest ones have one set.
+# Sets and ways of the caches of the small machine; the smallest caches have one set.
 _SMALL_CACHES = (
     ("l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512"),
     ("l1d.size_bytes=512", "l2.size_bytes=1024", "llc.size_bytes=2048"),
@@ -34,18 +34,18 @@ _SIZES = ("populate",)
 _NOT_A_SIZE = ("pool-bytes",)
 
 Progress = Callable[[int, str], None]
-"""Takes the candidates tried and the command of the smallest failure so far."""
+"""Called with the number of candidates tried and the command of the smallest failure so far."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Failing:
-    """A run with a crash that fails.
+    """A run with a failing crash.
 
     Attributes:
         scenario: The run.
-        faults: What goes wrong in its campaign.
-        failure: The crash.
-        added: Settings that the reduction has made, to get a smaller machine.
+        faults: Kinds of power failures of its campaign.
+        failure: The failing crash.
+        added: Settings added by the minimization for a smaller machine.
     """
 
     scenario: Scenario
@@ -54,16 +54,16 @@ class Failing:
     added: tuple[str, ...] = ()
 
     def run(self) -> Scenario:
-        """Gives the run with the settings of the reduction."""
+        """Returns the run with the added settings."""
         return dataclasses.replace(self.scenario, settings=self.scenario.settings + self.added)
 
 
 def shrink(scenario: Scenario, options: CrashOptions, failure: CrashFailure, progress: Progress) -> dict[str, Any]:
-    """Reduces `failure`, which a campaign with these options over `scenario` has found.
+    """Minimizes `failure`, found by a campaign with these options over `scenario`.
 
     Returns:
-        The smallest failure found: its `id`, `oracle`, `message`, `command` and `timeline`, and how many `candidates`
-        were tried.
+        The smallest failure found: its `id`, `oracle`, `message`, `command` and `timeline`, and the number of
+        `candidates` tried.
 
     Raises:
         HostIoError, ToolchainError: As from a campaign.
@@ -74,7 +74,7 @@ def shrink(scenario: Scenario, options: CrashOptions, failure: CrashFailure, pro
     failing = reduction.run(Failing(dataclasses.replace(scenario, ops=ops), faults, failure))
     replayed = _crash(failing.run(), dataclasses.replace(options, replay=failing.failure.id))
     (smallest,) = replayed.failures
-    # A replay is one trial: no others are alike.
+    # A replay is one trial, so there are no other trials with the same message.
     found = {name: value for name, value in smallest.to_dict().items() if name != "alike"}
     return {**found, "candidates": reduction.tried, "timeline": replayed.to_dict()["timeline"]}
 
@@ -92,7 +92,7 @@ class _Reduction:
         self.tried = 0
 
     def run(self, failing: Failing) -> Failing:
-        """Gives the smallest failure that is reached from `failing`."""
+        """Returns the smallest failure reached from `failing`."""
         while True:
             before = failing
             for candidates in (_faults, _threads, _ops, _sizes, _arguments, _settings, _machine, _seed, _allowances):
@@ -102,7 +102,7 @@ class _Reduction:
                 return failing
 
     def _reduce(self, failing: Failing, candidates: Callable[[Failing], Iterator[Failing]]) -> Failing:
-        """Takes the first candidate that fails, and goes on from there."""
+        """Returns the first candidate that fails, as the next start."""
         while True:
             for candidate in candidates(failing):
                 found = self._try(candidate)
@@ -114,7 +114,7 @@ class _Reduction:
                 return failing
 
     def _try(self, candidate: Failing, replay: str | None = None) -> CrashFailure | None:
-        """Gives the simplest crash of a candidate that fails before the same oracles."""
+        """Returns the simplest crash of a candidate that fails the same oracles."""
         key = (candidate.run(), candidate.faults, replay)
         if self.tried >= CANDIDATES_MAX or key in self._seen:
             return None
@@ -124,12 +124,12 @@ class _Reduction:
         try:
             failures = _crash(candidate.run(), options).failures
         except (ConfigError, GuestFault, StuckError):
-            # Such a small run does not work even without a crash.
+            # This run is too small to work even without a crash.
             return None
         return min((f for f in failures if f.oracle == self._oracle), key=_complexity, default=None)
 
     def _simplify(self, failing: Failing) -> Failing:
-        """Leaves failures of the case out, the last one first."""
+        """Removes power failures of the trial, last first."""
         while (shorter := _without_last(failing.failure.id)) is not None:
             found = self._try(failing, shorter)
             if found is None:
@@ -139,7 +139,7 @@ class _Reduction:
 
 
 def _complexity(failure: CrashFailure) -> tuple[int, bool, int]:
-    """Gives how much has to go wrong for a failure, then how late it comes."""
+    """Returns a sort key: the number and kinds of power failures, then their position."""
     further = failure.id.count("/") + failure.id.count("+")
     event = failure.id[1:].replace("/", " ").replace("+", " ").replace(":", " ").split()[0]
     return further, ":" in failure.id, int(event)
@@ -155,7 +155,7 @@ def _change(failing: Failing, **fields: Any) -> Failing:
 
 
 def _smaller(value: int, lowest: int) -> Iterator[int]:
-    """Gives smaller values: growing ones from the lowest, then those just below."""
+    """Yields smaller values: increasing ones from the lowest, then those just below."""
     candidate = lowest
     while candidate < value:
         yield candidate
@@ -169,7 +169,7 @@ def _faults(failing: Failing) -> Iterator[Failing]:
     if failing.faults != ("clean",):
         yield dataclasses.replace(failing, faults=("clean",))
     for fault in failing.faults[1:]:
-        if len(failing.faults) > 2:  # noqa: PLR2004 - clean and one more are the least
+        if len(failing.faults) > 2:  # noqa: PLR2004 - the minimum is clean and one more
             yield dataclasses.replace(failing, faults=("clean", fault))
 
 
@@ -184,7 +184,7 @@ def _ops(failing: Failing) -> Iterator[Failing]:
 
 
 def _sizes(failing: Failing) -> Iterator[Failing]:
-    """Sizes of the data: those given, and those that say so by their name."""
+    """Arguments for data sizes: those given, and those recognised by name."""
     given = dict(failing.scenario.workload_args)
     for name, argument in failing.scenario.arguments().items():
         is_size = name in given or name in _SIZES or name.endswith("-bytes")
@@ -196,7 +196,7 @@ def _sizes(failing: Failing) -> Iterator[Failing]:
 
 
 def _arguments(failing: Failing) -> Iterator[Failing]:
-    """Leaves arguments out that are no sizes: a size that is left out may be larger."""
+    """Removes arguments other than sizes: the default of a removed size may be larger."""
     known = failing.scenario.arguments()
     for pair in failing.scenario.workload_args:
         if known[pair[0]].type != "u64" or pair[0] in _NOT_A_SIZE:
@@ -218,7 +218,7 @@ def _machine(failing: Failing) -> Iterator[Failing]:
         for cores in range(1, machine_rows()[SMALL_MACHINE]["cores"]):
             yield dataclasses.replace(failing, added=(*failing.added, f"cores={cores}"))
     for caches in _SMALL_CACHES:
-        # A machine whose L2 was taken away has none to make smaller.
+        # A machine without L2 has none to make smaller.
         sizes = tuple(size for size in caches if "l2" not in changed or not size.startswith("l2."))
         if not changed & {size.partition("=")[0] for size in sizes}:
             yield dataclasses.replace(failing, added=(*failing.added, *sizes))

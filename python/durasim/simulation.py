@@ -1,4 +1,4 @@
-"""One run of the compiled half: a request goes in, a typed result comes out."""
+"""One run of the Rust core: takes a request, returns a typed result."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from durasim import _core
 from durasim.results import RunResult
 
 GuestOutput = Callable[[str, bytes], None]
-"""Takes what the guest writes: the stream (`stdout` or `stderr`) and the bytes."""
+"""Called with output of the guest: the stream (`stdout` or `stderr`) and the bytes."""
 RunProgress = Callable[[int, int | None], None]
-"""Takes the operations done in the region of interest, and how many there will be; None if nobody knows."""
+"""Called with the operations done in the region of interest and their total; None if unknown."""
 
 
 def run_request(
@@ -21,16 +21,16 @@ def run_request(
     progress: RunProgress | None = None,
     cancellation: _core.Cancellation | None = None,
 ) -> RunResult:
-    """Runs a request, as `Scenario.request` gives it, to its end.
+    """Runs a request from `Scenario.request` to completion.
 
-    On another thread than the main one, which alone receives Ctrl-C, `cancellation` ends the run.
+    Only the main thread receives Ctrl-C; on other threads `cancellation` ends the run.
 
     Raises:
-        ConfigError: Refused before cycle 0.
+        ConfigError: The configuration is refused before cycle 0.
         GuestFault: The guest was stopped.
-        StuckError: The modelled machine cannot go on.
-        HostIoError: A file of the host could not be read or written.
+        StuckError: The modelled machine cannot continue.
+        HostIoError: A host file could not be read or written.
     """
     total = request["ops"]
-    told = None if progress is None else (lambda done: progress(done if total is None else min(done, total), total))
-    return RunResult.from_dict(json.loads(_core.run(json.dumps(request), guest_output, told, cancellation)))
+    report = None if progress is None else (lambda done: progress(done if total is None else min(done, total), total))
+    return RunResult.from_dict(json.loads(_core.run(json.dumps(request), guest_output, report, cancellation)))

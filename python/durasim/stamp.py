@@ -1,8 +1,8 @@
-"""Builds C programs that are written with the names of the STAMP benchmarks, for any transaction runtime.
+"""Builds C programs that use the macros of the STAMP benchmarks, for any transaction runtime.
 
     python -m durasim.stamp --backend undo-flush --output bank-undo-flush guest/examples/stamp/bank.c
 
-docs/programs-of-others.md says what such a program can rely on.
+docs/programs-of-others.md lists the guarantees for such a program.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from durasim.errors import HostIoError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Builds one program; the exit code."""
+    """Builds one program and returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m durasim.stamp", description="Build a STAMP program for durasim.")
     parser.add_argument("sources", nargs="+", metavar="SOURCE.c")
     parser.add_argument("--backend", required=True, help="runtime: " + ", ".join(b.name for b in toolchain.backends()))
-    parser.add_argument("--output", required=True, metavar="PROG", help="the executable to make")
+    parser.add_argument("--output", required=True, metavar="PROG", help="the executable to build")
     parser.add_argument("-I", dest="folders", action="append", default=[], metavar="DIR", help="folder of headers")
     parser.add_argument("-D", dest="macros", action="append", default=[], metavar="NAME[=VALUE]", help="macro")
     chosen = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""The statistics of a run as a tree: every leaf has a value, a unit and a description."""
+"""The statistics of a run as a tree of leaves with value, unit and description."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Stat:
     description: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives the statistic as in the JSON of a run."""
+        """Returns the statistic as in the JSON of a run."""
         return {"value": self.value, "unit": self.unit, "description": self.description}
 
 
 class StatTree(Mapping[str, "Stat | StatTree"]):
     """Statistics by path: `stats.l1d.misses.value` and `stats["l1d.misses"].value` are the same number.
 
-    As a mapping it has the names of this level; `walk()` gives all leaves below it with their full paths. A missing
-    name raises `KeyError` (or `AttributeError`) with the names there are.
+    As a mapping it has the names of this level; `walk()` yields all leaves below it with their full paths. A missing
+    name raises `KeyError` (or `AttributeError`) with the available names.
     """
 
     __slots__ = ("_children", "_path")
@@ -43,7 +43,7 @@ class StatTree(Mapping[str, "Stat | StatTree"]):
 
     @classmethod
     def from_dict(cls, tree: Mapping[str, Any]) -> StatTree:
-        """Builds the tree from nested objects, from dotted paths, or from a mix of both."""
+        """Builds the tree from nested objects, dotted paths, or a mix of both."""
         nested: dict[str, Any] = {}
         for path, node in sorted(_leaves(tree)):
             *folders, name = path.split(".")
@@ -51,9 +51,9 @@ class StatTree(Mapping[str, "Stat | StatTree"]):
             for folder in folders:
                 level = level.setdefault(folder, {})
                 if isinstance(level, Stat):
-                    raise refusal("stats", f"'{path}' lies below a statistic")
+                    raise refusal("stats", f"'{path}' is below a statistic")
             if name in level:
-                raise refusal("stats", f"'{path}' stands for two things")
+                raise refusal("stats", f"'{path}' is defined twice")
             level[name] = node
         return cls._build(nested, "")
 
@@ -70,7 +70,7 @@ class StatTree(Mapping[str, "Stat | StatTree"]):
         for name in path.split("."):
             if not isinstance(node, StatTree) or name not in node._children:
                 known = ", ".join(node._children) if isinstance(node, StatTree) else "nothing"
-                raise KeyError(f"no statistic '{path}' below '{self._path or 'stats'}' (there: {known})")
+                raise KeyError(f"no statistic '{path}' below '{self._path or 'stats'}' (available: {known})")
             node = node._children[name]
         return node
 
@@ -98,7 +98,7 @@ class StatTree(Mapping[str, "Stat | StatTree"]):
         return (StatTree, (self._children, self._path))
 
     def walk(self) -> Iterator[tuple[str, Stat]]:
-        """Gives every leaf with its dotted path from the root, in the order of the paths."""
+        """Yields every leaf with its dotted path from the root, in the order of the paths."""
         for name, node in self._children.items():
             if isinstance(node, Stat):
                 yield (f"{self._path}.{name}" if self._path else name), node
@@ -106,11 +106,11 @@ class StatTree(Mapping[str, "Stat | StatTree"]):
                 yield from node.walk()
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives the tree as nested objects, as in the JSON of a run."""
+        """Returns the tree as nested objects, as in the JSON of a run."""
         return {name: node.to_dict() for name, node in self._children.items()}
 
 
-# Only what counts whole things is shown as an integer.
+# Only counts are shown as integers.
 _WHOLE_UNITS = frozenset({"count", "bytes", "cycles"})
 
 

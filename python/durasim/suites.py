@@ -1,8 +1,8 @@
-"""Suites: the workloads of one paper, each a program with arguments that the paper states or that were chosen here.
+"""Suites: the workloads of one paper, each a program with arguments from the paper or chosen for durasim.
 
-A suite is a table ``guest/suites/NAME.toml``. Its members are workloads like others: they have names, and the arguments
-of their programs with other defaults. ``all-NAME`` stands for all of them wherever workloads are listed, and, where
-designs are listed, for those that the paper compares.
+A suite is a table ``guest/suites/NAME.toml``. Its members are workloads with their own names and other defaults of the
+arguments of their programs. ``all-NAME`` in a list of workloads means all of them, and in a list of designs those that
+the paper compares.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from durasim.toolchain import Argument, ToolchainError, WorkloadInfo
 
 GROUP_PREFIX = "all-"
 SIZES = ("populate", "items-max", "buckets", "lists", "vertices", "footprint-bytes")
-"""Arguments that say how large the data are."""
+"""Arguments for the size of the data."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Member:
 
     Attributes:
         info: The workload, with its own name and defaults.
-        suite: The name of the suite; None for a program as it is.
-        source: The paper and where in it.
-        threads: Threads that the paper runs it with.
-        published_tx_lines: Lines that a transaction modifies, as published: the average, or the least and the most;
-            None if the paper does not say.
-        published_note: What is to be known about that number.
+        suite: The name of the suite; None for a program itself.
+        source: The paper and its section.
+        threads: Threads in the paper.
+        published_tx_lines: Published number of lines that a transaction modifies: the average, or minimum and maximum;
+            None if the paper gives none.
+        published_note: Note about that number.
     """
 
     info: WorkloadInfo
@@ -58,13 +58,13 @@ class _Row:
 
 
 def suite_names() -> list[str]:
-    """Gives the names of all suites."""
+    """Returns the names of all suites."""
     return [path.stem for path in _files()]
 
 
 @cache
 def members() -> tuple[Member, ...]:
-    """Gives the workloads of all suites, in the order of the tables.
+    """Returns the workloads of all suites, in the order of the tables.
 
     Raises:
         ToolchainError: A table is wrong.
@@ -74,12 +74,12 @@ def members() -> tuple[Member, ...]:
     names = [*programs, *(member.info.name for member in found)]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise ToolchainError(f"the workload {min(twice)!r} is there twice")
+        raise ToolchainError(f"the workload {min(twice)!r} is defined twice")
     return tuple(found)
 
 
 def expand(names: list[str]) -> list[str]:
-    """Replaces ``all-SUITE`` by the members of that suite, and ``all`` by all programs."""
+    """Expands ``all-SUITE`` to the members of that suite, and ``all`` to all programs."""
     groups = {GROUP_PREFIX + suite: [m.info.name for m in members() if m.suite == suite] for suite in suite_names()}
     groups["all"] = [info.name for info in toolchain.workloads()]
     return [member for name in names for member in groups.get(name, [name])]
@@ -102,7 +102,7 @@ def _read(path: Path, programs: dict[str, WorkloadInfo]) -> list[Member]:
 def _member(path: Path, source: str, row: _Row, programs: dict[str, WorkloadInfo]) -> Member:
     program = programs.get(row.program)
     if program is None:
-        raise ToolchainError(f"{path}: {row.name}: there is no program {row.program!r}")
+        raise ToolchainError(f"{path}: {row.name}: unknown program {row.program!r}")
     unknown = (row.given.keys() | row.quick.keys()) - {argument.name for argument in program.arguments}
     if unknown:
         raise ToolchainError(f"{path}: {row.name}: {min(unknown)!r} is no argument of {row.program}")
@@ -114,16 +114,18 @@ def _member(path: Path, source: str, row: _Row, programs: dict[str, WorkloadInfo
 
 
 def at_scale(info: WorkloadInfo, scale: Scale) -> WorkloadInfo:
-    """Gives a workload with its data divided as the scale says, and with the operations of a short run.
+    """Returns a workload with its data divided by the scale and with the operations of a short run.
 
     Raises:
-        ConfigError: Its suite does not say how many operations those are.
+        ConfigError: Its suite does not define the operations of a short run.
     """
     if scale.divisor == 1:
         return info
     if not info.quick:
         known = ", ".join(sorted({str(member.suite) for member in members() if member.info.quick}))
-        raise refusal("scale", f"'{scale.name}' is known of the workloads of the suites {known}, not of {info.name}")
+        raise refusal(
+            "scale", f"'{scale.name}' is defined only for the workloads of the suites {known}, not for {info.name}"
+        )
     sizes = {name: int(info.given[name]) // scale.divisor for name in SIZES if name in info.given}
     given = info.given | sizes | info.quick
     arguments = tuple(_with_default(argument, given) for argument in info.arguments)
@@ -131,29 +133,29 @@ def at_scale(info: WorkloadInfo, scale: Scale) -> WorkloadInfo:
 
 
 def threads_of(workload: str) -> int:
-    """Gives the threads with which a workload is run: those of its suite, one for a program as it is."""
+    """Returns the default threads of a workload: those of its suite, or one for a program itself."""
     return next((member.threads for member in members() if member.info.name == workload), 1)
 
 
 def designs_for(workloads: list[str]) -> list[str]:
-    """Gives the designs that the paper of the workloads compares.
+    """Returns the designs that the paper of the workloads compares.
 
     Raises:
-        ConfigError: The workloads are not of one suite, or it does not say what its paper compares.
+        ConfigError: The workloads are not of one suite, or the suite does not list designs.
     """
     of = {member.info.name: member.suite for member in members()}
     found = {of.get(workload) for workload in workloads}
     if len(found) != 1 or found == {None}:
-        raise refusal("designs", "not given, and the workloads are not those of one suite")
+        raise refusal("designs", "is required: the workloads are not of one suite")
     return designs_of([f"{GROUP_PREFIX}{found.pop()}"])
 
 
 def designs_of(names: list[str]) -> list[str]:
-    """Replaces ``all-SUITE`` by the rows of the registry that the paper of that suite compares."""
+    """Expands ``all-SUITE`` to the designs that the paper of that suite compares."""
     groups = {GROUP_PREFIX + path.stem: [str(row) for row in _compared(path)] for path in _files()}
     for name in names:
         if name in groups and not groups[name]:
-            raise refusal("designs", f"the suite of {name!r} does not say what its paper compares")
+            raise refusal("designs", f"the suite of {name!r} does not list the designs that its paper compares")
     return [row for name in names for row in groups.get(name, [name])]
 
 

@@ -1,4 +1,4 @@
-"""Tables that stay readable on narrow terminals: columns that do not fit side by side stand in blocks."""
+"""Tables for narrow terminals: columns that do not fit side by side are printed in blocks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-# Beside its text a column has a blank on both sides and a border.
+# In addition to its text, a column has a space on both sides and a border.
 _COLUMN_EXTRA = 3
 _MARKUP = re.compile(r"[\\`*_\[\]<>|]")
 _KEY_MAX = 36
-"""Longer keys are broken, as else nothing would stand beside them."""
+"""Maximum width of key columns; longer keys are wrapped to leave space for other columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,10 @@ class Column:
     """A column.
 
     Attributes:
-        header: Its header; lines are kept.
-        right: Whether its cells end at the right, as numbers do.
-        wraps: Whether its cells are sentences, which may be broken between words.
-        wraps_at: The width that it needs at least if it is broken.
+        header: Its header; line breaks are kept.
+        right: Whether its cells are right-aligned, such as numbers.
+        wraps: Whether its cells are sentences that may be wrapped between words.
+        wraps_at: Minimum width of a wrapped column.
     """
 
     header: str
@@ -44,14 +44,14 @@ class _Row:
 
 @dataclass(slots=True)
 class FoldedTable:
-    """A table whose columns stand in as many blocks as its width needs; each block begins with the key columns.
+    """A table that is split by columns into blocks that fit the width; each block starts with the key columns.
 
     Attributes:
-        title: Stands above the first block.
+        title: Title above the first block.
         columns: The columns.
-        keys: How many of them, from the left, say what a row is about.
-        caption: Stands below the last block.
-        header: Whether the headers are shown.
+        keys: Number of key columns, from the left.
+        caption: Caption below the last block.
+        header: Whether to show the headers.
     """
 
     title: str
@@ -71,7 +71,7 @@ class FoldedTable:
             self._rows[-1].ends_section = True
 
     def markdown(self) -> str:
-        """Gives all columns as one table of Markdown, with the title above it and the caption below it."""
+        """Returns all columns as one Markdown table, with the title above and the caption below."""
         headers = (
             [column.header.replace("\n", " ") for column in self.columns] if self.header else ["" for _ in self.columns]
         )
@@ -82,13 +82,13 @@ class FoldedTable:
         return "\n".join([f"**{_escaped(self.title)}**", "", *lines, *caption])
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
-        """Gives the blocks, from which rich asks for them."""
+        """Yields the blocks to rich."""
         blocks = list(self._blocks(options.max_width))
         for number, block in enumerate(blocks):
             yield self._block(block, is_first=number == 0, is_last=number == len(blocks) - 1)
 
     def _blocks(self, width: int) -> Iterator[list[int]]:
-        """Gives the numbers of the columns of each block."""
+        """Returns the indices of the columns of each block."""
         keys = list(range(self.keys))
         room = width - 1 - sum(self._width(key) + _COLUMN_EXTRA for key in keys)
         block: list[int] = []
@@ -103,14 +103,14 @@ class FoldedTable:
         yield keys + block
 
     def _width(self, number: int) -> int:
-        """Gives the cells of the terminal that a column needs at least."""
+        """Returns the minimum width of a column."""
         column, natural = self.columns[number], self._natural_width(number)
         if column.wraps:
             return min(natural, column.wraps_at)
         return min(natural, _KEY_MAX) if number < self.keys else natural
 
     def _natural_width(self, number: int) -> int:
-        """Gives the cells of the terminal that the longest text of a column takes."""
+        """Returns the width of the longest text of a column."""
         column = self.columns[number]
         texts = [*(column.header.split("\n") if self.header else ()), *(row.cells[number] for row in self._rows)]
         return max((cell_len(text) for text in texts), default=0)
@@ -128,12 +128,12 @@ class FoldedTable:
                 column.header, justify="right" if column.right else "left", no_wrap=is_fixed, overflow="fold"
             )
         for row in self._rows:
-            # A cell is plain text: brackets in it are not markup.
+            # A cell is plain text; brackets are not markup.
             cells = [Text(row.cells[number]) for number in numbers]
             table.add_row(*cells, style=row.style, end_section=row.ends_section)
         return table
 
 
 def _escaped(text: str) -> str:
-    """Gives text that Markdown takes for text: guests choose names."""
+    """Escapes text for Markdown, because names come from guests."""
     return _MARKUP.sub(r"\\\g<0>", text)

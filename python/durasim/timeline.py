@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 WIDTH = 100
-"""Columns at most."""
+"""Maximum width."""
 _WIDTH_MIN = 80
 _WORD_BYTES = 8
 _EVENTS_SHOWN = 24
@@ -25,7 +25,7 @@ _PROGRAMS = {"run": "the run", "recovery": "the program's recovery", "work": "fu
 
 
 class _Page(Text):
-    """A text that is wrapped at a number of columns."""
+    """A text wrapped at a given width."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -33,25 +33,25 @@ class _Page(Text):
 
     @property
     def words(self) -> int:
-        """Words of a line that fit side by side: those that differ among its versions."""
+        """Number of words of a line that fit side by side."""
         return (self.width - _INDENT - _LABEL) // _CELL
 
 
 def timeline_text(timeline: Json, width: int = WIDTH) -> Text:
-    """Gives the timeline of a trial: the verdict, the transactions involved, and one part for each line.
+    """Returns the timeline of a trial: the verdict, the transactions involved, and a section for each line.
 
     Args:
-        timeline: The timeline as the document of a replay has it.
-        width: Columns of the terminal; from 80 to 100 of them are used.
+        timeline: The timeline of the document of a replay.
+        width: Width of the terminal; 80 to 100 columns are used.
     """
     text = _Page(min(max(width, _WIDTH_MIN), WIDTH))
     text.append(f"timeline of {timeline['id']}", style="bold")
     for objection in timeline["objections"]:
         _paragraph(text, f"{objection['oracle']}: {objection['message']}", "  ", style="red")
     if timeline["reported_loss"] is not None:
-        _paragraph(text, f"recovery reports a loss: {timeline['reported_loss']}", "  ")
+        _paragraph(text, f"recovery reports data loss: {timeline['reported_loss']}", "  ")
     if not timeline["objections"]:
-        _paragraph(text, "no oracle objects", "  ", style="green")
+        _paragraph(text, "no oracle reports a violation", "  ", style="green")
     transactions = timeline["transactions"]
     for transaction in transactions[-_TRANSACTIONS_SHOWN:]:
         _paragraph(text, _transaction(transaction), "  ")
@@ -59,9 +59,9 @@ def timeline_text(timeline: Json, width: int = WIDTH) -> Text:
         _paragraph(text, f"and {len(transactions) - _TRANSACTIONS_SHOWN} earlier transactions", "  ")
     lines = timeline["lines"]
     left_out = timeline["lines_in_question"] - len(lines)
-    more = f"; {left_out} more are not shown" if left_out else ""
-    shown = f"lines followed: {len(lines)}{more}" if lines else "no line is followed"
-    _paragraph(text, f"{shown}; because: {timeline['lines_chosen_because']}", "  ")
+    more = f"; {left_out} more not shown" if left_out else ""
+    shown = f"lines shown: {len(lines)}{more}" if lines else "no line shown"
+    _paragraph(text, f"{shown}; reason: {timeline['lines_chosen_because']}", "  ")
     if not lines:
         for phase in timeline["phases"]:
             _head(text, phase)
@@ -79,7 +79,7 @@ def _transaction(transaction: Json) -> str:
 def _line(text: _Page, timeline: Json, line: Json) -> None:
     number = line["line"]
     offset = line["data_offset"]
-    where = "outside of the program's data" if offset is None else f"data offset {offset:#x}"
+    where = "outside the program's data" if offset is None else f"data offset {offset:#x}"
     text.append(f"\n\nline {number:#x} ({where})", style="bold")
     columns, more = _columns(timeline, line, text.words)
     before: Sequence[str | None] = []
@@ -94,12 +94,12 @@ def _line(text: _Page, timeline: Json, line: Json) -> None:
             _row(text, f"write {write['number']}", write["words"], columns)
         after = _of(phase["lines"], number)
         if after == before:
-            text.append("\n    the line stays as it is")
+            text.append("\n    the line is unchanged")
         else:
             _row(text, "after it", after, columns)
         before = after
     if line["found"] is not None:
-        text.append("\n  in the end")
+        text.append("\n  final contents")
         _row(text, "found", line["found"], columns, style="red" if timeline["objections"] else "")
         for index, expected in enumerate(line["expected"]):
             _row(text, "expected" if index == 0 else "or, committed", expected, columns, style="green")
@@ -110,42 +110,42 @@ def _line(text: _Page, timeline: Json, line: Json) -> None:
 def _head(text: _Page, phase: Json) -> None:
     if phase["kind"] == "run":
         failure = phase["failure"]
-        told = (
+        shown = (
             f"{_PROGRAMS[phase['program']]}: power fails after event {failure['event']} ({failure['event_kind']}, "
             f"cycle {failure['cycle']:,}), {failure['how']}"
         )
     elif phase["kind"] == "hardware_recovery":
         cut = phase["cut_at_write"]
-        told = f"the hardware's recovery makes {_count(phase['writes_total'], 'write')}"
-        told += f" and is cut at write {cut}" if cut is not None else _report(phase)
+        shown = f"the hardware's recovery issues {_count(phase['writes_total'], 'write')}"
+        shown += f" and is interrupted at write {cut}" if cut is not None else _report(phase)
     else:
-        told = "the program's recovery ran"
-    _paragraph(text, told, "  ")
+        shown = "the program's recovery ran"
+    _paragraph(text, shown, "  ")
     for loss in phase.get("losses", []):
-        _paragraph(text, f"it reports a loss: {loss}", "    ")
+        _paragraph(text, f"it reports data loss: {loss}", "    ")
 
 
 def _report(phase: Json) -> str:
-    return f": {phase['replayed']} transactions carried through, {phase['discarded']} discarded"
+    return f": {phase['replayed']} transactions replayed, {phase['discarded']} discarded"
 
 
 def _events(text: _Page, phase: Json, line: int) -> None:
     own = [h for h in phase["events"] if h["line"] == line]
     touching = {h["tx"] for h in own if h["tx"] is not None}
-    # Of transactions that are not shown any more only the end of the list would be of interest.
-    told = [h for h in phase["events"] if h["line"] == line or (h["line"] is None and h["tx"] in touching)]
-    hidden = len(told) - _EVENTS_SHOWN
+    # Show all events of transactions that touch this line; of a long list, only the end.
+    shown = [h for h in phase["events"] if h["line"] == line or (h["line"] is None and h["tx"] in touching)]
+    hidden = len(shown) - _EVENTS_SHOWN
     if hidden > 0:
         text.append(f"\n    ... {hidden} earlier ones")
     text.append(f"\n    {'cycle':>12}  {'event':>7}", style="dim")
     is_after_failure = False
-    for event in told[-_EVENTS_SHOWN:]:
+    for event in shown[-_EVENTS_SHOWN:]:
         if event["after_failure_event"] and not is_after_failure:
             is_after_failure = True
             _paragraph(text, "after that event, before the next one:", " " * 4)
         number = "" if event["event"] is None else str(event["event"])
-        told = f"    {event['cycle']:>12,}  {number:>7}  {_what(event)}"
-        text.append("\n" + textwrap.fill(told, text.width, subsequent_indent=" " * 29))
+        shown = f"    {event['cycle']:>12,}  {number:>7}  {_what(event)}"
+        text.append("\n" + textwrap.fill(shown, text.width, subsequent_indent=" " * 29))
 
 
 def _what(event: Json) -> str:
@@ -192,11 +192,11 @@ def _copies(text: _Page, phase: Json, line: int, columns: Sequence[int]) -> None
     traces = [trace for trace in phase["traces"] if trace["line"] == line]
     for place in dict.fromkeys(trace["place"] for trace in traces):
         offsets = ", ".join(f"{trace['offset']:#x}" for trace in traces if trace["place"] == place)
-        _paragraph(text, f"{place} names the line at byte {offsets}", "    ")
+        _paragraph(text, f"{place} refers to the line at byte {offsets}", "    ")
 
 
 def _columns(timeline: Json, line: Json, shown_max: int) -> tuple[list[int], int]:
-    """Chooses the words to show, and tells how many more differ."""
+    """Chooses the words to show and counts the others that differ."""
     number = line["line"]
     versions = [*line["expected"], *([line["found"]] if line["found"] else [])]
     for phase in timeline["phases"]:
@@ -224,7 +224,7 @@ def _of(seen: Iterable[Json], line: int) -> Sequence[str | None]:
 
 def _row(text: _Page, label: str, words: Sequence[str | None], columns: Sequence[int], style: str = "") -> None:
     cells = "".join((words[column] or "-").ljust(_CELL) for column in columns).rstrip()
-    # A label that is longer than its place gets a line of its own.
+    # A label wider than its column gets its own line.
     head = f"\n    {label}" + ("\n    ".ljust(_LABEL + 5) if len(label) >= _LABEL else " " * (_LABEL - len(label)))
     text.append(head + cells, style=style)
 
@@ -233,6 +233,6 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _paragraph(text: _Page, told: str, indent: str, style: str = "") -> None:
-    wrapped = textwrap.fill(told, text.width, initial_indent=indent, subsequent_indent=indent + "  ")
+def _paragraph(text: _Page, content: str, indent: str, style: str = "") -> None:
+    wrapped = textwrap.fill(content, text.width, initial_indent=indent, subsequent_indent=indent + "  ")
     text.append("\n" + wrapped, style=style)

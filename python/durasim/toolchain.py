@@ -1,8 +1,8 @@
 """Builds guest programs: static RV64GC Linux executables from C++20 sources.
 
-The compiler is, in this order, the command in the environment variable ``DURASIM_CXX``, the one inside the PyPI package
-``ziglang``, or a system ``riscv64-linux-gnu-g++``. Results are kept in ``build/guest`` of the checkout (of a user cache
-folder, if durasim was installed without one) under a hash of everything that went into them.
+The compiler is the first available of: the command in the environment variable ``DURASIM_CXX``, the one in the PyPI
+package ``ziglang``, and a system ``riscv64-linux-gnu-g++``. Results are cached in ``build/guest`` of the checkout (in a
+user cache folder without a checkout) under a hash of all their inputs.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from typing import TypeVar
 
 Progress = Callable[[str], None]
 
-# Each loop begins on a line of code of its own. A front end asks its L1I once more in every iteration of a small loop
-# that crosses a line, and which loops do so would depend on code that has nothing to do with them.
+# Align each loop to a cache line. A front end accesses its L1I once more in every iteration of a small loop that
+# crosses a line, and without alignment unrelated code would decide which loops do.
 ALIGN_LOOPS = "-falign-loops=64"
 
-# One set of flags for everything: the C++ library is compiled once per set, which takes about a minute.
+# One set of flags for all programs: the C++ library is compiled once per set, which takes about a minute.
 ZIG_TARGET = ("-target", "riscv64-linux-musl", "-mcpu=generic_rv64+m+a+f+d+c")
 ZIG_FLAGS = (*ZIG_TARGET, "-static", "-O2", ALIGN_LOOPS, "-std=c++20", "-s")
 GCC_FLAGS = ("-march=rv64gc", "-mabi=lp64d", "-static", "-O2", ALIGN_LOOPS, "-std=c++20", "-pthread", "-s")
@@ -49,7 +49,7 @@ _ARGUMENT_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 class ToolchainError(Exception):
-    """A guest program could not be built. The text is one sentence; ``output`` is what the compiler printed."""
+    """A guest program could not be built. The text is one sentence; ``output`` is the output of the compiler."""
 
     def __init__(self, sentence: str, output: str = "") -> None:
         super().__init__(f"{sentence}\n{output.rstrip()}" if output else sentence)
@@ -61,8 +61,8 @@ class ToolchainError(Exception):
 class Argument:
     """An argument of a workload, given to the program as ``--name value`` (a flag: as ``--name``).
 
-    ``type`` is ``u64``, ``flag``, ``text`` or ``choice``; ``commands`` are the subcommands that take the argument. Data
-    of as many bytes as ``is_footprint`` says have to fit into memory. With ``shares_lines`` locks share lines.
+    ``type`` is ``u64``, ``flag``, ``text`` or ``choice``; ``commands`` are the subcommands that take the argument. With
+    ``is_footprint`` the value is a size in bytes that must fit into memory. With ``shares_lines`` locks share lines.
     """
 
     name: str
@@ -77,28 +77,28 @@ class Argument:
     shares_lines: str | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """What lists say of it: what is needed to give it a value."""
+        """Returns the description of the argument for lists."""
         return {key: value for key, value in asdict(self).items() if key not in ("is_footprint", "shares_lines")}
 
     def value_of(self, text: str) -> int | bool | str:
-        """The value that an option of the command line stands for."""
+        """Converts the value of an option of the command line."""
         return int(text) if self.type == "u64" else text == "true" if self.type == "flag" else text
 
 
 PLANTED_ARGUMENT = Argument(
     "planted", "text", "none", "the fault that the runtime shall have", ("run", "recover", "recover-and-check")
 )
-"""Taken only by programs that are built with planted faults."""
+"""Argument of programs built with planted faults."""
 
 
 @dataclass(frozen=True)
 class WorkloadInfo:
-    """A workload, as the first line of its source and its table of arguments describe it.
+    """A workload, described by the first line of its source and its table of arguments.
 
-    ``small`` are arguments of a run so short that power can fail at each of its events. A workload of a suite has a
-    name of its own and the arguments ``given`` to ``program`` instead of that one's defaults; ``quick`` are those of a
-    run of which data and machine are made smaller. ``interface`` is what it is written with: ``transactions``
-    (durasim/tx.h) or ``objects`` (durasim/objects.h).
+    ``small`` are arguments of a run short enough to crash at each of its events. A workload of a suite has its own name
+    and the arguments ``given`` to ``program`` instead of the defaults of ``program``; ``quick`` are those of a run with
+    smaller data and a smaller machine. ``interface`` is ``transactions`` (durasim/tx.h) or ``objects``
+    (durasim/objects.h).
     """
 
     name: str
@@ -112,7 +112,7 @@ class WorkloadInfo:
 
     @property
     def program(self) -> str:
-        """The name of the program."""
+        """Name of the program."""
         return self.source.stem
 
 
@@ -136,7 +136,7 @@ _Info = TypeVar("_Info", WorkloadInfo, BackendInfo)
 
 @dataclass(frozen=True)
 class Compiler:
-    """How to call the compiler; ``version`` enters the hash of everything it builds."""
+    """Command of the compiler; ``version`` is part of the hash of every build."""
 
     command: tuple[str, ...]
     flags: tuple[str, ...]
@@ -146,18 +146,18 @@ class Compiler:
 
 
 def guest_folder() -> Path:
-    """The folder with the headers, runtimes and workloads: in a checkout a link to that of the repository.
+    """Returns the folder with the headers, runtimes and workloads: in a checkout a link to that of the repository.
 
-    Raises ToolchainError if this installation has none.
+    Raises ToolchainError if it is not installed.
     """
     folder = (Path(__file__).parent / "guest").resolve()
     if not (folder / "include" / "durasim").is_dir():
-        raise ToolchainError(f"the guest sources are missing: there is no folder {folder}")
+        raise ToolchainError(f"the guest sources are missing: the folder {folder} does not exist")
     return folder
 
 
 def build_folder() -> Path:
-    """Where results and the compiler's own cache are kept."""
+    """Returns the folder of cached results and of the compiler's own cache."""
     checkout = guest_folder().parent
     if (checkout / "Cargo.toml").is_file():
         return checkout / "build"
@@ -167,7 +167,7 @@ def build_folder() -> Path:
 
 @cache
 def compiler() -> Compiler:
-    """The compiler that builds guest programs. Raises ToolchainError if there is none."""
+    """Returns the compiler of guest programs. Raises ToolchainError if none is available."""
     chosen = os.environ.get("DURASIM_CXX")
     if chosen:
         command = shlex.split(chosen)
@@ -183,21 +183,21 @@ def compiler() -> Compiler:
     if system is not None:
         return Compiler((system,), GCC_FLAGS, _version_of([system]), system, False)
     raise ToolchainError(
-        "there is no compiler for guest programs: install the Python package ziglang or riscv64-linux-gnu-g++, "
+        "no compiler for guest programs is available: install the Python package ziglang or riscv64-linux-gnu-g++, "
         "or set DURASIM_CXX to a g++ for riscv64 Linux"
     )
 
 
 def workloads() -> list[WorkloadInfo]:
-    """All workloads in ``guest/workloads``, by name. Their own arguments come after those that all workloads take.
+    """Returns all workloads in ``guest/workloads``, by name. Common arguments come before a workload's own.
 
-    One whose table is missing or wrong is left out, so that it does not keep anybody from the others.
+    A workload with a missing or wrong table is skipped, so that the others remain usable.
     """
     return [work for work in _read_workloads().values() if isinstance(work, WorkloadInfo)]
 
 
 def broken_workloads() -> dict[str, ToolchainError]:
-    """The workloads that are left out, by name, and why."""
+    """Returns the skipped workloads by name, with the reasons."""
     return {name: work for name, work in _read_workloads().items() if isinstance(work, ToolchainError)}
 
 
@@ -214,7 +214,7 @@ def _read_workloads() -> dict[str, WorkloadInfo | ToolchainError]:
 
 
 def backends() -> list[BackendInfo]:
-    """All transaction runtimes, by name."""
+    """Returns all transaction runtimes, by name."""
     found = []
     for path in sorted((guest_folder() / "backends").glob("*.toml")):
         table = _document(path)
@@ -227,7 +227,7 @@ def backends() -> list[BackendInfo]:
 
 
 def describe(workload: str, backend: str, *, history: bool = False, planted: bool = False) -> dict[str, object]:
-    """What ``PROG --describe`` prints as JSON: name, description, backend and all arguments."""
+    """Returns the JSON printed by ``PROG --describe``: name, description, backend and all arguments."""
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
     extra = _extra_arguments(history, planted)
     return {
@@ -239,13 +239,13 @@ def describe(workload: str, backend: str, *, history: bool = False, planted: boo
 
 
 def _extra_arguments(history: bool, planted: bool) -> tuple[Argument, ...]:
-    """The arguments that only some builds take."""
+    """Returns the arguments of certain builds only."""
     of_history = _read_arguments(guest_folder() / "workloads" / "history.toml") if history else ()
     return of_history + ((PLANTED_ARGUMENT,) if planted else ())
 
 
 def arguments_header(workload: str, backend: str, *, history: bool = False, planted: bool = False) -> str:
-    """The text of ``durasim_arguments.h``: the table of arguments as C++ sees it (see guest/workloads/arguments.h)."""
+    """Returns ``durasim_arguments.h``: the table of arguments for C++ (see guest/workloads/arguments.h)."""
     about = describe(workload, backend, history=history, planted=planted)
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
     extra = _extra_arguments(history, planted)
@@ -294,17 +294,19 @@ def build(
     planted: bool = False,
     rehearsals: bool = False,
 ) -> Path:
-    """Builds a workload with a transaction runtime, unless that has been done before, and returns the executable.
+    """Builds a workload with a transaction runtime, unless it is cached, and returns the executable.
 
-    With ``history`` it reports its operations and can dump its pool, as guest/include/durasim/history.h says. With
-    ``planted`` the runtime has the faults of ``guest/runtimes/planted`` and takes the name of one; with ``rehearsals``
-    every transaction is undone once before it commits. These two are for ``durasim mutation``.
+    With ``history`` it reports its operations and can dump its pool, see guest/include/durasim/history.h. With
+    ``planted`` the runtime contains the faults of ``guest/runtimes/planted`` and takes the name of one; with
+    ``rehearsals`` every transaction is aborted and retried once before it commits. ``durasim mutation`` uses both.
 
-    Raises ToolchainError if either is unknown, there is no compiler, or the compiler refuses the source.
+    Raises ToolchainError if a name is unknown, no compiler is available, or the compiler reports an error.
     """
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
     if work.interface not in back.interfaces:
-        raise ToolchainError(f"the workload {workload} is written with {work.interface}, which {backend} has not")
+        raise ToolchainError(
+            f"the workload {workload} uses the interface {work.interface}, which {backend} does not have"
+        )
     variants = {"history": history, "planted": planted, "rehearsals": rehearsals}
     chosen = [name for name, wanted in variants.items() if wanted]
     defines = (f"-D{back.define}", *(f"-DDURASIM_{name.upper()}" for name in chosen))
@@ -313,7 +315,7 @@ def build(
 
 
 def build_all(progress: Progress | None = None, only: Sequence[str] = ()) -> dict[tuple[str, str], Path]:
-    """Builds every workload, or those named, with every runtime of its interface.
+    """Builds every workload, or the given ones, with every runtime of its interface.
 
     Returns the executables by (workload, backend).
     """
@@ -325,14 +327,14 @@ def build_all(progress: Progress | None = None, only: Sequence[str] = ()) -> dic
 
 
 def compile_program(source: str | Path, output: str | Path, flags: Sequence[str] = ()) -> Path:
-    """Compiles a user's C++20 source file to a static RV64GC executable at ``output`` and returns that path.
+    """Compiles a C++20 source file of the user to a static RV64GC executable at ``output`` and returns that path.
 
     The headers of durasim are on the include path; a program that uses ``durasim/tx.h`` passes the define of a backend,
     for example ``-DDURASIM_BACKEND=markers``. Raises ToolchainError.
     """
     source, output = Path(source), Path(output)
     if not source.is_file():
-        raise ToolchainError(f"there is no source file {source}")
+        raise ToolchainError(f"the source file {source} does not exist")
     _compile(source, output, _include_flags() + tuple(flags))
     return output
 
@@ -344,43 +346,43 @@ _STAMP_OWN_FUNCTIONS = ("thread_startup", "memory_init")
 
 
 def build_stamp(sources: Sequence[str | Path], backend: str, output: str | Path, flags: Sequence[str] = ()) -> Path:
-    """Builds C sources written with the names of STAMP (``durasim/stamp/tm.h``) with a transaction runtime.
+    """Builds C sources that use the macros of STAMP (``durasim/stamp/tm.h``) with a transaction runtime.
 
-    ``flags`` are further ones for the C compiler, such as ``-I`` and ``-D``. Returns ``output``, a static RV64GC
-    executable. Raises ToolchainError if there is no such runtime, a source is missing, the compiler refuses one, or no
-    source has a transaction.
+    ``flags`` are additional flags for the C compiler, such as ``-I`` and ``-D``. Returns ``output``, a static RV64GC
+    executable. Raises ToolchainError if the runtime is unknown, a source is missing, the compiler reports an error, or
+    no source has a transaction.
     """
     define = f"-D{_find(backends(), backend, 'backend').define}"
     folder = guest_folder()
     headers = folder / "include" / "durasim" / "stamp"
-    # A source in STAMP's lib/ finds the headers beside it first, whatever the include path is. Ours are included before
-    # them, and define what keeps theirs from being read. STM chooses the parallel form of a program.
+    # A source in STAMP's lib/ finds the headers in its own folder first, independent of the include path. Include ours
+    # before them, with their include guards defined. STM selects the parallel form of a program.
     included = [flag for name in _STAMP_HEADERS for flag in ("-include", str(headers / name))]
     of_c = (f"-I{headers}", *_include_flags(), define, "-DSTM", *included, *flags)
     with tempfile.TemporaryDirectory(prefix="durasim-") as place:
         objects = []
         for number, source in enumerate(map(Path, sources)):
             if source.suffix != ".c":
-                raise ToolchainError(f"{source} is no C source: its name does not end in .c")
+                raise ToolchainError(f"{source} is not a C source: its name does not end in .c")
             if not source.is_file():
-                raise ToolchainError(f"there is no source file {source}")
+                raise ToolchainError(f"the source file {source} does not exist")
             made = Path(place) / f"{number}-{source.stem}.o"
             objects.append(str(_compile(source, made, ("-x", "c", "-std=gnu17", "-c", *of_c))))
         if not any(_BEGINS_TRANSACTION in Path(each).read_bytes() for each in objects):
-            raise ToolchainError("no source begins a transaction: TM_BEGIN of durasim/stamp/tm.h is never used")
+            raise ToolchainError("no source starts a transaction: TM_BEGIN of durasim/stamp/tm.h is never used")
         linked = (*_include_flags(), define, *objects, "-Wl,--wrap=free")
         try:
             return _compile(folder / "stamp" / "stamp.cpp", Path(output), linked)
         except ToolchainError as error:
             if any(f"symbol: {name}" in str(error) for name in _STAMP_OWN_FUNCTIONS):
                 raise ToolchainError(
-                    "a source defines the threads or the memory of STAMP, which durasim has: "
+                    "a source defines the threads or the memory of STAMP, which durasim provides: "
                     "leave thread.c and memory.c out"
                 ) from error
             raise
 
 
-# Only the first compilation with an empty cache of the compiler is slow; running two of those at once gains nothing.
+# Only the first compilation with an empty cache of the compiler is slow; two concurrent ones are not faster.
 _first_build = threading.Lock()
 
 
@@ -411,24 +413,24 @@ def _compile_with_header(source: Path, program: Path, header: str, defines: tupl
         try:
             _compile(source, program, (*_precompiled(), *flags))
         except ToolchainError:
-            # What was parsed may be out of date, or not fit on the disk. Any other problem shows again.
+            # The precompiled header may be outdated or not fit on the disk. Any other problem occurs again.
             _compile(source, program, flags)
 
 
 def _precompiled() -> tuple[str, ...]:
-    """Flags with which zig takes the headers of the C++ library as it has parsed them once, for the same program."""
+    """Returns the flags for zig to use the precompiled headers of the C++ library; the program does not change."""
     using, package = compiler(), importlib.util.find_spec("ziglang")
     if not using.is_zig or package is None or package.origin is None:
         return ()
     headers = guest_folder() / "standard_headers.hpp"
-    # The compiler refuses what it parsed before a file was changed or moved.
+    # The compiler refuses a precompiled header after a file was changed or moved.
     state = (using, package.origin, _state_of(Path(package.origin)), headers, _state_of(headers))
     made = build_folder() / "guest" / f"standard_headers-{hashlib.sha256(repr(state).encode()).hexdigest()[:16]}.pch"
     return ("-include-pch", str(made if made.is_file() else _compile(headers, made, ("-x", "c++-header"))))
 
 
 def _compile(source: Path, output: Path, flags: tuple[str, ...]) -> Path:
-    """Compiles to a temporary file first: whoever looks sees a whole program or none. Returns the output."""
+    """Compiles to a temporary file and renames it, so that readers never see a partial program. Returns the output."""
     using = compiler()
     environment = dict(os.environ)
     if using.is_zig:
@@ -462,7 +464,7 @@ def _zig_cache() -> Path:
 
 
 def _digest(source: Path, header: str, using: Compiler, defines: tuple[str, ...]) -> str:
-    """A hash over everything a build depends on: sources, headers, flags, compiler."""
+    """Returns a hash of all inputs of a build: sources, headers, flags, compiler."""
     folder = guest_folder()
     digest = hashlib.sha256()
     texts = [("version", using.version), ("flags", " ".join(using.flags + defines)), ("arguments", header)]
@@ -487,19 +489,19 @@ def _find(infos: list[_Info], name: str, what: str) -> _Info:
             return info
     if what == "workload" and name in broken_workloads():
         raise broken_workloads()[name]
-    raise ToolchainError(f"there is no {what} {name!r}; there are {', '.join(info.name for info in infos)}")
+    raise ToolchainError(f"unknown {what} {name!r} (allowed: {', '.join(info.name for info in infos)})")
 
 
 def _read_workload(source: Path, shared: tuple[Argument, ...]) -> WorkloadInfo:
     match = _WORKLOAD_LINE.fullmatch(_first_line(source, *_state_of(source)))
     if match is None or match[1] != source.stem:
         raise ToolchainError(
-            f"{source}: the first line has to read '// durasim-workload: {source.stem} — one line about it'"
+            f"{source}: the first line must be '// durasim-workload: {source.stem} — one line about it'"
         )
     sidecar = source.with_suffix(".toml")
     interface = str(_document(sidecar).get("interface", INTERFACES[0]))
     if interface not in INTERFACES:
-        raise ToolchainError(f"{sidecar}: interface {interface!r} is none of {', '.join(INTERFACES)}")
+        raise ToolchainError(f"{sidecar}: interface {interface!r} is unknown (allowed: {', '.join(INTERFACES)})")
     of_interface = _read_arguments(source.parent / "objects.toml") if interface == "objects" else ()
     arguments = shared + of_interface + _read_arguments(sidecar)
     return WorkloadInfo(match[1], match[2], source, arguments, _read_small(sidecar, arguments), interface)
@@ -514,20 +516,20 @@ def _first_line(path: Path, _modified_ns: int, _size_bytes: int) -> str:
 def _read_small(path: Path, arguments: tuple[Argument, ...]) -> dict[str, int | str]:
     small = _document(path).get("small")
     if not isinstance(small, dict) or not {"ops", "populate"} <= small.keys():
-        raise ToolchainError(f"{path}: a table [small] with ops and populate is needed")
+        raise ToolchainError(f"{path}: a table [small] with ops and populate is required")
     unknown = small.keys() - {argument.name for argument in arguments}
     if unknown:
-        raise ToolchainError(f"{path}: [small] names {min(unknown)!r}, which is no argument")
+        raise ToolchainError(f"{path}: [small] has the unknown argument {min(unknown)!r}")
     return dict(small)
 
 
 def read_toml(path: Path) -> dict[str, object]:
-    """Reads one of the tables beside the sources; gives it anew when the file has changed. Raises ToolchainError."""
+    """Reads a table next to the sources, again whenever the file has changed. Raises ToolchainError."""
     return copy.deepcopy(_document(path))
 
 
 def _document(path: Path) -> dict[str, object]:
-    """The same for those who change nothing in it. A run reads all tables some times over: what is known is kept."""
+    """Returns a cached table, which callers must not modify. A run reads all tables several times."""
     return _parsed(path, *_state_of(path))
 
 
@@ -555,7 +557,7 @@ def _read_arguments(path: Path) -> tuple[Argument, ...]:
 def _arguments(path: Path, modified_ns: int, size_bytes: int) -> tuple[Argument, ...]:
     rows = _parsed(path, modified_ns, size_bytes).get("argument", [])
     if not isinstance(rows, list):
-        raise ToolchainError(f"{path}: arguments are written as [[argument]] tables")
+        raise ToolchainError(f"{path}: arguments must be [[argument]] tables")
     return tuple(_read_argument(path, row) for row in rows)
 
 
@@ -572,13 +574,13 @@ def _read_argument(path: Path, row: dict[str, object]) -> Argument:
     try:
         argument = Argument(**values)  # type: ignore[arg-type]
     except TypeError:
-        raise refuse("name, type, default and help are needed") from None
+        raise refuse("name, type, default and help are required") from None
     if not _ARGUMENT_NAME.fullmatch(argument.name):
-        raise refuse("a name consists of lower-case words joined by -")
+        raise refuse("a name must consist of lower-case words joined by -")
     if argument.type not in ("u64", "flag", "text", "choice"):
-        raise refuse(f"unknown type {argument.type!r}; there are u64, flag, text and choice")
+        raise refuse(f"unknown type {argument.type!r} (allowed: u64, flag, text, choice)")
     if set(argument.commands) - set(COMMANDS):
-        raise refuse(f"commands are among {', '.join(COMMANDS)}")
+        raise refuse(f"unknown command (allowed: {', '.join(COMMANDS)})")
     if argument.type == "u64" and not (
         isinstance(argument.default, int) and argument.minimum <= argument.default <= argument.maximum
     ):
@@ -589,7 +591,7 @@ def _read_argument(path: Path, row: dict[str, object]) -> Argument:
 
 
 def _c_string(text: str) -> str:
-    """A C string literal, plain ASCII."""
+    """Returns a C string literal in plain ASCII."""
 
     def escape(char: str) -> str:
         if char in '"\\':

@@ -1,4 +1,4 @@
-"""Verdicts of campaigns that outlive their process: what is done is not done again, whatever ended the campaign."""
+"""Persistent verdicts of campaigns, so that an interrupted campaign resumes without repeating runs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LAYOUT = "CREATE TABLE IF NOT EXISTS verdict (key TEXT PRIMARY KEY, request TEX
 
 
 class Verdicts:
-    """A file of verdicts. Each is on the disk, whole, before the next one is asked for."""
+    """A file of verdicts. Each verdict is synced to the disk before the next one."""
 
     def __init__(self, path: str) -> None:
-        """Opens or makes the file at `path`."""
+        """Opens or creates the file at `path`."""
         self.path = path
         with self._errors():
             Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -30,19 +30,19 @@ class Verdicts:
             self._connection.execute(_LAYOUT)
 
     def get(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Gives the verdict on this request by this build of durasim, if there is one."""
+        """Returns the verdict on this request by this build of durasim, if stored."""
         with self._errors():
             rows = self._connection.execute("SELECT document FROM verdict WHERE key = ?", (key_of(request),)).fetchall()
         return json.loads(rows[0][0]) if rows else None
 
     def put(self, request: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-        """Keeps a verdict."""
+        """Stores a verdict."""
         row = (key_of(request), json.dumps(request, sort_keys=True), json.dumps(document))
         with self._errors():
             self._connection.execute("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?)", row)
 
     def count(self) -> int:
-        """Gives how many verdicts the file holds, those of other campaigns and builds included."""
+        """Returns the number of stored verdicts, including those of other campaigns and builds."""
         with self._errors():
             return int(self._connection.execute("SELECT count(*) FROM verdict").fetchone()[0])
 
@@ -63,7 +63,7 @@ class Verdicts:
 
 
 def key_of(request: Mapping[str, Any]) -> str:
-    """Gives the name of a request: of all that decides its verdict, the build of durasim and the program included."""
+    """Returns a hash of all inputs of a verdict: the request, the build of durasim and the program."""
     program = hashlib.blake2b(Path(request["elf"]).read_bytes(), digest_size=16).hexdigest()
     described = {name: value for name, value in request.items() if name not in {"elf", "workers"}}
     text = json.dumps([_build(), program, described], sort_keys=True)

@@ -1,4 +1,4 @@
-"""Worker processes that end with the process that started them, however that ends."""
+"""Worker processes that end together with their parent, even if the parent is killed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from multiprocessing.connection import Connection
 
 @contextlib.contextmanager
 def worker_processes() -> Iterator[tuple[ProcessPoolExecutor, int]]:
-    """Gives a pool of as many processes as this computer has cores, and their number.
+    """Returns a pool with one process per core of this computer, and their number.
 
-    Each worker watches a pipe whose other end this process alone holds. The kernel closes that end when the process
-    ends, after kill -9 too, and so does an error or Ctrl-C here; then the workers end at once, whatever they are doing.
-    A signal at the parent's death (PR_SET_PDEATHSIG) would do less: it is of Linux alone, is sent when the thread ends
-    that started the worker, and nobody sends it while the parent lives.
+    Each worker watches a pipe whose other end only this process holds. The kernel closes that end when the process
+    ends, even after kill -9, and so does an error or Ctrl-C here; then the workers end at once. A signal at the
+    parent's death (PR_SET_PDEATHSIG) would not be enough: it exists only on Linux, is sent when the thread that
+    started the worker ends, and is not sent while the parent lives.
     """
     number = os.cpu_count() or 1
     context = multiprocessing.get_context("spawn")
@@ -37,10 +37,10 @@ def worker_processes() -> Iterator[tuple[ProcessPoolExecutor, int]]:
 
 
 def _start(pool: ProcessPoolExecutor, number: int) -> None:
-    """Starts all workers, which do not hear Ctrl-C: it reaches all processes of a terminal, and the parent decides."""
+    """Starts all workers with Ctrl-C blocked: a terminal sends it to all processes, and the parent handles it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        # A process inherits what is blocked. It takes long enough to start that none is idle for the next task.
+        # A process inherits blocked signals. Starting takes long enough that no worker is idle for the next task.
         for _ in range(number):
             pool.submit(_nothing)
     finally:
@@ -48,16 +48,16 @@ def _start(pool: ProcessPoolExecutor, number: int) -> None:
 
 
 def _nothing() -> None:
-    """A task that starts a worker."""
+    """An empty task, which makes the pool start a worker."""
 
 
 def _watch(parent: Connection) -> None:
-    """Prepares a worker process: it ends when the pipe is closed."""
+    """Prepares a worker process to end when the pipe is closed."""
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: Connection) -> None:
     with contextlib.suppress(EOFError, OSError):
-        # Nothing is ever sent: this returns when the last writer is gone.
+        # No data are sent: this returns when the last writer has closed the pipe.
         parent.recv_bytes()
     os._exit(1)

@@ -1,4 +1,4 @@
-"""What ARCHITECTURE.md says to be absent, as far as it can be read off the sources."""
+"""Deliberate absences of ARCHITECTURE.md, checked against the sources."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ import durasim as ds
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMENT = re.compile(r"//.*")
-# The only places that look at the host's clock: they fill the part `host` of a result.
+# The only places that read the host's clock: they fill the part `host` of a result.
 CLOCKS = {
     "crates/machine/src/run.rs",
     "crates/machine/src/session.rs",
@@ -67,7 +67,7 @@ def test_the_machine_knows_no_design_by_name():
 
 
 def test_the_random_tester_knows_no_design_by_name():
-    """How it treats each stands beside the design."""
+    """The test plan of each design is declared with the design."""
     tester = {path: text for path, text in _code("crates/crash/tests/*").items() if "/loose_stores/" not in path}
     assert _places(_any_design(), tester) == set()
 

@@ -1,7 +1,7 @@
-"""Files of a crate import each other one way: what two of them need is in a third, below both.
+"""Files of a crate import each other without cycles: code that two of them need is in a third, below both.
 
-A child may take what it likes from the modules around it, which name it. That is the way of Rust and no circle here.
-What it takes from a sibling by way of their parent is still taken from the sibling.
+A child may import from its parent modules, which declare it; as usual in Rust, that is not a cycle here. An import of
+a sibling's item through the parent counts as an import from the sibling.
 """
 
 import re
@@ -21,7 +21,7 @@ HERCULES = ["ewpq", "ewpq_index", "extension_chain", "log_space", "migration", "
 # Circles that are still to be broken. No file may join them.
 KNOWN = {
     "core": {("core", "core/step", "execution")},
-    # The hooks of a design name its actions and verdicts, which name the hooks.
+    # The hooks of a design use its actions and verdicts, which use the hooks.
     "design": {("action", "crash", "hooks", "verdict")},
     # What a controller has is beside what the whole state does with it.
     "designs": {tuple(f"hercules/{name}" for name in HERCULES)},
@@ -35,7 +35,7 @@ def _module(source, path):
 
 
 def _paths(tree):
-    """The paths that an import names, each with the name that it gets."""
+    """The imported paths of a `use`, each with its local name."""
     heads, head = [""], ""
     for word in map(str.strip, re.findall(r"[{}]|[^{},]+", tree)):
         if word == "{":
@@ -52,7 +52,7 @@ def _paths(tree):
 
 
 class Crate:
-    """The modules of a crate, and the paths that each names."""
+    """The modules of a crate, with the paths used by each."""
 
     def __init__(self, source):
         self.paths, self.imports = {}, {}
@@ -64,7 +64,7 @@ class Crate:
             self.paths[module] = {path for path, _ in imports} | set(PATH.findall(USE.sub("", code)))
 
     def found(self, module, path, seen=frozenset()):
-        """The module that has what a path names, if it is of this crate."""
+        """The module that defines the item of a path, if it is in this crate."""
         first, *rest = path.split("::")
         if (*module, first) in self.paths:
             rest = [first, *rest]

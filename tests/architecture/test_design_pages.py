@@ -1,4 +1,4 @@
-"""docs/designs/: functions and tests that the tables name are there. `durasim designs --check` runs the tests too."""
+"""docs/designs/: functions and tests in the tables exist. `durasim designs --check` also runs the tests."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each assumption that is cited is in assumptions.toml, in DEVIATIONS.md and, whole, on the page that it names."""
+"""Each cited assumption is in assumptions.toml, in DEVIATIONS.md and, with its full text, on its page."""
 
 import re
 import tomllib
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "DEVIATIONS.md").read_text(encoding="utf-8")
 HEADINGS = re.findall(r"^### (\S+)$", PAGE, re.MULTILINE)
 FIELDS = ("Paper", "Assumed", "Parameter", "Alternatives", "Effect", "Status")
-# A page that is read in fifteen minutes.
+# Maximum size of a page for fifteen minutes of reading.
 SIZE_MAX = 40_000
 LINE_MAX = 130
 
@@ -126,11 +126,11 @@ def test_effects_are_relative_to_a_design_without_durability():
 
 
 def test_bytes_beside_next_to_nothing_are_no_ratio():
-    """Hercules writes a line as it is assumed, and one for each transaction with TxLen at the controller."""
+    """Hercules writes one line under the assumption, and one per transaction with TxLen at the controller."""
     least, most = pmem_writes("hercules-txlen-store")
     assert most.value < 100 > 1 / least.value
     assert written_from_nothing("hercules-txlen-store") > 10_000
-    assert "where next to nothing was written" in effect_text(assumptions()["hercules-txlen-store"])
+    assert "in runs that wrote almost nothing" in effect_text(assumptions()["hercules-txlen-store"])
 
 
 def test_no_measurement_was_refused():
@@ -191,7 +191,7 @@ def test_every_row_with_assumptions_has_a_sensitivity_range():
 
 @pytest.mark.parametrize("key", assumptions())
 def test_a_parameter_exists(key):
-    """Each path is one of a preset or a parameter of a design; arguments of programs have no path."""
+    """Each path is that of a preset or a parameter of a design; arguments of programs have no path."""
     presets = [tomllib.loads(ds.machine_toml(machine["name"])) for machine in ds.machines()]
     sections = ds.machine_schema()["properties"]["design"]["properties"]
 

@@ -1,4 +1,4 @@
-"""Generated parts of documents fit what they are generated from, measurements their descriptions: `make generate`."""
+"""Generated parts of documents and measurements are up to date with their sources: `make generate`."""
 
 import runpy
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Where the designs ask for planted faults: on the line of the protocol that the fault breaks, each in one place."""
+"""Designs query each planted fault in one place: on the line of the protocol that the fault breaks."""
 
 import re
 from pathlib import Path
@@ -53,17 +53,10 @@ def test_no_parameter_names_a_planted_fault():
     assert sorted(str(path.relative_to(ROOT)) for path in specs) == []
 
 
-# Designs whose steps are still apart from their hooks; a fault may be asked for in several of these.
-DIVIDED = {"fwb", "picl"}
-
-
 @pytest.mark.parametrize("design", LISTS)
 def test_every_listed_fault_breaks_the_protocol_in_one_place(design):
     lists = "\n".join(_code(path) for path in (DESIGNS / design).glob("planted*.rs"))
     listed = sorted(LISTED.findall(lists))
     assert len(listed) >= 10
     asked = [name for path in _protocol(design) for name in _asked(_code(path)) if name not in LISTS_OF_FAULTS]
-    if design in DIVIDED:
-        assert set(asked) == set(listed)
-    else:
-        assert sorted(asked) == listed
+    assert sorted(asked) == listed

@@ -1,8 +1,8 @@
-"""The presets say what the papers published: `published_parameters.csv` has a row for each parameter of each machine.
+"""The presets match the papers: `published_parameters.csv` has a row for each parameter of each machine.
 
-A row names the keys where its values live. Without a conversion it gives a reason: the parameter is `built in` and
-cannot be chosen, it is `not modelled`, or the preset `differs`. The first two have keys too, those that the parameter
-would have: once such a key exists, the row has to be filled in. An `argument:NAME.ARGUMENT` is one of a program, of a
+A row lists the keys of its values. Without a conversion it has a reason: the parameter is `built in` and not
+configurable, it is `not modelled`, or the preset `differs`. The first two also have keys, those that the parameter
+would have: once such a key exists, the row must be filled in. An `argument:NAME.ARGUMENT` is one of a program, of a
 member of a suite, or of a runtime; its value is the default.
 """
 
@@ -22,7 +22,7 @@ NAMES = [f"{row['machine']}: {row['component']}, {row['parameter']}" for row in 
 DESIGNS = ("hercules", "tc")
 KIB = 1024
 
-# From a published value, and the frequency in MHz, to what the key has to say.
+# From a published value, and the frequency in MHz, to the value of the key.
 CONVERSIONS = {
     "same": lambda value, _: value,
     "thousand": lambda value, _: value * 1000,
@@ -34,19 +34,19 @@ CONVERSIONS = {
     "mib_of_16_mib": lambda value, _: value / 16,
     "kib_of_lines": lambda value, _: value * KIB / 64,
     "kib_of_lines_of_4_cores": lambda value, _: value * KIB / 64 / 4,
-    # TxState beside three fields of the same size.
+    # TxState and three fields of equal size.
     "field_of_an_entry": lambda value, _: (value - 1) / 3,
     "kib_of_64_bit_entries": lambda value, _: value * KIB / 8,
     "bytes_of_bits": lambda value, _: value * 8,
     "entries_of_id_bits": lambda value, _: 2**value,
-    # Sets that lack a way are as far apart as there are sets for each line that is missing.
+    # Spacing of the sets that lack a way: the number of sets divided by the number of missing lines.
     "kib_of_32_kib_with_128_sets": lambda value, _: 128 / ((32 - value) * KIB / 64),
     "bytes_of_4_kib_with_16_sets": lambda value, _: 16 / ((4 * KIB - value) / 64),
     "mib_of_8_cores": lambda value, _: 8 * value * KIB * KIB,
     # A clock of 1 GHz takes a nanosecond.
     "ps_of_ghz": lambda value, _: 1000 / value,
     "clocks_of_1_ghz": lambda value, _: value * 1000,
-    # A line over so many bits, twice in each clock of a nanosecond.
+    # A line over this many bits, twice in each clock of a nanosecond.
     "burst_ps_of_bits": lambda value, _: 64 * 8 / value / 2 * 1000,
     "of_12_cores": lambda value, _: value / 12,
     "part_of_32_kib": lambda value, _: 32 * KIB / value,
@@ -55,7 +55,7 @@ CONVERSIONS = {
 WORDS = ("text", "default")
 RANGES = ("settable", "allowed", "option")
 REASONS = ("built in: ", "not modelled: ", "differs: ")
-# What presets and suites have where the published value is in words, a range, a bound or of another unit.
+# Values of presets and suites for published values in words, ranges, bounds or other units.
 CHOSEN = {
     "spht-eadr-2022: PM, model": "pmem-module",
     "spht-eadr-2022: PM, mode": (4, 4096),
@@ -68,7 +68,7 @@ STAMP = {"bayes", "genome", "intruder", "kmeans", "labyrinth", "ssca2", "vacatio
 
 
 def _exists(key):
-    """Whether a key can be set at all."""
+    """Whether a key exists."""
     kind, _, path = key.partition(":")
     if kind == "workload":
         return path in workloads()
@@ -124,7 +124,7 @@ def test_a_row_is_filled_in_or_says_why_not(row):
 
 @pytest.mark.parametrize("key", ["workload:spht-tpcc", "argument:spht-tpcc.warehouses", "argument:spht.attempts"])
 def test_what_suites_and_runtimes_have_ends_a_row_that_says_not_modelled(key):
-    """Keys that no program has by itself are noticed too."""
+    """Keys that no program defines itself are also detected."""
     row = {
         "source": "section 1",
         "keys": key,

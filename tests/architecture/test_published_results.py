@@ -1,4 +1,4 @@
-"""Every published number has one result, the rule of `experiments/scoring.py` gives its verdict, pages say why."""
+"""Every published number has one result, a verdict by the rule of `experiments/scoring.py` and a reason on its page."""
 
 import hashlib
 import math
@@ -29,12 +29,12 @@ from scoring import (  # noqa: E402
     verdict,
 )
 
-# What the copies of the papers have, and what follows from two of their numbers or from their words.
+# Numbers copied from the papers, and those derived from two of their numbers or from their words.
 PRINTED = {"hercules-tecs23": 94, "tc-dac17": 15, "lad-micro19": 66, "pinspect-micro20": 101,
            "spht-eadr-2022": 30, "spht-eadr-2022-programs": 20}  # fmt: skip
 ADDED = {"tc-dac17": 2, "lad-micro19": 1}
 NUMBERS = read_published()
-# Of the numbers as they were copied from the papers, with the words around them.
+# Digest of the numbers copied from the papers, with their quotations.
 COPIED = "f9f4005b0518cf2a298d22d6b1c074bcc6c967d736c6f361e88b124bf6aa8105"
 
 
@@ -47,7 +47,7 @@ def number(compared: str, value: str, kind: str = "measured", unit: str = "%", i
     [
         # Within 15 %, and 0.58 of the logarithm.
         ("gain", "29.2", 16.0, "reproduced"),
-        # Within 15 %, but a fifth of the logarithm: a gain of 3 % is none of 15 %.
+        # Within 15 %, but a fifth of the logarithm: a gain of 3 % does not reproduce one of 15 %.
         ("gain", "15.2", 3.0, "differs"),
         ("gain", "15.2", -2.0, "differs"),
         ("gain", "15.2", 22.6, "reproduced"),
@@ -135,7 +135,7 @@ def test_a_number_that_the_baseline_would_reproduce_is_null(compared: str, value
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_altered_published_number_changes_a_verdict(name: str):
-    """A verdict depends on the published number itself: far from it, and what was reproduced is not."""
+    """A verdict depends on the published number: with a distant one, no number is reproduced."""
     rows = {key_of(row): row for row in PUBLISHED["recorded"](name)}
     changed = 0
     for published in read_published(name):
@@ -159,14 +159,14 @@ def test_an_altered_published_number_changes_a_verdict(name: str):
 
 
 def test_a_design_equal_to_the_baseline_reproduces_nothing_that_scores():
-    """By what each row says that its formula gives for two equal designs."""
+    """Uses the value that each row declares for two equal designs."""
     scored = [row for row in NUMBERS if class_of(row) in SCORING and row.compared]
     assert len(scored) > 190
     assert [row.key for row in scored if verdict(row, values_if_equal(row)) == REPRODUCED] == []
 
 
 class Same(float):
-    """A document, and each part of one, that is the same for all designs; a field may be had by any name."""
+    """A document equal for all designs, and each of its parts; every field name exists."""
 
     def __getitem__(self, _name: object) -> "Same":
         return self
@@ -194,7 +194,7 @@ COMPARES_DESIGNS = (*RATIOS, "at-least", "at-most", "near", "ascending", "lowest
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_formulas_give_equal_designs_what_their_rows_say(name: str):
-    """The formulas themselves, over documents that are the same for each design and setting, in all that they name."""
+    """The formulas give these values on documents that are equal for each design and setting."""
     table = runpy.run_path(str(ROOT / "experiments" / name.replace("-", "_") / "table.py"))
     found = 0
     for row in read_published(name):
@@ -212,7 +212,7 @@ def test_formulas_give_equal_designs_what_their_rows_say(name: str):
 
 
 def test_the_numbers_are_those_that_were_copied_from_the_papers():
-    """A change of one needs another look at the paper, and a new digest here."""
+    """A change requires another reading of the paper, and a new digest here."""
     rows = [row for row in NUMBERS if not row.note.startswith("added: ")]
     assert len(rows) == 326
     copied = sorted(

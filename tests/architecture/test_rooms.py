@@ -1,4 +1,4 @@
-"""Who may use whom among the crates, as ARCHITECTURE.md says. Absence of an arrow is the design."""
+"""Allowed dependencies between the crates, as in ARCHITECTURE.md. The absence of an arrow is part of the design."""
 
 import json
 import re
@@ -23,7 +23,7 @@ MAY_USE = {
     "random": {"types", "isa", "design", "memory", "core", "machine", "crash"},
     "models": set(),
     "py": {"types", "isa", "design", "cache", "memory", "core", "guest", "designs", "machine", "crash", "random"},
-    # Looks at everything from outside. It stands in nobody's set: nothing that is shipped knows of it.
+    # Tests all crates from outside. It is in no other set, because no shipped crate depends on it.
     "fuzz": {"types", "isa", "design", "cache", "memory", "core", "guest", "designs", "machine", "crash", "random"},
 }
 
@@ -35,16 +35,16 @@ def packages():
     return {package["name"].removeprefix("durasim-"): package for package in json.loads(done.stdout)["packages"]}
 
 
-def test_every_room_is_known(packages):
+def test_every_crate_is_listed(packages):
     assert packages.keys() == MAY_USE.keys()
 
 
-@pytest.mark.parametrize("room", MAY_USE)
-def test_a_room_uses_only_what_it_may(packages, room):
-    # What tests use is free: they may join rooms that the program keeps apart.
-    dependencies = {d["name"] for d in packages[room]["dependencies"] if d["kind"] != "dev"}
+@pytest.mark.parametrize("crate", MAY_USE)
+def test_a_crate_uses_only_allowed_dependencies(packages, crate):
+    # Dependencies of tests are unrestricted: tests may combine crates that the program keeps separate.
+    dependencies = {d["name"] for d in packages[crate]["dependencies"] if d["kind"] != "dev"}
     used = {name.removeprefix("durasim-") for name in dependencies if name.startswith("durasim-")}
-    assert used <= MAY_USE[room]
+    assert used <= MAY_USE[crate]
 
 
 def test_the_table_of_the_architecture_says_the_same():
@@ -85,7 +85,7 @@ def test_the_corpus_stays_small():
 
 @pytest.mark.parametrize("main", sorted(ROOT.glob("crates/*/tests/main.rs")), ids=lambda main: main.parts[-3])
 def test_a_program_of_tests_has_all_files_beside_it(main: Path):
-    """Cargo looks for no tests itself where `autotests` is off: a file that nobody names would not be compiled."""
+    """With `autotests` off Cargo does not search for tests: a file that is not listed would not be compiled."""
     named = set(re.findall(r"^mod (\w+);$", main.read_text(encoding="utf-8"), re.MULTILINE))
     files = {path.stem for path in main.parent.glob("*.rs")} - {"main"}
     assert named == files | {path.parent.name for path in main.parent.glob("*/mod.rs")}

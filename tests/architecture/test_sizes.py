@@ -10,7 +10,7 @@ SUFFIXES = {".rs", ".py", ".pyi", ".cpp", ".h", ".c"}
 FUNCTION_LINES_MAX = 70
 LONG_FUNCTIONS_MAX = 7
 
-# File, name, and why it is not divided.
+# File, name, and the reason for not dividing it.
 LONG_FUNCTIONS = {
     ("crates/guest/src/syscalls/mod.rs", "dispatch"): "A table: one arm for each system call.",
     ("crates/isa/src/execute.rs", "execute"): "A table: one arm for each instruction that programs execute often.",
@@ -34,7 +34,7 @@ def _sources():
 
 
 def _rust_functions(text):
-    """Names and lengths. The formatter puts the closing brace of a function below the beginning of its first line."""
+    """Names and lengths. The formatter aligns the closing brace of a function with the start of its first line."""
     lines = text.splitlines()
     for first, line in enumerate(lines):
         if begin := RUST_FUNCTION.match(line):
@@ -65,7 +65,7 @@ def _long_functions(sources):
     ]
 
 
-def test_functions_stay_readable_but_for_a_few_with_a_reason():
+def test_functions_stay_readable_except_a_few_with_a_reason():
     assert sorted(_long_functions(_sources())) == sorted(LONG_FUNCTIONS)
     assert len(LONG_FUNCTIONS) <= LONG_FUNCTIONS_MAX
     assert all(re.fullmatch(r"[A-Z][^.]+\.", reason) for reason in LONG_FUNCTIONS.values())

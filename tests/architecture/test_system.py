@@ -1,4 +1,4 @@
-"""The memory system is made of parts that know nothing of it, and its requests call each other one way."""
+"""The memory system consists of parts that do not depend on it, and its requests call each other without cycles."""
 
 import re
 from graphlib import TopologicalSorter
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 SYSTEM = Path(__file__).resolve().parents[2] / "crates/machine/src/system"
-# Each part: its type, and the file and folder that it lives in.
+# Each part: its type, its file and its folder.
 PARTS = {
     "Agenda": "agenda",
     "BlockCounts": "block_counts",
@@ -69,7 +69,7 @@ def test_parts_use_each_other_one_way():
     for part in PARTS:
         code = "".join(map(_code, _files(part)))
         uses[part] = {other for other in PARTS if other != part and re.search(rf"\b{other}\b", code)}
-    # Raises CycleError with the circle.
+    # Raises CycleError with the cycle.
     assert set(TopologicalSorter(uses).static_order()) == set(PARTS)
 
 

@@ -1,4 +1,4 @@
-"""Helpers of the tests of the command line: every one starts the real program."""
+"""Helpers of the tests of the command line, which start the real program."""
 
 import json
 import os
@@ -21,11 +21,11 @@ Program = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="session")
 def program() -> Program:
-    """Run `durasim` with the given arguments and give what it printed."""
+    """Runs `durasim` with the given arguments and returns its output."""
 
     def start(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "durasim", *map(str, arguments)]
-        # readline, which pytest loads, sets COLUMNS where only child processes see it.
+        # readline, which pytest loads, sets COLUMNS only for child processes.
         options = {"capture_output": True, "text": True, "timeout": 300, "env": dict(os.environ)} | options
         return subprocess.run(command, check=False, **options)
 
@@ -34,7 +34,7 @@ def program() -> Program:
 
 @pytest.fixture(scope="session")
 def refused(program: Program) -> Callable[..., str]:
-    """Run `durasim`, expect a refusal with one sentence on standard error, and give the sentence."""
+    """Runs `durasim`, expects a refusal with one sentence on standard error, and returns the sentence."""
 
     def start(arguments: Sequence[str | Path], exit_code: int, *words: str, **options: Any) -> str:
         result = program(*arguments, **options)
@@ -53,7 +53,7 @@ def refused(program: Program) -> Callable[..., str]:
 
 @pytest.fixture
 def elf(tmp_path: Path) -> Callable[[bytes], Path]:
-    """Write an ELF file and give its path."""
+    """Writes an ELF file and returns its path."""
 
     def write(data: bytes, name: str = "prog") -> Path:
         path = tmp_path / name
@@ -65,14 +65,14 @@ def elf(tmp_path: Path) -> Callable[[bytes], Path]:
 
 @pytest.fixture
 def hello(elf: Callable[[bytes], Path]) -> Path:
-    """Give a program that greets on both streams and exits with 0."""
+    """Returns a program that greets on both streams and exits with 0."""
     code = elf_files.write_from_pc(1, b"hello out\n") + elf_files.write_from_pc(2, b"hello err\n")
     return elf(elf_files.elf64(code + elf_files.exit_with(0)), "hello")
 
 
 @pytest.fixture(scope="session")
 def conforms() -> Callable[[str, Any], None]:
-    """Check a document against one of the checked-in schemas."""
+    """Checks a document against one of the checked-in schemas."""
     documents = {path.name: json.loads(path.read_text()) for path in sorted(SCHEMAS.glob("*.json"))}
     registry = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in documents.items())
     for schema in documents.values():

@@ -1,4 +1,4 @@
-"""Small ELF files made by hand, right and wrong ones."""
+"""Small hand-made ELF files, valid and invalid."""
 
 import struct
 
@@ -14,18 +14,18 @@ HEADERS_BYTES = 64 + 2 * 56
 A0, A1, A2, A7, ZERO, RA = 10, 11, 12, 17, 0, 1
 
 ECALL = 0x00000073
-# The major opcode custom-3, which nobody defines here.
+# The major opcode custom-3, which is undefined here.
 UNKNOWN_OPCODE = 0x0000007B
 JUMP_TO_ZERO = 0x00000067
 SPIN = 0x0000006F
 
 SYS_WRITE, SYS_EXIT = 64, 93
-# Linux numbers its RISC-V system calls far below this.
+# Above all RISC-V system call numbers of Linux.
 SYS_UNKNOWN = 2000
 
 
 def li(register: int, value: int) -> int:
-    """Give `addi register, zero, value` for a 12-bit value."""
+    """Returns `addi register, zero, value` for a 12-bit value."""
     return ((value & 0xFFF) << 20) | (register << 7) | 0x13
 
 
@@ -34,9 +34,9 @@ def exit_with(code: int) -> list[int]:
 
 
 def write_from_pc(stream: int, text: bytes) -> list[int]:
-    """Give code that writes `text`, which lies behind a jump, to a stream of the guest."""
+    """Returns code that writes `text`, which is stored after a jump, to a stream of the guest."""
     padded = text + bytes(-len(text) % 4)
-    # auipc a1, 0; addi a1, a1, 12; jal zero, behind the text
+    # auipc a1, 0; addi a1, a1, 12; jal zero, past the text
     offset = 4 + len(padded)
     jump = (((offset >> 1) & 0x3FF) << 21) | (((offset >> 11) & 1) << 20) | (((offset >> 12) & 0xFF) << 12) | 0x6F
     words = [(A1 << 7) | 0x17, (12 << 20) | (A1 << 15) | (A1 << 7) | 0x13, jump]
@@ -52,7 +52,7 @@ def elf64(
     interpreter: bool = False,
     elf_class: int = ELFCLASS64,
 ) -> bytes:
-    """Give a static ELF64 file that starts with `code`; the arguments spoil it."""
+    """Returns a static ELF64 file that starts with `code`; the arguments make it invalid."""
     body = struct.pack(f"<{len(code)}I", *code)
     size = HEADERS_BYTES + len(body)
     ident = b"\x7fELF" + bytes([elf_class, 1, 1]) + bytes(9)
@@ -66,7 +66,7 @@ def elf64(
 
 
 def elf32() -> bytes:
-    """Give the header of an ELF32 file for RISC-V."""
+    """Returns the header of an ELF32 file for RISC-V."""
     ident = b"\x7fELF" + bytes([ELFCLASS32, 1, 1]) + bytes(9)
     header = ident + struct.pack("<HHIIIIIHHHHHH", ET_EXEC, EM_RISCV, 1, BASE + 84, 52, 0, 0, 52, 32, 1, 40, 0, 0)
     load = struct.pack("<IIIIIIII", PT_LOAD, 0, BASE, BASE, 96, 96, 5, 0x1000)

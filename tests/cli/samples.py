@@ -1,4 +1,4 @@
-"""Documents in the shape of results, for the tests that need no simulation."""
+"""Sample documents for tests without simulation."""
 
 import dataclasses
 from typing import Any
@@ -67,11 +67,11 @@ _KNOWN: dict[str, Any] = {
 }
 _METRICS = {metric.name: 0 for metric in METRICS}
 RUN = {field.name: (_METRICS | _KNOWN)[field.name] for field in dataclasses.fields(RunResult)}
-"""The fields in their order; metrics that this page does not name are 0."""
+"""The fields in order; metrics not listed here are 0."""
 
 
 def run(**changes: Any) -> dict[str, Any]:
-    """Give the sample with some fields changed; a dotted name reaches into it."""
+    """Returns the sample with some fields changed; a dotted name selects a nested field."""
     document: dict[str, Any] = {key: dict(value) if isinstance(value, dict) else value for key, value in RUN.items()}
     for path, value in changes.items():
         folder, _, name = path.rpartition("__")

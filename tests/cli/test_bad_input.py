@@ -50,7 +50,7 @@ RUN = ["run", "--workload", "btree", "--machine", "tiny", "--ops", "20", "--arg"
     ],
 )
 def test_options_of_run(refused, option, value, words):
-    # The last value of an option counts.
+    # The last value of an option takes effect.
     code = 4 if option == "--pool" else 2
     refused([*RUN, option, value], code, *words)
 
@@ -205,7 +205,7 @@ def test_a_pool_file_that_does_not_fit(program, refused, tmp_path, spoil):
     elif spoil == "long":
         pool.write_bytes(data + b"x")
     else:
-        # The version stands in the first line of the file, behind its magic.
+        # The version is in the first line of the file, after its magic.
         pool.write_bytes(data[:8] + b"\xff\xff\xff\xff" + data[12:])
     before = pool.read_bytes()
     refused([*RUN, "--pool", pool], 2, "pool")
@@ -222,7 +222,7 @@ def test_a_folder_that_takes_no_file(refused, tmp_path, folder):
 
 
 def test_no_partial_file_when_the_disk_fills_up(program, tmp_path):
-    """A file system with little room, made by a limit on the size of files, which also root obeys."""
+    """Simulates a full file system by a limit on the size of files, which also applies to root."""
     path = tmp_path / "result.json"
     assert program(*RUN).returncode == 0  # builds the guest program
     limit = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200));"
@@ -235,7 +235,7 @@ def test_no_partial_file_when_the_disk_fills_up(program, tmp_path):
 
 
 def test_standard_output_that_is_full(hello):
-    with open("/dev/full", "w") as full:  # noqa: PTH123 - the descriptor is what is wanted
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - only the descriptor is needed
         result = subprocess.run(
             [sys.executable, "-m", "durasim", "run", "--elf", str(hello)],
             stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=300,
@@ -262,7 +262,7 @@ def test_a_reader_that_goes_away(hello):
 def test_data_that_the_host_cannot_hold_are_refused_before_the_run(monkeypatch):
     monkeypatch.setattr(scenario, "_available_bytes", lambda: 4_000_000)
     run = {"design": "opt", "workload": "pinspect-kv-pmap", "machine": "tiny", "ops": 1}
-    with pytest.raises(ds.ConfigError, match=r"footprint-bytes: data of 4,000,001 bytes do not fit into the 4,000,000"):
+    with pytest.raises(ds.ConfigError, match=r"footprint-bytes: data of 4,000,001 bytes do not fit into 4,000,000"):
         ds.run(**run, workload_args={"footprint-bytes": 4_000_001})
     with pytest.raises(ds.ConfigError, match=r"footprint-bytes: data of 12,\d{3},\d{3},\d{3} bytes do not fit"):
         ds.run(**run | {"workload": "pinspect-kv-pmap-d-full"})

@@ -49,16 +49,16 @@ WAITS = {
     "fwb": "commit.path",
     "swl-flush": "fence.path",
 }
-"""What each of these designs waits for where all data is in the caches."""
+"""Causes of waits of each design if all data are in the caches."""
 
 
 def test_the_counters_name_what_designs_lose():
     results = compare_runs(["opt", *WAITS], ["tc-sps"], threads=1, **DATA_IN_CACHES)
     causes = ("structure", "order", "commit", "design_lookup", "path", "queue")
     of_opt = {path for path, _ in results[0].stats.walk() if path.startswith("core.stalls.")}
-    assert not {path for path in of_opt if set(path.split(".")) & set(causes)}, "without a design nothing waits for it"
+    assert not {path for path in of_opt if set(path.split(".")) & set(causes)}, "opt has no waits of a design"
     for lost in lost_cycles(results):
-        # What is left: a full store queue spreads commits over more cycles with one each.
+        # The rest: a full store queue spreads commits over more cycles with one commit each.
         assert lost.attributed >= 0.94, lost
         assert lost.stalls[WAITS[lost.design]] > 0.25 * lost.core_cycles, lost
     assert [lost.design for lost in lost_cycles(results)] == list(WAITS)
@@ -68,14 +68,14 @@ def test_why_cycles_are_lost_is_printed(program, refused):
     options = ["compare", "--workloads", "btree", "--machine", "tiny", "--ops", "30", "--arg", "populate=30"]
     result = program(*options, "--designs", "opt,swl-flush", "--lost-cycles")
     assert result.returncode == 0, result.stderr
-    for words in ("why swl-flush takes", "cycles more than opt", "fence: path", "of the loss"):
+    for words in ("more cycles of swl-flush", "than opt", "fence: path", "of the loss"):
         assert words in result.stdout
-    refused([*options, "--designs", "tc", "--lost-cycles"], 2, "lost_cycles: are those that a design takes more")
+    refused([*options, "--designs", "tc", "--lost-cycles"], 2, "lost_cycles: requires opt among the designs")
 
 
 def test_a_smaller_scale_starts_with_its_own_snapshot(refused):
     options = ["compare", "--designs", "opt", "--workloads", "tc-sps", "--scale", "quick", "--fast-forward", "roi"]
-    refused(options, 2, "fast_forward: a smaller scale starts all designs with one snapshot")
+    refused(options, 2, "fast_forward: cannot be combined with a smaller scale")
 
 
 def test_without_opt_nothing_is_relative():
@@ -131,14 +131,14 @@ def test_forms_of_a_comparison(program, conforms, refused):
     assert len({line.count(" | ") for line in table}) == 1
     assert [line.split(" | ")[1] for line in table[2:]] == ["opt", "tc†"] * 2
     refused([*FORMATS, "--format", "cvs"], 2, "format: ", "cvs", "did you mean 'csv'")
-    refused([*FORMATS, "--format", "csv", "--json", "-"], 2, "format: --json - writes the document")
+    refused([*FORMATS, "--format", "csv", "--json", "-"], 2, "format: cannot be combined with --json -")
 
 
 def test_forms_of_a_run(program, conforms, refused):
     options = ["run", "--workload", "btree", "--machine", "tiny", "--ops", "30", "--arg", "populate=30"]
     csv = program(*options, "--format", "csv")
     assert polars.read_csv(csv.stdout.encode())["ops"].to_list() == [30]
-    assert "btree: ops=30" in csv.stderr, "the guest's output must not break the rows"
+    assert "btree: ops=30" in csv.stderr, "the guest's output must not corrupt the rows"
     conforms("run", json.loads(program(*options, "--format", "json").stdout))
     assert "| digest |" in program(*options, "--format", "markdown").stdout
     refused([*options, "--quiet", "--format", "csv"], 2, "quiet: ", "--format")
@@ -176,14 +176,14 @@ def test_designs_and_threads_are_those_of_the_suite():
 
 @pytest.mark.parametrize(
     ("workloads", "words"),
-    [("btree", "not those of one suite"), ("tc-sps,lad-tatp", "not those of one suite"), ("all-macro", "all-macro")],
+    [("btree", "not of one suite"), ("tc-sps,lad-tatp", "not of one suite"), ("all-macro", "all-macro")],
 )
 def test_workloads_without_one_suite_need_designs(refused, workloads, words):
     refused(["compare", "--workloads", workloads, "--machine", "tiny", "--ops", "5"], 2, "designs", words)
 
 
 def test_the_columns_of_bytes_add_up_to_the_total(program):
-    """Hercules migrates what its log holds, which neither data nor log nor metadata counts."""
+    """Hercules migrates the contents of its log, which counts neither as data nor as log or metadata."""
     options = ["--workloads", "btree", "--machine", "tiny", "--ops", "300", "--arg", "populate=200", "--jobs", "1"]
     result = program("compare", "--designs", "hercules", "--wide", *options, env={**os.environ, "COLUMNS": "250"})
     assert result.returncode == 0, result.stderr

@@ -16,7 +16,7 @@ SMALL = ["--workload", "btree", "--machine", "tiny", "--ops", "12", "--arg", "po
 DURABLE = rows_with("transactions", control=False)
 
 
-# The product of designs and workloads is that of tests/conformance/test_pairs.py: here a design of each runtime.
+# tests/conformance/test_pairs.py covers the product of designs and workloads; here one design of each runtime.
 FIRST_OF_BACKEND = {row["backend"]: row["name"] for row in reversed(ds.designs()) if row["name"] in DURABLE}
 
 
@@ -68,19 +68,19 @@ def test_campaigns_are_reproducible():
     assert {**first, **cost} == {**second, **cost}
 
 
-def test_progress_is_told_and_can_end_the_campaign():
-    told = []
+def test_progress_is_reported_and_can_end_the_campaign():
+    reported = []
 
     def progress(done, total):
-        told.append((done, total))
+        reported.append((done, total))
         return done < 5
 
     result = ds.crash(
         design="hercules", workload="btree", machine="tiny", ops=60, points=2000, workload_args={"populate": 8},
         progress=progress,
     )  # fmt: skip
-    assert told
-    assert told == sorted(told)
+    assert reported
+    assert reported == sorted(reported)
     assert result.trials < 2000
 
 
@@ -89,7 +89,7 @@ def test_all_points_are_announced_with_about_how_long_they_take(program):
     result = program("crash", "--design", "tc", *tiny, "--points", "all")
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
-    announced = rf"durasim: {document['points']:,} persist events to crash at, in about (a second|\d+ \w+)\n"
+    announced = rf"durasim: {document['points']:,} persist events to crash at, about (a second|\d+ \w+)\n"
     assert re.fullmatch(announced, result.stderr)
     assert program("crash", "--design", "tc", *tiny, "--points", "5").stderr == ""
 
@@ -99,8 +99,8 @@ def test_a_power_failure_is_none_of_the_planted_faults(refused):
     refused(["crash", "--design", "tc", *SMALL, "--fault", "twice"], 2, "fault", "recrash")
 
 
-def test_the_progress_tells_the_runs_before_the_first_crash_from_the_crashes(monkeypatch):
-    """A workload may populate for minutes before there is a crash to count."""
+def test_the_progress_separates_the_runs_before_the_first_crash_from_the_crashes(monkeypatch):
+    """A workload may populate for minutes before the first crash."""
     bar = render.progress_bar()
     before, after = [], []
     make, change = bar.add_task, bar.update

@@ -1,4 +1,4 @@
-"""C programs with the names of STAMP, as users build, run and crash them."""
+"""C programs with the macros of STAMP, built, run and crashed like programs of users."""
 
 import json
 import shlex
@@ -25,14 +25,14 @@ def stamp():
 
 
 def _case(design, program, case):
-    """Runs one case of the interface, which says ok."""
+    """Runs one case of the interface, which prints ok."""
     said = []
     result = ds.run(design=design, machine="tiny", elf=program, args=[case], guest_output=lambda _, b: said.append(b))
     assert (result.guest_exit_code, b"".join(said)) == (0, b"ok\n"), case
     return result
 
 
-# A program is the same for all rows of a backend: `make test` runs it under the first.
+# All designs of a backend share a program: `make test` runs it under the first.
 FIRST_OF_BACKEND = {backend: design for design, backend in reversed(ROWS.items())}
 FIRST_OR_ALL = [
     pytest.param(design, backend, marks=() if FIRST_OF_BACKEND[backend] == design else pytest.mark.long)
@@ -42,7 +42,7 @@ FIRST_OR_ALL = [
 
 @pytest.mark.parametrize(("design", "backend"), [*FIRST_OR_ALL, ("opt", "plain")])
 def test_the_interface_on_each_row(stamp, design, backend):
-    """Registers and calls are those of the machine here, not of the host."""
+    """Registers and calls are those of the simulated machine, not of the host."""
     for case in ("values", "blocks", "threads"):
         _case(design, stamp(INTERFACE, backend), case)
 
@@ -63,7 +63,7 @@ def test_the_example_survives(program, stamp, conforms, design, backend):
     document = json.loads(result.stdout)
     conforms("crash", document)
     assert document["failures"] == []
-    # A run that fails before it has stored anything leaves no bytes to compare.
+    # A run that fails before its first store leaves no bytes to compare.
     assert document["judged_by"]["guest"] >= document["judged_by"]["bytes"] > 30
     assert document["trials_by_fault"]["recrash"] > 0
 
@@ -98,7 +98,7 @@ def test_a_program_without_any_runtime_runs(program, stamp):
     assert (document["guest_exit_code"], document["ops"], document["tx"]["begun"]) == (0, 50, 0)
 
 
-# Threads change words of their own, in 400 transactions of all together.
+# Threads change private words, in 400 transactions in total.
 PRIVATE = """
 #include "thread.h"
 #include "tm.h"
@@ -124,13 +124,13 @@ MAIN(argc, argv) {
     MAIN_RETURN(0);
 }
 """
-# They hold all that a transaction touches.
+# They hold all data of a transaction.
 ROOMY = {"l1d.size_bytes": 32768, "l2.size_bytes": 65536, "llc.size_bytes": 1 << 20}
 
 
 @pytest.mark.parametrize("design", ["htm-sgl", "spht-eadr", "spht-eadr-flush", "spht", "nv-htm"])
 def test_threads_with_private_data_run_their_hardware_transactions_at_a_time(stamp, tmp_path, design):
-    """Behind a lock of the interface as many would commit in hardware, but two threads would be no faster than one."""
+    """With a lock of the interface as many would commit in hardware, but two threads would not be faster than one."""
     source = tmp_path / "private.c"
     source.write_text(PRIVATE)
     runs = [
@@ -166,8 +166,8 @@ def test_the_command_that_builds(tmp_path, program):
     assert program("run", "--machine", "tiny", "--quiet", "--elf", output).stdout == "7\n"
 
 
-# A program as STAMP's are laid out: parts that many programs share lie in lib/, beside a tm.h of another system, and
-# include it without a path. Only with STM defined does each thread take its own share.
+# A program with the layout of STAMP: shared parts are in lib/, next to a tm.h of another system, and include it without
+# a path. Each thread takes its own share only if STM is defined.
 FOREIGN = {
     "lib/tm.h": "#ifndef TM_H\n#define TM_H 1\n#define TM_BEGIN()\n#define TM_END()\n#define TM_SHARED_READ(x) (x)\n"
     "#define TM_SHARED_WRITE(x, y) ((x) = (y))\n#define TM_STARTUP(n)\n#define TM_THREAD_ENTER()\n#endif\n",
@@ -202,7 +202,7 @@ def test_the_headers_of_another_system_are_not_used(tmp_path, program, design, b
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("int main(void) { return 0; }\n", "no source begins a transaction"),
+        ("int main(void) { return 0; }\n", "no source starts a transaction"),
         (
             "int main(void) { TM_BEGIN(); TM_END(); return 0; }\nvoid thread_startup(long n) { (void)n; }\n",
             "leave thread.c and memory.c out",
@@ -220,8 +220,8 @@ def test_programs_that_are_no_use_here_are_refused(tmp_path, source, words):
 
 @pytest.mark.parametrize(
     ("backend", "source", "words"),
-    [("nothing", "a.c", "there is no backend 'nothing'"), ("markers", "a.cpp", "no C source"),
-     ("markers", "missing.c", "no source file"), ("markers", "a.c", "could not compile")],
+    [("nothing", "a.c", "unknown backend 'nothing'"), ("markers", "a.cpp", "not a C source"),
+     ("markers", "missing.c", "the source file"), ("markers", "a.c", "could not compile")],
 )  # fmt: skip
 def test_what_is_not_built(tmp_path, backend, source, words):
     for name in ("a.c", "a.cpp"):
@@ -242,7 +242,7 @@ def test_a_program_that_cannot_be_written_is_found_before_it_is_built(tmp_path, 
 
 
 def test_a_check_that_the_program_does_not_know_is_refused(refused, stamp):
-    """Its exit code is that of a wrong usage without any crash, so that it says nothing about one."""
+    """Its exit code means wrong usage even without a crash, so it is no verdict about a crash."""
     elf = stamp(BANK, "htm-sgl")
     case = [
         "crash",
@@ -262,7 +262,7 @@ def test_a_check_that_the_program_does_not_know_is_refused(refused, stamp):
         refused([*case, "--points", points, "--", "run", "-n", "4"], 2, *words)
 
 
-def test_a_program_that_fails_by_itself_is_told_from_one_that_is_stopped(refused, stamp):
+def test_a_program_that_fails_differs_from_one_that_is_stopped(refused, stamp):
     elf = stamp(BANK, "htm-sgl")
     case = ["crash", "--design", "htm-sgl", "--machine", "tiny", "--elf", elf, "--check", "check", "--", "runn"]
     sentence = refused(case, 3, "usage: bank run|check")

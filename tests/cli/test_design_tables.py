@@ -1,4 +1,4 @@
-"""`durasim designs --check`: what the tables of docs/designs/ may say, tried on a checkout of a few lines."""
+"""`durasim designs --check`: accepted and refused tables of docs/designs/, tested on a small checkout."""
 
 import pytest
 
@@ -99,7 +99,7 @@ TEST = f"`{RS}::it_doubles`"
 @pytest.fixture
 def root(tmp_path):
     files = {
-        # A workspace, so that cargo finds the package from the top.
+        # A workspace, so that cargo finds the package from the root.
         "Cargo.toml": '[workspace]\nmembers = ["crates/small"]\nresolver = "2"\n',
         "Cargo.lock": LOCK,
         "crates/small/Cargo.toml": MANIFEST,
@@ -153,16 +153,16 @@ def test_functions_that_are_there(root, function):
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        ("", "it names no function"),
-        ("twice", "it names no function"),
-        ("`twice`", "twice: is not of the form path::name"),
-        ("`crates/small/src/other.rs::twice`", "crates/small/src/other.rs::twice: there is no such file"),
-        (f"`{RS}::thrice`", f"{RS}::thrice: there is no such function"),
-        (f"`{RS}::twic`", f"{RS}::twic: there is no such function"),
-        (f"`{RS}::Other::twice`", f"{RS}::Other::twice: there is no such function"),
-        (f"`{RS}::Thing::alone`", f"{RS}::Thing::alone: there is no such function"),
-        ("`guest/small.h::halved`", "guest/small.h::halved: there is no such function"),
-        ("`Cargo.toml::members`", "Cargo.toml::members: functions are not looked for in such files"),
+        ("", "it has no function"),
+        ("twice", "it has no function"),
+        ("`twice`", "twice: is not path::name"),
+        ("`crates/small/src/other.rs::twice`", "crates/small/src/other.rs::twice: the file is missing"),
+        (f"`{RS}::thrice`", f"{RS}::thrice: the function is missing"),
+        (f"`{RS}::twic`", f"{RS}::twic: the function is missing"),
+        (f"`{RS}::Other::twice`", f"{RS}::Other::twice: the function is missing"),
+        (f"`{RS}::Thing::alone`", f"{RS}::Thing::alone: the function is missing"),
+        ("`guest/small.h::halved`", "guest/small.h::halved: the function is missing"),
+        ("`Cargo.toml::members`", "Cargo.toml::members: functions are not supported in this type of file"),
     ],
 )
 def test_functions_that_are_not(root, function, said):
@@ -172,11 +172,11 @@ def test_functions_that_are_not(root, function, said):
 @pytest.mark.parametrize(
     ("test", "said"),
     [
-        ("by hand", "it names no test"),
-        (f"`{RS}::alone`", f"{RS}::alone: there is no such test"),
-        (f"`{PY}::helper`", f"{PY}::helper: there is no such test"),
-        ("`tests/helpers.py::test_skipped`", "tests/helpers.py::test_skipped: there is no such test"),
-        ("`guest/small.h::doubled`", "guest/small.h::doubled: tests are not looked for in such files"),
+        ("by hand", "it has no test"),
+        (f"`{RS}::alone`", f"{RS}::alone: the test is missing"),
+        (f"`{PY}::helper`", f"{PY}::helper: the test is missing"),
+        ("`tests/helpers.py::test_skipped`", "tests/helpers.py::test_skipped: the test is missing"),
+        ("`guest/small.h::doubled`", "guest/small.h::doubled: tests are not supported in this type of file"),
     ],
 )
 def test_tests_that_are_not(root, test, said):
@@ -192,12 +192,12 @@ def test_a_row_of_another_width_is_refused(root):
 
 def test_pages_that_are_refused(root):
     _page(root, f"| 4 | m | {FUNCTION} | {TEST} |")
-    with pytest.raises(ds.ConfigError, match=r"no docs/designs/tc\.md \(pages: hercules\)"):
+    with pytest.raises(ds.ConfigError, match=r"docs/designs/tc\.md is missing \(pages: hercules\)"):
         design_tables.read_tables(root, ["tc"])
     with pytest.raises(ds.ConfigError, match="did you mean 'hercules'"):
         design_tables.read_tables(root, ["hercles"])
     _page(root, design="opt", head=())
-    with pytest.raises(ds.ConfigError, match=r"docs/designs/opt\.md: it has no table"):
+    with pytest.raises(ds.ConfigError, match=r"docs/designs/opt\.md: has no table"):
         design_tables.read_tables(root)
     _page(root, f"| 4 | m | {FUNCTION} | {TEST} |", design="hercles")
     with pytest.raises(ds.ConfigError, match=r"docs/designs/hercles\.md: unknown name"):

@@ -1,4 +1,4 @@
-"""`durasim run --functional`: it counts what a detailed run counts, without its time, and refuses what it cannot do."""
+"""`durasim run --functional`: it counts like a detailed run, without time, and refuses options that need a machine."""
 
 import pytest
 
@@ -6,7 +6,7 @@ import durasim as ds
 from pairing import rows_with
 
 OBJECTS = {"machine": "tiny", "ops": 40, "workload_args": {"no-profile": "true"}}
-# What no sweep of the pointer update thread changes, which comes at another time here.
+# Values independent of the sweeps of the pointer update thread, which occur at other times here.
 COUNTS = (
     *(f"checks.{kind}" for kind in ("load", "store_h", "store_both")),
     *("handlers.2", "handlers.3", "fwd.lookups", "fwd.inserts", "trans.lookups", "trans.inserts", "changes"),
@@ -23,7 +23,7 @@ def _values(tree, above=""):
 
 @pytest.mark.parametrize("workload", ["hashmap", "arraylistx", "btree", "kv-pmap"])
 def test_checks_of_one_thread_are_those_of_a_detailed_run(workload):
-    # No sweep begins at the end of one of these runs alone: it would change the active filter once more.
+    # No sweep starts at the end of only one of these runs, which would change the active filter once more.
     more = OBJECTS | {"seed": 2}
     runs = [
         ds.run(design="p-inspect", workload=f"pinspect-{workload}", functional=functional, **more).to_dict()

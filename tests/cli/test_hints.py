@@ -1,4 +1,4 @@
-"""Sentences on standard error about runs that measure something else than their user may think."""
+"""Hints on standard error about runs that may not measure what the user intends."""
 
 import json
 import re
@@ -25,12 +25,12 @@ def test_data_that_fit_the_caches_are_noticed(program):
     assert result.returncode == 0
     (line,) = result.stderr.splitlines()
     assert re.search(
-        r"nothing was written to pmem by opt under array-swap: the [\d.]+ KB of changed data fit the LLC of 16\.8 MB",
+        r"nothing was written to pmem by opt under array-swap: [\d.]+ KB of changed data fit in the LLC of 16\.8 MB",
         line,
     )
     assert int(line.rpartition("--arg populate=")[2]) > 50
     assert program(*run, "--quiet").stderr == ""
-    # A log is written whether the data fit or not.
+    # A log is written even if the data fit.
     assert program(*run, "--design", "swl-flush").stderr == ""
 
 
@@ -51,20 +51,20 @@ def test_one_sentence_for_all_designs_of_a_workload(program):
 
 
 def test_the_advice_fits_the_workload(capsys):
-    hints.tell_what_stayed_in_caches([of()])
+    hints.warn_if_data_fits_in_cache([of()])
     assert "try --arg populate=" in capsys.readouterr().err
     own = samples.RUN["provenance"]
-    hints.tell_what_stayed_in_caches([of(provenance=own | {"workload_args": {"rows": 3}})])
-    assert capsys.readouterr().err.endswith("fit the LLC of 16.8 MB\n")
+    hints.warn_if_data_fits_in_cache([of(provenance=own | {"workload_args": {"rows": 3}})])
+    assert capsys.readouterr().err.endswith("fit in the LLC of 16.8 MB\n")
     started = {"llc": {"size_bytes": 16 << 20}, "start": {"kind": "fast_forward"}}
-    hints.tell_what_stayed_in_caches([of(configuration=started)])
+    hints.warn_if_data_fits_in_cache([of(configuration=started)])
     assert re.search(r"; try --ops \d+ --arg populate=\d+\n$", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("fast_forward", [None, "roi"])
 @pytest.mark.parametrize("workload", ["array-swap", "btree"])
 def test_the_advice_works(program, fast_forward, workload):
-    """A cache that holds all data of a short run; what the sentence says makes it write."""
+    """A cache that holds all data of a short run; following the hint causes writes."""
     options = ["--machine", "tiny", "--set", "llc.size_bytes=16KiB", "--domain", "eadr", "--json", "-"]
     options += [] if fast_forward is None else ["--fast-forward", fast_forward]
     first = program("run", "--workload", workload, *options, "--ops", "4", "--arg", "populate=4", timeout=60)
@@ -80,19 +80,19 @@ def test_the_advice_works(program, fast_forward, workload):
 
 def test_a_design_that_wrote_nothing_is_named_beside_others_that_did(capsys):
     wrote = {f"pmem_write_bytes__{cause}": 64 for cause in ("total", "log")}
-    hints.tell_what_stayed_in_caches([of(), of(design="swl-flush", **wrote)])
+    hints.warn_if_data_fits_in_cache([of(), of(design="swl-flush", **wrote)])
     assert "by opt under btree" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("changes", [{"pmem_write_bytes__total": 64}, {"pmem_residual_dirty_bytes": 0}])
 def test_nothing_is_said_where_something_was_written_or_nothing_changed(capsys, changes):
-    hints.tell_what_stayed_in_caches([of(**changes)])
+    hints.warn_if_data_fits_in_cache([of(**changes)])
     assert capsys.readouterr().err == ""
 
 
 @pytest.fixture
 def without_a_table(tmp_path):
-    """Start the program on a copy of the guest sources in which a workload has lost its table of arguments."""
+    """Starts the program on a copy of the guest sources in which a workload lacks its table of arguments."""
     guest = tmp_path / "guest"
     shutil.copytree(toolchain.guest_folder(), guest)
     (guest / "workloads" / "btree.toml").unlink()
@@ -118,7 +118,7 @@ def test_a_missing_table_of_one_workload_does_not_break_the_others(without_a_tab
     names = {row["name"] for row in json.loads(listed.stdout)}
     assert "array-swap" in names
     assert not {"btree", "hercules-beyond-btree"} & names
-    assert "left out" in listed.stderr
+    assert "warning: skipped" in listed.stderr
     assert "btree.toml" in listed.stderr
     small = ("--machine", "tiny", "--ops", "5", "--quiet")
     other = without_a_table("run", "--workload", "array-swap", *small, "--arg", "populate=5")

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end every command soon, with one sentence about what is kept, and no process stays behind."""
+"""Ctrl-C and SIGTERM end every command promptly, with one sentence about saved results and no remaining process."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ def start(*words, **options):
 
 
 def end(process, number=signal.SIGINT, *, group=True):
-    """Sends a signal, as a terminal does to all processes of a command, and gives what was said."""
+    """Sends a signal, as a terminal does to all processes of a command, and returns the messages."""
     begin = time.monotonic()
     if group:
         os.killpg(process.pid, number)
@@ -47,12 +47,12 @@ def end(process, number=signal.SIGINT, *, group=True):
     assert time.monotonic() - begin < SOON_S
     *_, last = complaint.strip().split("\n")
     assert last.startswith("durasim: interrupted")
-    assert "kept" in last or "goes on" in last or "lost" in last
+    assert "kept" in last or "saved" in last or "resumes" in last or "lost" in last
     return complaint
 
 
 def wait_until(happened):
-    # The guest program may have to be built first, on a busy machine.
+    # The guest program may first be built, on a busy machine.
     deadline = time.monotonic() + 400
     while not happened():
         assert time.monotonic() < deadline
@@ -60,14 +60,14 @@ def wait_until(happened):
 
 
 def has_loaded(process):
-    """Whether the compiled half is there: signals that come before end Python in its own way."""
+    """Whether the Rust core is loaded: earlier signals end Python with its default behaviour."""
     maps = Path(f"/proc/{process.pid}/maps").read_text()
     threads = len(os.listdir(f"/proc/{process.pid}/task"))  # noqa: PTH208 - a count of files in /proc
     return "_core" in maps and threads > 1
 
 
 def children_of(pid):
-    """The processes that a process has started, as the kernel lists them."""
+    """The child processes listed by the kernel."""
     found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         found += [int(child) for child in (task / "children").read_text().split()]
@@ -144,7 +144,7 @@ def test_a_campaign_says_what_is_kept_and_takes_its_workers_with_it(campaign, tm
         workers = children_of(process.pid)
         assert workers
         complaint = end(process)
-    assert f"{verdicts} holds {kept(verdicts)} verdicts: the same command goes on" in complaint
+    assert f"{verdicts} holds {kept(verdicts)} verdicts: the same command resumes" in complaint
     wait_until(lambda: not any(is_alive(worker) for worker in workers))
 
 
@@ -167,5 +167,5 @@ def test_a_campaign_whose_worker_is_killed_says_what_is_kept(campaign, tmp_path)
     assert process.returncode == 4, complaint
     assert "Traceback" not in complaint
     *_, last = complaint.strip().split("\n")
-    said = f"a worker process was killed; {verdicts} holds {kept(verdicts)} verdicts: the same command goes on"
+    said = f"a worker process was killed; {verdicts} holds {kept(verdicts)} verdicts: the same command resumes"
     assert said in " ".join(complaint.split()), last

@@ -134,6 +134,6 @@ def test_shells_complete_names(program, words, offered):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_can_be_shown(program, shell):
-    # Else it is that of the shell that has started the program, which is none here.
+    # The default is the shell that started the program; here there is none.
     shown = program("--show-completion", shell, env={**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"})
     assert (shown.returncode, "_DURASIM_COMPLETE" in shown.stdout) == (0, True), shown.stderr

@@ -1,4 +1,4 @@
-"""No option does nothing: each changes what is simulated, or is refused where it would not."""
+"""Every option has an effect: it changes the simulation, or is refused where it would not."""
 
 import dataclasses
 import json
@@ -13,7 +13,7 @@ from durasim.scenario import Scenario
 
 BASE = {"design": "tc", "workload": "array-swap", "machine": "tiny", "ops": 8, "threads": 2}
 ARGUMENTS = (("populate", "8"), ("warm-ops", "4"))
-# For each field of a scenario: another value, and what the run has beside it for that to matter.
+# For each field of a scenario: another value, and the other options that it needs to have an effect.
 CHANGED = {
     "design": ("kiln", {}),
     "workload": ("btree", {"workload_args": (("populate", "8"),)}),
@@ -30,7 +30,7 @@ CHANGED = {
     "warm": (False, {"fast_forward": "roi"}),
     "stop_after_roi": (True, {}),
 }
-# Files that are written or read, which other tests follow; programs of others; --control, which permits.
+# Files, which other tests cover; external programs; --control, which only permits.
 ELSEWHERE = {"root", "pool", "snapshot_at", "snapshot", "from_", "elf", "args", "env", "control", "scale"}
 
 
@@ -55,7 +55,7 @@ def test_an_option_changes_the_run(name):
 
 @pytest.mark.parametrize("workload", [workload.name for workload in ds.workloads()])
 def test_arguments_are_taken_by_the_commands_that_they_name(workload):
-    """What a list of a workload's arguments names for `run` reaches the command line of the program."""
+    """The listed arguments of a workload for `run` reach the command line of the program."""
     info = next(found for found in ds.workloads() if found.name == workload)
     design = next(row["name"] for row in ds.designs() if info.interface in row["interfaces"])
     for argument in info.arguments:
@@ -69,5 +69,5 @@ def test_arguments_are_taken_by_the_commands_that_they_name(workload):
 def test_every_option_of_crash_is_looked_at():
     tried = {field.name for field in dataclasses.fields(CrashOptions)}
     known = {"points", "faults", "variants", "replay", "workers", "check_args", "again_args", "recovery_limit"}
-    assert tried == known, "say in cli_crash.py where a new option does nothing, and refuse it there"
+    assert tried == known, "refuse a new option in cli_crash.py where it has no effect"
     assert callable(crash)

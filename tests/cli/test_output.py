@@ -1,4 +1,4 @@
-"""Files appear whole or not at all."""
+"""Files are written atomically."""
 
 import errno
 import json
@@ -82,7 +82,7 @@ def test_an_impossible_place_is_found_before_the_run(tmp_path, monkeypatch, path
 
 def test_an_unwritable_folder_is_found_before_the_run(tmp_path):
     if os.geteuid() == 0:
-        # Nothing keeps root out of an ordinary folder, but nobody can make a file in /proc.
+        # Root may write to every ordinary folder, but no user can create a file in /proc.
         folder = "/proc"
     else:
         tmp_path.chmod(0o500)
@@ -91,7 +91,7 @@ def test_an_unwritable_folder_is_found_before_the_run(tmp_path):
         output.check_writable(f"{folder}/result.json")
 
 
-def test_the_check_leaves_nothing_behind(tmp_path):
+def test_the_check_leaves_no_file(tmp_path):
     output.check_writable(str(tmp_path / "result.json"))
     assert list(tmp_path.iterdir()) == []
 

@@ -1,4 +1,4 @@
-"""Programs with a recovery of their own: it is crashed under every design, and verdicts say what was tried."""
+"""Programs with their own recovery: it is crashed under every design, and verdicts report what was tested."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def test_a_recovery_that_is_right_survives_all_faults(built):
     recovery = built("06-recovery-unfenced/recovery.c")
     result = crash(recovery, "run fixed 3", "check fixed", again_args=["run", "fixed", "2"])
     assert result.failures == ()
-    # Without --fault all are tried, also at later power failures.
+    # Without --fault all are tested, also at later power failures.
     assert {"nested", "nested+reorder", "recrash", "recrash+reorder", "reorder"} < result.trials_by_fault.keys()
     assert result.not_tried.keys() == {"background", "energy", "torn"}
     torn = crash(recovery, "run fixed 1", "check fixed", again_args=["run", "fixed", "1"], domain="media")
@@ -101,13 +101,13 @@ def test_a_fault_of_the_check_has_its_pc_and_reason(built, kind, reason):
 def test_the_verdict_says_what_was_not_tried(built):
     own_log = built("16-own-log/own_log.c")
     text = render.crash_text(crash(own_log, "run 2", "check", faults=["nested", "torn"])).plain
-    assert ": all recoveries correct; nothing to try: torn\n" in text
+    assert ": all recoveries correct; not applicable: torn\n" in text
     assert "\n  torn: " in text
     assert "\n  never at risk: " in text
-    # Its crash points lie before the pool has been written, so that recovery writes nothing.
+    # Its crash points precede the first write to the pool, so that recovery writes nothing.
     unfenced = built("06-recovery-unfenced/repro/nofence.c")
     text = render.crash_text(crash(unfenced, "run", "run", faults=["background"])).plain
-    assert "nothing to try: background" in text
+    assert "not applicable: background" in text
 
 
 def test_failures_with_one_message_are_one_line(built):

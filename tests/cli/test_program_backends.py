@@ -1,4 +1,4 @@
-"""A program names the backend that it is built for, and is no program of a design with another one."""
+"""A program records its backend, and designs with another backend refuse it."""
 
 import pytest
 
@@ -62,7 +62,7 @@ def test_a_program_that_names_none_is_taken(program, hello):
 
 
 def test_odd_files_name_none(tmp_path):
-    """Section headers that are cut, or lie behind the end, are no reason to refuse a program."""
+    """Section headers that are truncated, or after the end of the file, are no reason to refuse a program."""
     path = tmp_path / "odd"
     data = bank("htm-sgl").read_bytes()
     assert data.count(SECTION + b"\0") == 1

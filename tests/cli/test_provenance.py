@@ -1,4 +1,4 @@
-"""The document of a run says what it was made from: equal requests give equal bytes, and nothing else does."""
+"""The document of a run records its inputs: requests give equal bytes if and only if they are equal."""
 
 import copy
 import json
@@ -26,7 +26,7 @@ def test_equal_requests_give_equal_documents(tmp_path):
     first, second = run(), run()
     assert without_host(first) == without_host(second)
     assert ds.diff(first, second).configuration == ()
-    # Where results are written to is no part of them.
+    # The path of a result is not part of it.
     assert without_host(run(snapshot_at=0, snapshot=tmp_path / "a")) == without_host(first)
     assert str(tmp_path) not in run(snapshot_at=0, snapshot=tmp_path / "b").to_json()
 

@@ -1,4 +1,4 @@
-"""Replays: an id names one failure permanently, and its timeline names the lines, stores and copies involved."""
+"""Replays: an id identifies one failure permanently, and its timeline lists the lines, stores and copies involved."""
 
 import dataclasses
 import json
@@ -12,7 +12,7 @@ from durasim.scenario import Scenario
 REPLAYS = 20
 SEEDS = range(1, 40)
 
-# Controls that fail: the run, what goes wrong, and what the id of the failure is to have in it.
+# Failing controls: the run, the faults, and the expected part of the id of the failure.
 CASES = {
     "clean": ("opt", None, {}, "clean", "e"),
     "torn": ("opt", "media", {}, "torn", ":torn"),
@@ -37,11 +37,11 @@ def crash(scenario, options):
 
 
 def failure_of(scenario, fault, sign):
-    """Finds a run of this kind and a failure of it with this sign; every result lists its first failures only."""
+    """Finds a run of this kind with a failure with this sign; every result lists only its first failures."""
     for seed in SEEDS:
         seeded = dataclasses.replace(scenario, seed=seed)
         failures = crash(seeded, CrashOptions(12, (fault,))).failures
-        # Campaigns do not judge what a cut recovery comes to if that is the same as without the cut, and where energy
+        # Campaigns do not judge an interrupted recovery with the result of an uninterrupted one, and where energy
         # ends early recovery says so: a failure of a clean power failure is one with these signs too.
         if sign.startswith(("/r", ":energy")) and failures:
             failures = crash(seeded, CrashOptions(replay=failures[0].id + sign)).failures
@@ -58,24 +58,24 @@ def test_a_failure_replays_the_same_way_every_time(name, conforms):
     first = None
     for _ in range(REPLAYS):
         result = crash(scenario, CrashOptions(replay=failure.id))
-        # A replay knows nothing of other trials that fail alike.
+        # A replay has no information about similar failures of other trials.
         assert result.failures == (dataclasses.replace(failure, alike=1),)
         first = first or result.to_dict()
         assert result.to_dict()["timeline"] == first["timeline"]
     conforms("crash", first)
-    told = first["timeline"]
-    assert {objection["oracle"] for objection in told["objections"]} == set(failure.oracle.split("+"))
+    data = first["timeline"]
+    assert {objection["oracle"] for objection in data["objections"]} == set(failure.oracle.split("+"))
     for width, columns in ((80, 80), (100, 100), (200, 100), (40, 80)):
-        shown = timeline.timeline_text(told, width).plain
+        shown = timeline.timeline_text(data, width).plain
         assert failure.id in shown
         assert all(len(line) <= columns for line in shown.splitlines()), shown
-    kinds = [phase["kind"] for phase in told["phases"]]
-    runs = [phase["program"] for phase in told["phases"] if phase["kind"] == "run"]
+    kinds = [phase["kind"] for phase in data["phases"]]
+    runs = [phase["program"] for phase in data["phases"] if phase["kind"] == "run"]
     assert kinds[0] == "run"
     assert runs[1:] == ["recovery"] * failure.id.count("/g") + ["work"] * failure.id.count("+e")
-    cuts = [phase["cut_at_write"] for phase in told["phases"] if phase["kind"] == "hardware_recovery"]
+    cuts = [phase["cut_at_write"] for phase in data["phases"] if phase["kind"] == "hardware_recovery"]
     assert len([cut for cut in cuts if cut is not None]) == failure.id.count("/r")
-    assert failure.id.startswith(f"e{told['phases'][0]['failure']['event']}")
+    assert failure.id.startswith(f"e{data['phases'][0]['failure']['event']}")
 
 
 def words_at(seen, line):
@@ -83,10 +83,10 @@ def words_at(seen, line):
 
 
 def test_the_line_the_store_and_the_copy_that_was_lost_are_named():
-    """Software logging that cleans nothing on a machine that loses its caches: acknowledged stores stay in them."""
+    """Software logging without cleans on a machine that loses its caches: acknowledged stores stay in them."""
     # In this run copies are lost in the first-level cache as well as in the last-level one.
     scenario = dataclasses.replace(scenario_of("swl-eadr", "adr", {}), seed=6)
-    told = []
+    data = []
     for failure in crash(scenario, CrashOptions(120, ("clean",))).failures:
         timeline_of = crash(scenario, CrashOptions(replay=failure.id)).to_dict()["timeline"]
         run = timeline_of["phases"][0]
@@ -109,39 +109,39 @@ def test_the_line_the_store_and_the_copy_that_was_lost_are_named():
                     assert f"line {number:#x}" in shown
                     assert f"transaction {last[0]['tx']}: +{8 * word:#04x}" in shown
                     assert f"{held[0]}, dirty, lost" in shown
-                    told.append(held[0])
-    assert any(place.startswith("l1d of core 0") for place in told), told
-    assert any(place == "llc" for place in told), told
+                    data.append(held[0])
+    assert any(place.startswith("l1d of core 0") for place in data), data
+    assert any(place == "llc" for place in data), data
 
 
-def test_a_reported_loss_is_told():
+def test_a_reported_loss_is_shown():
     result = crash(scenario_of("opt", "eadr", {}), CrashOptions(replay="e400:energy.64"))
     assert (result.violations, result.losses_reported) == (0, 1)
-    told = result.to_dict()["timeline"]
-    run, recovery = told["phases"]
+    data = result.to_dict()["timeline"]
+    run, recovery = data["phases"]
     assert run["dirty_shutdown"]
     assert "64 bytes" in run["failure"]["how"]
-    assert told["reported_loss"] in recovery["losses"]
-    assert all(line["found"] is None for line in told["lines"])
-    assert "recovery reports a loss" in timeline.timeline_text(told).plain
+    assert data["reported_loss"] in recovery["losses"]
+    assert all(line["found"] is None for line in data["lines"])
+    assert "recovery reports data loss" in timeline.timeline_text(data).plain
 
 
-def test_a_replay_that_passes_is_told_too():
+def test_a_replay_that_passes_is_reported_too():
     scenario = scenario_of("tc", None, {})
     result = crash(scenario, CrashOptions(replay="e1000/r1"))
     assert result.violations == 0
-    told = result.to_dict()["timeline"]
-    assert told["objections"] == []
-    assert len(told["lines"]) >= 1
-    last = told["transactions"][-1]
-    assert f"transaction {last['tx']}, the last one" in told["lines_chosen_because"]
-    # The transaction cache names the lines of the transaction that is open.
+    data = result.to_dict()["timeline"]
+    assert data["objections"] == []
+    assert len(data["lines"]) >= 1
+    last = data["transactions"][-1]
+    assert f"transaction {last['tx']}, the last one" in data["lines_chosen_because"]
+    # The transaction cache contains the lines of the open transaction.
     assert last["state"] == "open"
-    assert {trace["place"] for trace in told["phases"][0]["traces"]} == {"tc.core0", "shadow_homes"}
-    cut, again = told["phases"][1:]
+    assert {trace["place"] for trace in data["phases"][0]["traces"]} == {"tc.core0", "shadow_homes"}
+    cut, again = data["phases"][1:]
     assert (cut["cut_at_write"], cut["writes_total"], again["cut_at_write"]) == (1, 0, None)
     assert again["writes_total"] > 0
-    for line in told["lines"]:
+    for line in data["lines"]:
         assert line["found"] in line["expected"]
 
 

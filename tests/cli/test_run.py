@@ -114,7 +114,7 @@ def test_a_pool_is_kept(tmp_path):
 
 @pytest.mark.parametrize("design", ["opt", "hercules", "swl-flush"])
 def test_a_run_stops_after_its_region(conforms, design):
-    """What is measured is that of the whole run; the program has not come to its end."""
+    """The measurements are those of the whole run; the program has not ended."""
     whole, stopped, again = (
         ds.run(design=design, workload="btree", threads=2, **SMALL, guest_output=lambda *_: None, **options)
         for options in ({}, {"stop_after_roi": True}, {"stop_after_roi": True})
@@ -148,11 +148,11 @@ def test_what_needs_the_end_of_a_program_does_not_stop_before(program, option, w
     assert result.stderr.count("\n") == 1
 
 
-def test_the_progress_of_a_run_is_told():
-    told = []
+def test_the_progress_of_a_run_is_reported():
+    reported = []
     options = {"workload": "array-swap", "machine": "tiny", "workload_args": {"populate": 20}}
-    ds.run(**options, ops=20_000, guest_output=lambda *_: None, progress=lambda *said: told.append(said))
-    assert told
-    assert told == sorted(told)
-    assert {total for _, total in told} == {20_000}
-    assert 0 < told[-1][0] <= 20_000
+    ds.run(**options, ops=20_000, guest_output=lambda *_: None, progress=lambda *said: reported.append(said))
+    assert reported
+    assert reported == sorted(reported)
+    assert {total for _, total in reported} == {20_000}
+    assert 0 < reported[-1][0] <= 20_000

@@ -1,4 +1,4 @@
-"""A run is described once, at its request and its result: everything that follows from that is as it has to be."""
+"""A run is described once, at its request and its result: everything generated from that is up to date."""
 
 import dataclasses
 import inspect
@@ -56,7 +56,7 @@ def test_the_request_has_no_field_that_is_neither_an_option_nor_set():
 
 
 @pytest.mark.parametrize("call", [ds.run, ds.crash, ds.compare])
-def test_an_argument_that_nobody_described_is_refused(call):
+def test_an_unknown_argument_is_refused(call):
     needed = {"designs": ["opt"], "workloads": ["btree"]} if call is ds.compare else {"design": "opt"}
     with pytest.raises(TypeError, match="patience"):
         call(**needed, patience=3)

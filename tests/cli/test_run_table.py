@@ -12,7 +12,7 @@ CAUSES = {"conflict": 118, "capacity": 1879, "explicit": 3, "nested": 0, "trap":
 
 
 def _rows(*, wide=True, **changes):
-    """Gives the rows by label."""
+    """Returns the rows of a table by label."""
     console = Console(width=120)
     with console.capture() as capture:
         console.print(run_table(ds.RunResult.from_dict(samples.run(**changes)), wide=wide))
@@ -20,7 +20,7 @@ def _rows(*, wide=True, **changes):
     return {label.strip(): value.strip() for label, value in cells}
 
 
-def test_hardware_transactions_are_told_by_how_they_ended():
+def test_hardware_transactions_are_shown_by_outcome():
     rows = _rows(design="htm-sgl", tx__htm_committed=4, tx__sgl_committed=6, tx__aborted_by=CAUSES)
     assert rows["transactions committed"] == "10"
     assert (rows["committed in hardware"], rows["committed under the lock"]) == ("4", "6")

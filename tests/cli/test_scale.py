@@ -1,4 +1,4 @@
-"""Comparisons at a smaller scale: what shrinks, what is populated once, and which runs are scored."""
+"""Comparisons at a smaller scale: reduced sizes, shared population, and scored runs."""
 
 import dataclasses
 
@@ -32,7 +32,7 @@ def test_what_is_set_is_set_after_the_machine_has_shrunk():
 
 
 def test_operations_before_the_measured_region_are_not_measured():
-    """They are operations of the same sequence: the pool ends as after one run of all."""
+    """They are part of the sequence: the final pool equals that of one run of all operations."""
     several = {"workload": "btree", "design": "opt", "threads": 3}
     parts = ds.run(ops=40, workload_args={"populate": 50, "warm-ops": 30}, **several)
     whole = ds.run(ops=70, workload_args={"populate": 50}, **several)
@@ -46,7 +46,7 @@ def test_the_data_are_brought_in_once_for_each_guest_program():
     results = ds.api.compare_runs(**options, jobs=2)
     starts = [result.configuration["start"]["kind"] for result in results]
     assert starts == ["fast_forward", "fast_forward", "moved_program"]
-    # As many at a time as there are, the results are the same.
+    # With all runs concurrent, the results are equal.
     again = ds.api.compare_runs(**options, jobs=1)
     assert [result.digest for result in results] == [result.digest for result in again]
 
@@ -86,7 +86,7 @@ def test_names_that_papers_use_stand_for_rows():
     [
         (
             ["--designs", "opt", "--workloads", "btree", "--scale", "quick"],
-            ["scale", "hercules-beyond", "not of btree"],
+            ["scale", "hercules-beyond", "not for btree"],
         ),
         (["--designs", "opt", "--workloads", "btree", "--scale", "quik"], ["scale", "did you mean 'quick'"]),
         (["--designs", "all-macro", "--workloads", "btree"], ["designs", "all-macro"]),

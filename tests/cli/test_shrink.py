@@ -1,4 +1,4 @@
-"""Reductions of failures: small, of the same kind, and the printed command fails again."""
+"""Minimized failures are small and of the original kind, and the printed command fails again."""
 
 import itertools
 import json
@@ -44,7 +44,7 @@ def test_a_large_failure_becomes_a_small_command_that_fails_again(program, confo
 @pytest.mark.parametrize(
     ("design", "domain", "arguments", "faults", "needed"),
     [
-        # Without the argument, the domain or the fault there is no such failure: they stay.
+        # The argument, the domain and the fault are necessary for the failure and remain.
         ("swl-flush", None, {"no-flush": True}, ("clean", "nested"), {"--arg": "no-flush=true"}),
         pytest.param(
             "swl-flush",

@@ -1,4 +1,4 @@
-"""Tables are readable at 80 columns: every cell is whole, in one block or another."""
+"""Tables are readable at 80 columns: every cell is complete, in one of the blocks."""
 
 import json
 import os

@@ -1,7 +1,7 @@
-"""A digest of all statistics for each configuration: an optimisation of the simulator changes none of them.
+"""A digest of all statistics for each configuration: an optimisation of the simulator must not change any.
 
-Descriptions of statistics are left out: rewording one changes nothing here.
-`python tests/conformance/digests.py` writes the file anew; a commit that changes it says why.
+Descriptions of statistics are excluded, so that they can be reworded.
+`python tests/conformance/digests.py` rewrites the file; a commit that changes it must give the reason.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ FILE = Path(__file__).with_name("digests.json")
 TIMING = Path(__file__).resolve().parents[1] / "timing"
 OPS = 150
 POPULATE = 300
-# What is the same on every run but not part of the model, or is not the same.
+# Values that are not part of the model, or differ between runs.
 NOT_OF_THE_MODEL = ("durasim_version", "host", "provenance", "configuration")
-# Numbers that follow from statistics which the digest has.
+# Numbers derived from statistics in the digest.
 DERIVED = ("accesses_per_tx",)
-# What is newer than the digests, and told by runtimes.
+# Values newer than the digests, reported by runtimes.
 NEWER = ("replay",)
 # Statistics that are newer than the digests: of the core, and of levels by thread.
 NEWER_STATISTICS = ("pmem_stores",)
 NEWER_BY_THREAD = ("l1d", "l2")
-# A document that says more of a run does not change what the model does: digests keep the name they were recorded with.
+# Additional fields of a document do not change the model: digests keep the name with which they were recorded.
 RECORDED_SCHEMA = "durasim-run/1"
 KERNELS = ("sort 500", "matmul 12", "rbmap 300", "hash 2000", "atomics 500", "divs 500")
 GEM5_MACHINES = ("gem5-a", "gem5-b")
-# Machines that differ from another one in sizes or rows alone.
+# Machines that differ from another one only in sizes or rows.
 NOT_DIGESTED = ("hercules-tecs23-eighth", "hercules-tecs23-rows")
-# Machines have had other names.
+# Earlier names of machines.
 RECORDED_MACHINE = {
     "hercules-tecs23-modern": "hercules-tecs23",
     "hercules-tecs23-modern-eighth": "hercules-tecs23-eighth",
 }
-# Parts of the machine that no preset has, on `tiny`.
+# Parts of the machine without a preset, on `tiny`.
 VARIANTS = {
     "crossbar": {"interconnect.topology": "crossbar", "interconnect.llc_banks": 2},
     "random replacement": {"l1d.replacement": "random", "l2.replacement": "random", "llc.replacement": "random"},
@@ -54,13 +54,13 @@ VARIANTS = {
 }
 OBJECT_WORKLOADS = ("pinspect-hashmap", "object-sharing")
 DOMAINS = ("adr", "eadr", "media", "bbb", "nv-llc")
-# A machine whose cores have two hardware threads is for the rows on hardware transactions; others take it with one.
+# A machine with two hardware threads per core is for the designs with hardware transactions; others use it with one.
 TWO_THREADS = "spht-eadr-2022"
 ON_TWO_THREADS = ("htm-sgl", "spht-eadr", "spht-eadr-flush", "spht", "nv-htm")
 
 
 def workloads_of(row: dict[str, Any]) -> tuple[str, ...]:
-    """Gives the workloads that a row is digested with."""
+    """Returns the workloads of the digests of a design."""
     return ("btree", "array-swap") if "transactions" in row["interfaces"] else OBJECT_WORKLOADS
 
 
@@ -69,7 +69,7 @@ def _machines() -> list[str]:
 
 
 def cases() -> dict[str, dict[str, Any]]:
-    """Gives the arguments of `durasim.run` by the name of the case."""
+    """Returns the arguments of `durasim.run` by the name of the case."""
     found: dict[str, dict[str, Any]] = {}
     for machine in _machines():
         for row in ds.designs():
@@ -95,7 +95,7 @@ def cases() -> dict[str, dict[str, Any]]:
 
 
 def is_among_pairs(name: str) -> bool:
-    """Whether `make test` runs the case: each design on every second machine once, and all that is not of a design."""
+    """Whether `make test` runs the case: each design on every second machine once, and all cases without a design."""
     places = {
         f"{row['name']} {workload} on {machine}, {threads} threads": (number, way)
         for machine_number, machine in enumerate(_machines())
@@ -112,8 +112,8 @@ def _workload(**arguments: Any) -> dict[str, Any]:
 
 
 def digest(arguments: dict[str, Any]) -> str:
-    """Runs a case and condenses its document, without what is not of the model."""
-    # A program sees its path, so that has to be the same everywhere.
+    """Runs a case and returns the digest of its document, without values outside the model."""
+    # A program sees its path, which must therefore be equal everywhere.
     with contextlib.chdir(TIMING):
         document = ds.run(**arguments, guest_output=output.discard).to_dict()
     for key in (*NOT_OF_THE_MODEL, *DERIVED, *NEWER):

@@ -1,7 +1,7 @@
-"""Golden statistics: what every row of the registry does with every workload on `tiny`.
+"""Golden statistics of every design with every workload on `tiny`.
 
-Values and units are golden, descriptions are not: rewording one changes nothing here.
-`python tests/conformance/golden.py` writes the file anew; a commit that changes it says why.
+Values and units are golden; descriptions are excluded, so that they can be reworded.
+`python tests/conformance/golden.py` rewrites the file; a commit that changes it must give the reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AXES = ([row["name"] for row in DESIGNS], [workload.name for workload in ds.work
 
 
 def is_among_pairs(design: str, workload: str, threads: int) -> bool:
-    """Whether `make test` runs the case: each design with a part of the workloads, the numbers of threads in turn."""
+    """Whether `make test` runs the case: each design with a part of the workloads and alternating thread counts."""
     row, column = AXES[0].index(design), AXES[1].index(workload)
     stride = stride_of(DESIGNS[row], workload)
     if workload in MET_LESS_OFTEN:
@@ -40,7 +40,7 @@ def _is_every(stride: int, design: int, workload: int, threads: int) -> bool:
 
 
 def _number(name: str) -> int:
-    """A number that a name keeps, whatever other designs and workloads there are."""
+    """Returns a number that depends only on the name, not on other designs and workloads."""
     return zlib.crc32(name.encode())
 
 
@@ -49,7 +49,7 @@ def _is_fifth(design: str, workload: str, threads: int) -> bool:
 
 
 def cases() -> list[tuple[str, str, int]]:
-    """Gives designs, workloads and numbers of threads: the product, but each fifth pair alone of these programs."""
+    """Returns designs, workloads and thread counts: the product, but only each fifth pair of these programs."""
     fitting = {design: [workload.name for workload in ds.workloads(design)] for design in AXES[0]}
     return [
         (design, workload, threads)
@@ -61,12 +61,12 @@ def cases() -> list[tuple[str, str, int]]:
 
 
 def name_of(design: str, workload: str, threads: int) -> str:
-    """Gives the name of a case in the file."""
+    """Returns the name of a case in the file."""
     return f"{design} {workload}" if threads == 1 else f"{design} {workload} {threads} threads"
 
 
 def measure(design: str, workload: str, threads: int) -> dict[str, Any]:
-    """Gives the statistics of one run that a change of the model would change."""
+    """Returns the statistics of one run that depend on the model."""
     result = ds.run(
         design=design,
         workload=workload,

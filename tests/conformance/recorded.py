@@ -1,4 +1,4 @@
-"""How recorded results are kept: values and units without descriptions, so that a description may be reworded."""
+"""Storage of recorded results: values and units without descriptions, so that a description can be reworded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def without_descriptions(node: Any) -> Any:
-    """Gives a part of a document without the description of each statistic in it."""
+    """Returns a part of a document without the description of each statistic in it."""
     if not isinstance(node, Mapping):
         return node
     left_out = {"description"} if node.keys() == {"value", "unit", "description"} else set()
@@ -17,11 +17,11 @@ def without_descriptions(node: Any) -> Any:
 
 
 def transactions(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Gives the counts of transactions, without those that designs with hardware transactions alone have."""
+    """Returns the counts of transactions, without those specific to designs with hardware transactions."""
     return {name: count for name, count in document["tx"].items() if count is not None}
 
 
 def write(file: Path, cases: Mapping[str, Any]) -> None:
-    """Writes the results, a case on each line: a change shows which cases it concerns."""
+    """Writes the results with one case per line, so that a difference shows the changed cases."""
     lines = (f"{json.dumps(name)}: {json.dumps(cases[name], sort_keys=True)}" for name in sorted(cases))
     file.write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -1,4 +1,4 @@
-"""No optimisation changes a simulated number: every statistic of every configuration is what it was."""
+"""No optimisation changes a simulated number: every statistic of every configuration is unchanged."""
 
 import json
 

@@ -1,5 +1,5 @@
-"""What Hercules does end to end: aborts, identifiers, threads that change cores, hierarchies that are not inclusive,
-and threads without transactions. Its hooks one by one are tested beside its code."""
+"""End-to-end tests of Hercules: aborts, identifiers, threads that change cores, hierarchies that are not inclusive,
+and threads without transactions. Single hooks have unit tests in its code."""
 
 from collections import Counter
 from pathlib import Path
@@ -10,10 +10,10 @@ import compiled
 import durasim as ds
 from durasim.crash_request import FAULTS
 
-# What programs end with that the machine cannot continue with (guest/include/durasim/error.h).
+# Exit code of programs that the machine cannot continue (guest/include/durasim/error.h).
 RUNTIME_ERROR = 70
 MARKS = next(row["marks"] for row in ds.designs() if row["name"] == "hercules")
-# Six threads or more take turns on few cores, in slices much shorter than a transaction.
+# Six threads or more share few cores, in slices much shorter than a transaction.
 TURNS = ["core.time_slice_cycles=1500", "core.context_switch_cycles=300"]
 
 
@@ -43,7 +43,7 @@ class Run:
         return self.result.stats[f"hercules.{name}"].value
 
     def number(self, name):
-        """What the program counted."""
+        """A count of the program."""
         return int(dict(pair.split("=") for pair in self.text.split())[name])
 
 
@@ -86,7 +86,7 @@ CHAINED = [
 
 
 def test_a_transaction_of_60000_lines_commits():
-    """Section 5.2: caches, eWPQ and extension area do not hold it, so the extension area grows."""
+    """Section 5.2: it exceeds caches, eWPQ and extension area, so the extension area grows."""
     result = ds.run(
         design="hercules", workload="huge", machine="hercules-tecs23-modern-eighth", ops=2,
         workload_args={"lines-per-tx": 60000, "populate": 60000}, guest_output=lambda *_: None,
@@ -129,7 +129,7 @@ def test_lines_with_equal_parts_of_their_addresses_survive_crashes(lookup, threa
 
 
 def test_crashes_with_fewer_tags_than_lines_in_the_l1d():
-    """Section 4.1 has a share of TransTags at every level."""
+    """Section 4.1 gives each level a share of lines with TransTags."""
     result = ds.crash(
         design="hercules", workload="btree", machine="tiny", ops=24, threads=2, points=300,
         set=["design.hercules.trans_tag_percent_l1d=50"], workload_args={"populate": 200}, faults=FAULTS,
@@ -175,8 +175,8 @@ def test_every_controller_has_an_ewpq_and_a_part_of_the_log(controllers, interle
 
 
 def test_few_identifiers_are_enough_for_many_threads(run):
-    """Section 4.1: identifiers wrap around; none is in use twice, and who finds none begins again."""
-    # 16 identifiers, 20 threads that are inside transactions nearly always. The log has room for the lines of all.
+    """Section 4.1: identifiers wrap around; none is in use twice, and a thread without a free one retries."""
+    # 16 identifiers, 20 threads that are almost always inside transactions. The log has space for the lines of all.
     settings = ["cores=2", "design.hercules.tx_id_bits=4", *TURNS]
     done = run("many", 20, 5, 20, settings=settings)
     assert done.result.guest_exit_code == 0, done.text
@@ -194,7 +194,7 @@ def test_a_thread_that_changes_cores_inside_a_transaction_keeps_it(run):
 
 
 def test_threads_without_transactions_share_a_core_with_one_that_has_them(run):
-    """Section 5.3, Table 5: stores outside of transactions are as on any machine, between those of a transaction."""
+    """Section 5.3, Table 5: stores outside transactions behave as on any machine, between those of a transaction."""
     done = run("mixed", 10, settings=["cores=1", *TURNS])
     assert done.result.guest_exit_code == 0, done.text
     assert done.number("rounds") > 10
@@ -207,7 +207,7 @@ def _crash(program, run, check, settings, points):
     result = ds.crash(
         design="hercules", machine="tiny", elf=program, args=["/pmem/words", *run], points=points,
         check_args=["/pmem/words", *check], set=settings,
-        # A run that continues on a crashed pool begins its numbers anew, which the check does not expect.
+        # A run that continues on a crashed pool restarts its numbers, which the check does not expect.
         faults=["clean", "nested"],
     )  # fmt: skip
     assert result.failures == ()
@@ -216,7 +216,7 @@ def _crash(program, run, check, settings, points):
 
 
 def test_crashes_beside_threads_without_transactions(program):
-    """Table 5: what transactions stored is there as a whole, what was stored beside them in its order."""
+    """Table 5: stores of transactions survive as a whole, other stores in their order."""
     result = _crash(program, ["mixed", "6"], ["whole"], ["cores=1", *TURNS], 400)
     assert result.marks["transaction_off_its_core"] > 0
     assert result.marks["premature_flush_open"] > 0
@@ -237,7 +237,7 @@ def test_crashes_find_transactions_whose_thread_has_no_core():
 
 
 def test_crashes_fall_into_every_situation():
-    """Lines of transactions at each level and in the log, migrations, inside of commits: no mark is missed."""
+    """Lines of transactions at each level and in the log, migrations, commits: every mark is hit."""
     marks = Counter()
     store = ["design.hercules.tx_len_store=controller"]
     collected = ["design.hercules.log_gc_trigger_entries=8", "design.hercules.log_gc_chunk_entries=4"]

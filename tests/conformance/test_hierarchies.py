@@ -1,4 +1,4 @@
-"""Every design on hierarchies that no preset has: without an L2, and with an L1D of two ways."""
+"""Every design on hierarchies without a preset: without an L2, and with an L1D of two ways."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from pairing import pairs
 DESIGNS = [row["name"] for row in ds.designs()]
 CONTROLS = {row["name"] for row in ds.designs() if row["control"]}
 SMALL = {workload.name: workload.small for workload in ds.workloads()}
-# Words of different locks lie on lines of their own, as in test_pairs.py.
+# Words of different locks are on separate lines, as in test_pairs.py.
 WORKLOADS = [name for name in SMALL if name != "false-sharing"]
 NARROW = ("l1d.size_bytes=256", "l1d.ways=2")
 HIERARCHIES = {

@@ -1,4 +1,4 @@
-"""What the transactions of workloads write: the inputs that the papers state."""
+"""Writes of the transactions of workloads, compared with the inputs in the papers."""
 
 import pytest
 
@@ -6,14 +6,14 @@ import durasim as ds
 
 # Transactions of a measurement: enough for an average.
 OPS = 3000
-# Data of a measurement, where the paper's size would take long; the sizes of trees grow with the logarithm only.
+# Reduced data of a measurement, where the paper's size would take long; depths of trees grow only logarithmically.
 POPULATE_MAX = 100_000
 
 
 MEMBERS = [member for member in ds.suite_members() if member.info.interface == "transactions"]
 
 
-# Where a paper publishes nothing, `make test-all` looks whether anything is written at all.
+# Without a published number, `make test-all` checks that transactions write at all.
 SOME_MEMBERS = [
     pytest.param(member, id=member.info.name, marks=() if member.published_tx_lines is not None else pytest.mark.long)
     for member in MEMBERS
@@ -28,7 +28,7 @@ def test_transactions_write_as_many_lines_as_published(member):
     profile = ds.measure_workload(
         member.info.name, ops=ops, threads=member.threads, workload_args={"populate": populate}
     )
-    # Threads without transactions make their share of the operations.
+    # Threads without transactions execute their share of the operations.
     durable = member.threads - int(member.info.given.get("ordinary", 0))
     assert profile.transactions == ops * durable // member.threads
     lines = profile.tx_lines
@@ -43,20 +43,20 @@ def test_transactions_write_as_many_lines_as_published(member):
     ("workload", "arguments"), [("array-swap", {"element-bytes": 192}), ("btree", {"node-bytes": 256})]
 )
 def test_lines_are_those_that_a_log_of_lines_saves(workload, arguments):
-    """Counted twice independently: by the machine that looks on, and by the undo log of the software."""
+    """Counted twice independently: by the machine, and by the undo log of the software."""
 
     def entries(ops):
-        told = []
+        printed = []
         options = {"design": "swl-eadr", "machine": "tiny", "workload": workload, "workload_args": arguments}
-        result = ds.run(ops=ops, guest_output=lambda _, data: told.append(data), **options)
+        result = ds.run(ops=ops, guest_output=lambda _, data: printed.append(data), **options)
         assert result.guest_exit_code == 0
-        return int(b"".join(told).split(b"log_entries=")[1].split()[0])
+        return int(b"".join(printed).split(b"log_entries=")[1].split()[0])
 
     def lines(ops):
         profile = ds.measure_workload(workload, ops=ops, workload_args=arguments)
         return round(profile.tx_lines.avg * profile.transactions)
 
-    # Of lines that share a place in the table of what was logged last some are logged again.
+    # Some lines that share an entry in the table of recently logged lines are logged again.
     assert 1 <= (entries(200) - entries(1)) / (lines(200) - lines(1)) <= 1.06
 
 

@@ -1,4 +1,4 @@
-"""The descriptions of how rows are tested name what there is: faults, counters, assumptions, parameters."""
+"""The test plans of designs refer to existing faults, counters, assumptions and parameters."""
 
 import pytest
 
@@ -100,6 +100,6 @@ def test_a_sweep_takes_rows_with_settings_that_overflow(tmp_path):
     found = {unit.scenario.design: unit.scenario.settings for unit in read(str(file)).units()}
     assert found.keys() == {row["name"] for row in ds.designs() if laboratory_of(row["name"]).overflow_settings}
     assert {"hercules", "tc"} <= found.keys()
-    # What describes the row counts more than what is set for all, and less than what is set for the row.
+    # Settings of the design's test plan override those for all designs, and are overridden by those for the design.
     assert found["tc"] == ("cores=2", "design.tc.entries=8", "design.tc.tx_id_bits=2")
     assert found["hercules"][-5:] == laboratory_of("hercules").overflow_settings

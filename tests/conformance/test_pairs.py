@@ -1,7 +1,7 @@
-"""Every design with every workload, on every number of threads and every persistence domain that it tolerates.
+"""Every design with every workload, with every number of threads and every supported persistence domain.
 
-`make test` runs pairs: each design meets a part of the workloads once, on numbers of threads and in domains that take
-turns. `make test-all` runs the product.
+`make test` runs pairs: each design runs a part of the workloads once, with alternating thread counts and domains.
+`make test-all` runs the product.
 """
 
 import pytest
@@ -15,7 +15,7 @@ SMALL = {workload.name: workload.small for workload in ds.workloads() if workloa
 THREADS = (1, 2, 4)
 # Power failures of a pair, and of each case of the product.
 POINTS, POINTS_OF_PRODUCT = 30, 100
-# Words of different locks lie on lines of their own; what becomes of lines that threads share is in test_threads.py.
+# Words of different locks are on separate lines; test_threads.py tests lines shared by threads.
 UNSHARED = {"false-sharing": {"shared-lines": "false"}}
 
 
@@ -24,7 +24,7 @@ def _cases():
         for column, workload in enumerate(SMALL):
             block = column // len(THREADS)
             stride = stride_of(design, workload)
-            # What a workload meets changes with the design, and what a design meets with the workload.
+            # Thread counts and domains of a workload vary over the designs, those of a design over the workloads.
             chosen = (block % len(design["domains"]), (number // len(THREADS) + block) % len(THREADS))
             for domain_number, domain in enumerate(design["domains"]):
                 for threads_number, threads in enumerate(THREADS):
@@ -54,7 +54,7 @@ def test_durable_designs_survive_and_controls_are_caught(request, design, worklo
     assert result.trials_by_fault["clean"] == min(points, result.points)
     assert set(result.judged_by) == {"bytes", "guest", "history"}
     assert min(result.judged_by["guest"], result.judged_by["history"]) >= result.trials_by_fault["clean"]
-    # At some of the first events nothing has been stored yet.
+    # Some of the first events precede all stores.
     assert result.judged_by["bytes"] >= result.trials_by_fault["clean"] // 2
     if design["control"]:
         assert result.violations > 0

@@ -91,7 +91,7 @@ def _inside(row, places, **options):
 
 @pytest.mark.parametrize("row", ROWS)
 def test_log_entries_in_the_write_queue_compete_with_data(row):
-    """With room for all, each entry is discarded; with a few places they go to the media, and its size counts."""
+    """With space for all, each entry is discarded; in a short queue they go to the media, and the size matters."""
     flushes, elided = (_count(_inside(row, 512), name) for name in ("flushes", "elided_flushes"))
     roomy, short = _inside(row, 512), _inside(row, 3)
     assert roomy.pmem_write_bytes.log == roomy.stats["pmem.yielded"].value == 0
@@ -119,7 +119,7 @@ def test_spills_of_a_queue_that_is_not_there_are_refused():
 
 @pytest.mark.parametrize("row", ROWS)
 def test_flushes_in_order_use_one_entry_of_the_logq(row):
-    """Each store waits for the entry before it: a longer LogQ gains nothing, and no flush leaves early."""
+    """Each store waits for the entry before it: a longer LogQ has no benefit, and no flush leaves early."""
     in_order = "design.proteus.flush_order=in_order"
     long, short = (_run(row, set=[in_order, f"design.proteus.logq_entries={entries}"]) for entries in (16, 2))
     assert _count(long, "early_flushes") == 0

@@ -1,4 +1,4 @@
-"""What every row of the registry has to do, by being in it."""
+"""Requirements of every design in the registry."""
 
 import pytest
 
@@ -60,7 +60,7 @@ def test_software_logging_fails_where_it_must():
     fences = {"populate": 10, "no-fence": "true"}
     for row in ("sp", "sp-indirect"):
         assert _crash({"name": row}, "btree", workload_args=fences, faults=("reorder",)).violations > 0
-    # Without transaction caches that domain keeps what the media has.
+    # Without transaction caches that domain preserves only the contents of the media.
     assert _crash({"name": "swl-flush"}, "btree", domain="nv-tc", control=True).violations == 0
 
 

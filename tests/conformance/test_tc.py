@@ -8,7 +8,7 @@ FAULTS = ("clean", "nested", "recrash")
 
 
 def test_a_transaction_of_60000_lines_commits():
-    """Section 4.1: the fall-back path takes what the transaction cache does not hold."""
+    """Section 4.1: the fall-back path takes lines that exceed the transaction cache."""
     result = ds.run(
         design="tc", workload="huge", machine="hercules-tecs23-modern-eighth", ops=1,
         workload_args={"lines-per-tx": 60000, "populate": 60000}, guest_output=lambda *_: None,
@@ -39,7 +39,7 @@ def test_crashes_of_transactions_that_overflow(threads):
 
 
 def test_crashes_where_identifiers_wrap_around():
-    """Section 4.2: threads that wait inside transactions use theirs while others go through the rest."""
+    """Section 4.2: threads that wait inside transactions hold their identifiers while others use the rest."""
     settings = [
         "cores=2", "core.time_slice_cycles=2000", "core.context_switch_cycles=0",
         "design.tc.tx_id_bits=2", "design.tc.entries=8",

@@ -1,5 +1,5 @@
-"""What every row has to do with several threads: under locks held past commit, with more threads than cores, and where
-threads write words of the same lines."""
+"""Requirements of every design with several threads: locks held past commit, more threads than cores, and threads that
+write words of shared lines."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_threads_that_lose_their_core_inside_transactions_survive(design):
 
 @pytest.mark.parametrize("design", DURABLE)
 def test_two_hardware_threads_for_each_core_survive_or_are_refused(design):
-    """Six threads on three cores of two, or on two cores, where they take turns too."""
+    """Six threads on three cores with two hardware threads, or on two cores, where they also share them in time."""
     settings = ["threads_per_core=2", "core.context_switch_cycles=500"]
     try:
         for more in (["cores=3"], ["cores=2", "core.time_slice_cycles=3000"]):
@@ -89,7 +89,7 @@ def test_false_sharing_aborts_hercules_which_makes_progress(threads):
 
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_transactions_that_take_long_do_not_abort_each_other_for_ever(seed):
-    """TxLens go to slow media through a queue of one entry: only a long wait lets one of two transactions end."""
+    """TxLens go to slow media through a queue of one entry: one of two transactions ends only after a long wait."""
     settings = {
         "design.hercules.tx_len_store": "controller", "design.hercules.tx_id_bits": 4,
         "pmem.controller.write_queue_entries": 1, "pmem.media.write_latency_ns": 3000,
@@ -117,6 +117,6 @@ def test_designs_that_log_words_isolate_words(design, arguments, threads):
 
 
 @pytest.mark.parametrize("design", ["swl-flush", "swl-eadr"])
-def test_a_log_of_lines_brings_back_a_neighbours_word(design):
+def test_line_granular_undo_overwrites_neighbouring_word(design):
     _, crash = _share(design, 4, **{"log-granularity": "line"})
     assert crash.violations > 0

@@ -1,4 +1,4 @@
-"""Campaigns: files, controls, marks, verdicts that outlive their process, and the document at the end."""
+"""Campaigns: files, controls, marks, persistent verdicts, and the final document."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def test_the_quick_campaign_passes():
 
 
 def test_sizes_of_workloads_come_from_their_tables(file):
-    """What a sweep says for one workload goes before what it says for all, and that before the workload's [small]."""
+    """Arguments of a sweep for one workload override those for all, which override the workload's [small]."""
     sweep = """
 [[sweep]]
 designs = ["tc"]
@@ -125,7 +125,7 @@ def test_marks_that_are_never_hit_make_a_long_campaign_fail(file):
     assert "hercules/transaction_off_its_core" in document["marks_missed"]
 
 
-def test_what_is_done_is_not_done_again(file, tmp_path):
+def test_completed_runs_are_not_repeated(file, tmp_path):
     path, kept = file(SWEEP + CONTROL), tmp_path / "kept.sqlite"
     first = ds.campaign(path, verdicts=kept)
     second = ds.campaign(path, verdicts=kept)
@@ -180,15 +180,15 @@ def test_trials_decide_how_many_rounds_there_are(file, tmp_path):
     one = SWEEP.replace('"tc", "swl-eadr"', '"tc"').replace("threads = [1, 2]\nseeds = 3\n", "")
     once = ds.campaign(file(one))["trials"]
     wanted = 3 * once + 1
-    path, told = file(one + CONTROL, f'name = "test"\ntrials = {wanted}\n'), []
-    document = ds.campaign(path, progress=lambda *said: told.append(said), verdicts=tmp_path / "kept.sqlite")
+    path, reported = file(one + CONTROL, f'name = "test"\ntrials = {wanted}\n'), []
+    document = ds.campaign(path, progress=lambda *said: reported.append(said), verdicts=tmp_path / "kept.sqlite")
     conforms(document)
     assert document["failed_checks"] == []
     assert document["trials"] >= wanted
     rounds = document["units"] - 1
     assert document["trials"] - document["trials"] // rounds < wanted, "no round more than it takes"
-    assert told[-1][:2] == (wanted, wanted)
-    assert told[0][0] < wanted
+    assert reported[-1][:2] == (wanted, wanted)
+    assert reported[0][0] < wanted
     # What there is to judge does not depend on how fast that goes.
     again = ds.campaign(path, verdicts=tmp_path / "kept.sqlite")
     assert again["units_resumed"] == again["units"] == document["units"]
@@ -236,11 +236,11 @@ def test_a_verdict_file_that_is_none_is_refused(file, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("crash", "--campaign", "x.toml", "--seconds", "3"), "has a command of its own: `durasim campaign FILE.toml`"),
+        (("crash", "--campaign", "x.toml", "--seconds", "3"), "to its own command: `durasim campaign FILE.toml`"),
         (("crash", "--campaign=x.toml"), "durasim campaign"),
         (("crash", "--workload", "btree"), "--design"),
         (("campaign",), "FILE.toml"),
-        (("campaign", "x.toml", "--seconds", "0"), "seconds: 0 is not more than 0"),
+        (("campaign", "x.toml", "--seconds", "0"), "seconds: 0 is not above 0"),
         (("campaign", "x.toml", "--design", "tc"), "--design"),
     ],
 )

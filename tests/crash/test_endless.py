@@ -1,4 +1,4 @@
-"""Programs whose recovery, check or further work does not end after a crash, and what a medium write leaves."""
+"""Programs whose recovery, check or rerun does not terminate after a crash, and partial writes of the medium."""
 
 import shlex
 import subprocess
@@ -12,7 +12,7 @@ import durasim as ds
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 LIMIT = 1_000_000
-"""Instructions: these programs take some thousand where power does not fail."""
+"""Instruction limit: these programs take some thousand without a power failure."""
 
 
 def built(case):
@@ -21,13 +21,13 @@ def built(case):
 
 @pytest.fixture(scope="session")
 def lock():
-    """A lock beside what it guards: power may fail while it is persisted as taken."""
+    """A lock next to its data: power may fail while the lock is persisted as taken."""
     return built("03-stuck-lock/lock.c")
 
 
 @pytest.fixture(scope="session")
 def torn():
-    """Contents and a word that says they are valid, on one line."""
+    """Contents and a valid flag on one line."""
     return built("01-same-line-order/repro/torn.c")
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong when the power fails: each kind occurs, durable rows survive it, and each has a failing control."""
+"""Kinds of power failures: each occurs, durable designs survive it, and each has a failing control."""
 
 import json
 
@@ -19,7 +19,7 @@ def crash(design, *faults, **options):
     return ds.crash(design=design, faults=faults, **{**SMALL, "workload_args": arguments, **options})
 
 
-@pytest.mark.long  # What campaigns/quick.toml, a part of `make test`, asks of all designs together, of each by itself.
+@pytest.mark.long  # The faults of campaigns/quick.toml, tested for each design separately.
 @pytest.mark.parametrize("workload", ["array-swap", "btree"])
 @pytest.mark.parametrize("design", DURABLE)
 def test_durable_designs_survive_everything_at_once(design, workload):
@@ -41,11 +41,11 @@ def test_cleans_without_fences_are_reordered():
     assert with_fences.violations == 0
     assert with_fences.trials_by_fault["reorder"] > 10
     without = {"workload_args": {"no-fence": True}}
-    # A line that the LLC evicts has a shorter path than a clean, and may overtake it. If none has, all arrive in order,
-    # and if the queue always has room, they are durable when the core goes on.
+    # A line evicted by the LLC has a shorter path than a clean, and may overtake it. Otherwise all arrive in order; if
+    # the queue is never full, they are durable when the core continues.
     settings = ["interconnect.core_to_controller_cycles=0", "pmem.controller.write_queue_entries=256"]
     in_order = {"set": settings, "points": "all", **without}
-    assert crash("swl-flush", "clean", **in_order).violations == 0, "the machine itself keeps them in order"
+    assert crash("swl-flush", "clean", **in_order).violations == 0, "the machine itself preserves their order"
     assert crash("swl-flush", "clean", **without).violations > 0
     assert crash("swl-flush", "reorder", **without).violations > 0
     # Total store order, and durable from the store buffer on: the log entry is always first.
@@ -53,7 +53,7 @@ def test_cleans_without_fences_are_reordered():
 
 
 @pytest.mark.parametrize("design", ["hercules", "swl-eadr"])
-def test_energy_that_ends_early_is_told(design):
+def test_exhausted_energy_is_reported(design):
     result = crash(design, "energy", variants=4)
     assert result.violations == 0
     assert result.trials_by_fault["energy"] > 100
@@ -98,12 +98,12 @@ def test_work_between_two_crashes_is_judged():
     assert result.violations == 0
     # Each second crash is judged by the bytes, the history and the program, as the first ones are.
     assert result.judged_by["history"] == result.judged_by["guest"] == result.trials
-    # A run that fails before its first store gives the bytes nothing to compare.
+    # A run that fails before its first store leaves no bytes to compare.
     assert result.trials - 5 < result.judged_by["bytes"] <= result.trials
 
 
 def test_oracles_agree_on_what_is_lost():
-    """Whatever the program's check finds in the control, the other two find."""
+    """The other two oracles detect every finding of the program's check in the control."""
     result = crash("opt", "clean", points="all")
     assert result.violations > 0
     for failure in result.failures:
@@ -112,7 +112,7 @@ def test_oracles_agree_on_what_is_lost():
 
 @pytest.mark.parametrize("workload", ["array-swap", "btree"])
 def test_a_program_that_knows_nothing_of_persistence_is_caught(workload):
-    """The runtime `plain` marks no transactions: none is acknowledged, and only the program's own check can object."""
+    """The runtime `plain` marks no transactions: none is acknowledged, so only the program's own check can fail."""
     scenario = Scenario(design="opt", workload=workload, machine="tiny", ops=12, workload_args=(("populate", "12"),))
     request = crash_request(scenario, CrashOptions(60, ("clean",)))
     request |= {"elf": str(toolchain.build(workload, "plain", history=True)), "history": False}

@@ -1,4 +1,4 @@
-"""The history oracle on real runs: what each operation reported while it ran, against what the recovered pool holds."""
+"""The history oracle on real runs: reports of operations during the run, compared with the recovered pool."""
 
 import json
 
@@ -10,9 +10,9 @@ from durasim.scenario import Scenario
 from pairing import pairs
 
 SMALL = {info.name: info.small for info in toolchain.workloads()}
-# Under the control, objects lie in ordinary memory: nothing of them is in the pool.
+# Under the control, objects are in ordinary memory and not in the pool.
 WORKLOADS = [info.name for info in toolchain.workloads() if info.interface == "transactions"]
-# The control only passes where words of different locks lie on lines of their own.
+# The control passes only if words of different locks are on separate lines.
 SAFE = {"false-sharing": {"shared-lines": "false"}}
 
 
@@ -40,9 +40,9 @@ def judge(design, workload, threads=1, *, points=60, domain=None, settings=(), o
 
 
 def objections(result):
-    """What the history oracle objects to, by crash."""
-    told = [failure["message"].split("; ") for failure in result["failures"]]
-    return [part for parts in told for part in parts if part.startswith("history: ")]
+    """Violations reported by the history oracle, by crash."""
+    messages = [failure["message"].split("; ") for failure in result["failures"]]
+    return [part for parts in messages for part in parts if part.startswith("history: ")]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def objections(result):
 def test_the_control_loses_what_was_acknowledged(workload, threads):
     result = judge("opt", workload, threads)
     assert any("is lost" in what or "from nowhere" in what for what in objections(result))
-    # Whatever the program's own check finds, the history shows too, but for what the allocator lost: that is no object.
+    # The history shows all findings of the program's own check, except losses of the allocator, which are no objects.
     found = [failure for failure in result["failures"] if "guest" in failure["oracle"]]
     for failure in found:
         of_memory = any(word in failure["message"] for word in ("leaked", "allocated", "allocator", "memory is in use"))
@@ -70,8 +70,8 @@ def test_software_that_does_not_write_back_is_caught(design, options):
 
 
 @pytest.mark.parametrize("design", ["swl-flush", "swl-eadr"])
-def test_a_log_of_lines_brings_back_a_neighbours_word(design):
-    """The false-sharing control: a transaction that is undone takes words of others with it."""
+def test_line_granular_undo_overwrites_neighbouring_word(design):
+    """The false-sharing control: undo of a transaction also reverts words of others."""
 
     def objections_with(granularity):
         arguments = {"populate": 24, "shared-lines": "true", "log-granularity": granularity}
@@ -82,7 +82,7 @@ def test_a_log_of_lines_brings_back_a_neighbours_word(design):
 
 
 def test_a_lock_that_is_released_before_the_commit_is_caught():
-    """Figure 7 of LAD: of two transactions the second is kept and the first lost; never if the lock is held."""
+    """Figure 7 of LAD: the second of two transactions survives and the first is lost; never if the lock is held."""
 
     def released(when):
         settings = ("interconnect.path_jitter_cycles=20000", "pmem.controller.write_queue_entries=64")
@@ -92,7 +92,7 @@ def test_a_lock_that_is_released_before_the_commit_is_caught():
     early = released("before-commit")
     assert all("survived in part" in what for what in objections(early))
     oracles = {tuple(sorted(failure["oracle"].split("+"))) for failure in early["failures"]}
-    # The byte oracle asks only of transactions inside commit what they overwrote, and the second may be acknowledged.
+    # The byte oracle considers overwritten data only of committing transactions; the second may be acknowledged.
     assert oracles == {("bytes", "guest", "history"), ("guest", "history")}
     late = released("after-commit")
     assert late["failures"] == []
@@ -100,7 +100,7 @@ def test_a_lock_that_is_released_before_the_commit_is_caught():
 
 
 def test_aborted_attempts_are_forgotten():
-    """Threads of one line abort each other under hercules: an operation reports once for each attempt."""
+    """Threads that share a line abort each other under hercules: an operation reports once per attempt."""
     assert judge("hercules", "false-sharing", 4, ops=80, **{"shared-lines": "true"})["failures"] == []
 
 

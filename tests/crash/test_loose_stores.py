@@ -1,4 +1,4 @@
-"""Programs that are durable without transactions: the oracles hold them, and the machine, to what fences promise."""
+"""Programs that are durable without transactions: the oracles check the promises of fences."""
 
 import subprocess
 import sys
@@ -41,7 +41,7 @@ def test_what_fences_promise_is_kept(published, domain, settings):
 
 @pytest.mark.parametrize(("domain", "left_out"), [("adr", "no-fence"), ("media", "no-fence"), ("adr", "no-clean")])
 def test_without_a_fence_or_a_clean_nothing_is_promised(published, domain, left_out):
-    """The list is broken, which its check says. The bytes that are lost were promised by nobody."""
+    """The list is broken, and its check reports it. The lost bytes were not promised."""
     result = crash(published, domain, 4, "clean", "reorder", leaves_out=[left_out], points="all", set=SPREAD)
     assert result.violations > 0
     assert {failure.oracle for failure in result.failures} == {"guest"}
@@ -56,6 +56,6 @@ def test_a_replay_shows_cleans_and_their_fences():
     command = ["crash", "--design", "swl-flush", "--workload", "array-swap", "--machine", "tiny", "--ops", "6"]
     command += ["--arg", "populate=6", "--replay", "e300"]
     done = subprocess.run([sys.executable, "-m", "durasim", *command], capture_output=True, text=True, check=True)
-    told = [line.strip() for line in done.stdout.splitlines()]
+    printed = [line.strip() for line in done.stdout.splitlines()]
     for words in ("clean by core 0", "a fence of core 0 has waited for the clean"):
-        assert any(line.endswith(words) for line in told), done.stdout
+        assert any(line.endswith(words) for line in printed), done.stdout

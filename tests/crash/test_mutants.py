@@ -39,12 +39,12 @@ def test_quick_faults_are_caught(design):
 
 def test_a_campaign_that_is_too_long_without_a_fault_catches_none(monkeypatch):
     monkeypatch.setattr("durasim.mutants.INSTRUCTIONS_MAX", 10_000)
-    with pytest.raises(InternalError, match="too long without a fault too"):
+    with pytest.raises(InternalError, match="exceeds the instruction limit even without a fault"):
         run_mutants(chosen_mutants("swl-flush", laboratory_of("swl-flush").quick_faults))
 
 
-def test_the_seed_that_catches_a_fault_is_told(monkeypatch):
-    """A campaign runs with its seeds in turn, up to the first that objects."""
+def test_the_seed_that_catches_a_fault_is_reported(monkeypatch):
+    """A campaign runs with its seeds in turn, up to the first with a violation."""
     tried = []
 
     def crash(request):
@@ -105,7 +105,7 @@ def test_the_lists_of_the_logs_agree():
 
 def _durasim(*arguments):
     command = [sys.executable, "-m", "durasim", *arguments]
-    # So wide that no sentence in a table is wrapped.
+    # Wide enough that no sentence in a table is wrapped.
     environment = os.environ | {"COLUMNS": "200"}
     return subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
 
@@ -125,7 +125,7 @@ def test_the_document_and_the_table():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("crash", "--planted", "--design", "tc"), "has a command of its own: `durasim mutation`"),
+        (("crash", "--planted", "--design", "tc"), "was moved to its own command: `durasim mutation`"),
         (("mutation", "--design", "opt"), "design: unknown name 'opt'"),
         (("mutation", "--mutant", "nonsense"), "mutant: unknown name 'nonsense'"),
         (("run", "--design", "swl-eadr", "--workload", "btree", "--arg", "planted=record-skipped"), "'planted'"),

@@ -1,4 +1,4 @@
-"""Pauses of cores, by which campaigns hold a thread up between two instructions."""
+"""Pauses of cores, with which campaigns delay a thread between two instructions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_paused_run_takes_longer_and_does_the_same() -> None:
     assert paused.roi.cycles > plain.roi.cycles + 20000
 
 
-def test_the_seed_decides_when_they_come() -> None:
+def test_the_seed_decides_their_times() -> None:
     assert run(**PAUSES).digest == run(**PAUSES).digest
     assert run(**PAUSES).roi.cycles != run(seed=2, **PAUSES).roi.cycles
 

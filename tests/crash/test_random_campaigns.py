@@ -1,4 +1,4 @@
-"""Random campaigns: equal requests give equal documents, a violation is made again by one command, and refusals."""
+"""Random campaigns: equal requests give equal documents, one command repeats a violation, and refusals."""
 
 import json
 import subprocess
@@ -40,10 +40,10 @@ def test_equal_requests_give_equal_documents(tmp_path):
 
 
 def test_all_designs_are_tried_for_so_long():
-    told = []
-    document = ds.random_campaign(seconds=0.001, progress=lambda *said: told.append(said))
+    reported = []
+    document = ds.random_campaign(seconds=0.001, progress=lambda *said: reported.append(said))
     conforms(document, "random.json")
-    assert told[0] == (1, None)
+    assert reported[0] == (1, None)
     assert {"tc", "hercules", "lad"} < {row["design"] for row in document["designs"]}
 
 
@@ -58,17 +58,17 @@ def test_a_violation_is_one_command_that_makes_it_again():
     assert (again["message"], again["settings"]) == (failure["message"], failure["settings"])
     sound = command("--random", "--design", "tc", "--replay", failure["id"])
     assert sound.returncode == 0, sound.stderr
-    assert sound.stdout.endswith("nothing was wrong\n")
+    assert sound.stdout.endswith("no violation\n")
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("quick", "--random"), "file: goes with a campaign file"),
-        (("--random", "--verdicts", "kept.sqlite"), "verdicts: goes with a campaign file"),
-        (("quick", "--runs", "3"), "runs: --runs goes with --random"),
-        (("--random", "--replay", "one-1"), "design: say with one --design"),
-        (("--random", "--replay", "one-1", "--design", "tc", "--runs", "3"), "runs: goes with many runs"),
+        (("quick", "--random"), "file: cannot be combined with --random"),
+        (("--random", "--verdicts", "kept.sqlite"), "verdicts: cannot be combined with --random"),
+        (("quick", "--runs", "3"), "runs: requires --random"),
+        (("--random", "--replay", "one-1"), "design: is required once"),
+        (("--random", "--replay", "one-1", "--design", "tc", "--runs", "3"), "runs: cannot be combined with --replay"),
     ],
 )
 def test_what_is_no_random_campaign_is_refused(words, said):

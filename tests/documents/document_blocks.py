@@ -1,14 +1,14 @@
-"""Finds the code blocks of a Markdown page, runs them in order in one folder, and compares what they print.
+"""Finds the code blocks of a Markdown page, runs them in order in one folder, and compares their outputs.
 
-A fenced block in `sh`, `console` or `python` is run. An HTML comment directly before a block says otherwise:
+A fenced block in `sh`, `console` or `python` is run, unless changed by an HTML comment directly before it:
 
     <!-- not run: REASON -->   the block is not run
-    <!-- long -->              it is run by `make test-all` alone
-    <!-- output -->            it is what the block before it prints
+    <!-- long -->              only `make test-all` runs it
+    <!-- output -->            it is the output of the block before it
     <!-- file NAME -->         it is written to this file, for the blocks after it
 
-Commands of a `console` block begin with `$ `; what follows is what they print. `...` stands for any text in a line, and
-on a line of its own for any lines. A command ends with exit code 0, or says otherwise: `# exit code 1`.
+Commands of a `console` block start with `$ ` and are followed by their outputs. `...` matches any text in a line, and
+as a whole line any lines. A command must end with exit code 0, or with that of a comment: `# exit code 1`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NOT_LINKED = {".git", "build", "target", "__pycache__"}
 
 
 class DocumentError(AssertionError):
-    """A block is written, or behaves, otherwise than the rules say."""
+    """A block violates the rules."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Block:
 
     Attributes:
         place: The page and the line of its first line of code, for messages.
-        language: What stands behind the fence; empty for an indented block.
+        language: The language after the fence; empty for an indented block.
         text: The code.
-        annotations: What the comment before it says, by name.
+        annotations: Annotations of the comment before it, by name.
     """
 
     place: str
@@ -66,7 +66,7 @@ class Block:
         return "long" in self.annotations
 
     def check(self) -> None:
-        """Checks that the block is run, is part of what is run, or says why not."""
+        """Checks that the block is run, is part of one that is run, or has a reason."""
         for name, text in self.annotations.items():
             if bool(text) != NEEDS_TEXT[name]:
                 raise DocumentError(f"{self.place}: the annotation '{name}' is incomplete or says too much")
@@ -77,7 +77,7 @@ class Block:
 
 @dataclass
 class Command:
-    """A command, the exit code that it has to end with, and what it has to print (None: anything)."""
+    """A command with its expected exit code and expected output (None: any)."""
 
     text: str
     exit_code: int
@@ -85,7 +85,7 @@ class Command:
 
 
 def pages() -> list[Path]:
-    """Gives all pages of the documentation."""
+    """Returns all pages of the documentation."""
     return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
@@ -96,7 +96,7 @@ def tokens_of(page: Path) -> list[Token]:
 
 
 def blocks_of(page: Path) -> list[Block]:
-    """Gives the code blocks of a page, in order."""
+    """Returns the code blocks of a page, in order."""
     name = page.relative_to(ROOT).as_posix() if page.is_relative_to(ROOT) else page.name
     blocks, annotations = [], {}
     for token in tokens_of(page):
@@ -111,7 +111,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def run_page(page: Path, folder: Path, *, with_long: bool) -> list[Block]:
-    """Runs the blocks of a page in `folder`, without its long blocks or with them; gives those that it ran."""
+    """Runs the blocks of a page in `folder`, with or without its long blocks; returns those that it ran."""
     link_checkout(folder)
     ran: list[Block] = []
     is_skipped, printed = False, None
@@ -136,14 +136,14 @@ def run_page(page: Path, folder: Path, *, with_long: bool) -> list[Block]:
 
 
 def link_checkout(folder: Path) -> None:
-    """Makes `folder` look like the checkout: everything in it is there, as links, but what is built."""
+    """Fills `folder` with links to all files of the checkout except build results."""
     for path in ROOT.iterdir():
         if path.name not in NOT_LINKED:
             (folder / path.name).symlink_to(path)
 
 
 def run_block(block: Block, folder: Path) -> list[str]:
-    """Runs a block; gives what it printed."""
+    """Runs a block and returns its output."""
     if block.language == "python":
         source = folder / "block.py"
         source.write_text(block.text, encoding="utf-8")
@@ -163,7 +163,7 @@ def run_block(block: Block, folder: Path) -> list[str]:
 
 
 def commands_of(block: Block) -> Iterator[Command]:
-    """Gives the commands of a block in `sh` or `console`. A `\\` at the end of a line continues a command."""
+    """Returns the commands of a block in `sh` or `console`. A `\\` at the end of a line continues a command."""
     is_console = block.language == "console"
     lines = iter(block.text.splitlines())
     command: Command | None = None
@@ -187,7 +187,7 @@ def commands_of(block: Block) -> Iterator[Command]:
 
 
 def run_commands(place: str, commands: Sequence[str], folder: Path) -> list[tuple[int, list[str]]]:
-    """Runs commands in one shell; gives for each the exit code and what it printed, on both streams."""
+    """Runs commands in one shell; returns the exit code and the output on both streams of each."""
     end = f"end of command {secrets.token_hex(8)}"
     script = "".join(f'{command}\nprintf "\\n%s %s\\n" "{end}" "$?"\n' for command in commands)
     folders = (str(Path(sys.executable).parent), os.environ["PATH"])
@@ -216,7 +216,7 @@ def run_commands(place: str, commands: Sequence[str], folder: Path) -> list[tupl
 
 
 def compare(place: str, expected: Sequence[str], found: Sequence[str]) -> None:
-    """Compares what is printed with what a page shows."""
+    """Compares an output with that of a page."""
     shown, printed = [line.rstrip() for line in expected], [line.rstrip() for line in found]
     while shown and not shown[-1]:
         shown.pop()
@@ -228,19 +228,19 @@ def compare(place: str, expected: Sequence[str], found: Sequence[str]) -> None:
 
 
 def fits(expected: Sequence[str], found: Sequence[str]) -> bool:
-    """Tells if lines are those expected, where `...` stands for anything."""
+    """Whether lines match the expected ones, where `...` matches anything."""
     at_expected = at_found = 0
-    # Where to go on if a line does not fit: behind the last `...` line, which then takes one line more.
-    behind_dots, taken_until = -1, 0
+    # Resume point if a line does not match: after the last `...` line, which then matches one more line.
+    after_dots, taken_until = -1, 0
     while at_found < len(found):
         if at_expected < len(expected) and expected[at_expected].strip() == "...":
-            behind_dots, taken_until = at_expected + 1, at_found
+            after_dots, taken_until = at_expected + 1, at_found
             at_expected += 1
         elif at_expected < len(expected) and _line_fits(expected[at_expected], found[at_found]):
             at_expected, at_found = at_expected + 1, at_found + 1
-        elif behind_dots >= 0:
+        elif after_dots >= 0:
             taken_until += 1
-            at_expected, at_found = behind_dots, taken_until
+            at_expected, at_found = after_dots, taken_until
         else:
             return False
     return all(line.strip() == "..." for line in expected[at_expected:])

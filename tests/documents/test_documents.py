@@ -1,4 +1,4 @@
-"""The code blocks of all pages run, and print what the pages show; `tests/long` runs the long ones too."""
+"""The code blocks of all pages run, with the outputs shown on the pages; `tests/long` also runs the long ones."""
 
 import pytest
 

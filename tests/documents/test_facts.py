@@ -1,7 +1,7 @@
-"""Where prose names a default, a count or a setting, it is that of the preset, of the registry or of the results.
+"""Tests that a default, a count or a setting in prose is that of the preset, of the registry or of the results.
 
-A fact is a sentence of a document with `{}` in the place of each value. The values are read from what runs, and the
-sentence with them has to stand in the document. A setting in words that a sentence ascribes to presets or to a default
+A fact is a sentence of a document with `{}` in place of each value. The values are read from what runs, and the
+document has to contain the sentence with them. A setting in words that a sentence ascribes to presets or to a default
 has to be such a fact.
 """
 
@@ -26,6 +26,7 @@ OF_HERCULES = tuple(row["name"] for row in ds.machines() if row["name"].startswi
 WITH_CORE_OF_GEM5 = tuple(name for name in OF_HERCULES if "modern" not in name)
 OF_TODAY = tuple(name for name in OF_HERCULES if "modern" in name)
 HERCULES, TC = "hercules-tecs23", "tc-dac17"
+# Presets whose DRAM has DDR timing; TC's names its policy.
 WITH_DDR = ("lad-micro19", "lad-micro19-dual", "pinspect-micro20", "spht-eadr-2022")
 OTHERS = tuple(row["name"] for row in ds.machines() if row["name"] not in (TC, "tiny"))
 
@@ -38,7 +39,7 @@ MACHINE_PAGE, TC_PAGE, KILN_PAGE = "docs/machine-assumptions.md", "docs/designs/
 
 
 def setting(key, *presets, scale=1, words=None):
-    """What a key has on these presets, all of which have to agree; divided by `scale`, as a word of `words`."""
+    """Returns the value of a key on these presets, which have to agree; divided by `scale`, as a word of `words`."""
     found = {value(preset, key) for preset in presets or (HERCULES,)}
     assert len(found) == 1, f"{key}: the presets do not agree: {found}"
     only = found.pop()
@@ -76,7 +77,7 @@ def result(page, number=str, **columns):
 
 
 def differing(name):
-    """How many numbers of a page that score differ, and how many score."""
+    """Returns the number of scored numbers of a page that differ, and of all that score."""
     scored = [row["verdict"] for row in _results(name) if row["class"] in ("measured", "predicate")]
     return lambda: str(scored.count("differs")), lambda: str(len(scored))
 
@@ -124,7 +125,7 @@ FACTS = [
     # The commit of TC.
     (
         TC_PAGE,
-        "On `tc-dac17`, and by default, it does not hold the stores behind it (`{}`)",
+        "On `tc-dac17`, and by default, it does not hold later stores (`{}`)",
         of_design("tc.commit", TC, "tiny"),
     ),
     (
@@ -254,7 +255,7 @@ FACTS = [
     (ASSUMPTIONS, "four lines at a time, every {} ms", of_design("hoop.gc_period_ns", TC, HERCULES, scale=MILLION)),
     (
         "docs/designs/picl.md",
-        "an epoch has {} million instructions, the asynchronous cache scan is {} epochs behind",
+        "an epoch has {} million instructions, the asynchronous cache scan lags by {} epochs",
         of_design("picl.epoch_instructions", scale=MILLION),
         of_design("picl.scan_gap_epochs", words=WORDS),
     ),

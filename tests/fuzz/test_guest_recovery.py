@@ -1,4 +1,4 @@
-"""The fuzz body that runs a guest's own recovery: the program is built here, as Rust tests have no compiler for it."""
+"""The fuzz body that runs a guest's own recovery. The program is built here: Rust tests have no compiler for it."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 )
 def test_mutated_pools_are_recovered_or_refused(workload, backend, target):
     program = toolchain.build(workload, backend)
-    # The whole workspace, as `make test` has built it: a package by itself may want other features of its libraries.
+    # The whole workspace, as built by `make test`: a single package may need other features of its libraries.
     command = ["cargo", "test", "--quiet", "--locked", "--workspace", "--test", "targets"]
     done = subprocess.run(
         [*command, "--", "--ignored", "--exact", target],

@@ -1,4 +1,4 @@
-"""Builds the guest programs for the host, unless that has been done before."""
+"""Builds the guest programs for the host, unless they are cached."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def native() -> NativeBuild:
     the test of the API; `structures_test`, `objects_test` and `object_crashes` likewise. `before` is the name of a
     header that is included in front of the program.
 
-    A workload reports its history unless `history` says otherwise, to a machine that listens if `hooks` names none: one
-    compilation serves most tests. The tests of the API are built as they are."""
+    A workload reports its history unless `history` is False, with the hooks `history` by default, so one compilation
+    serves most tests. The tests of the API are built unchanged."""
     if shutil.which("g++") is None:
         pytest.skip("skipped: there is no g++ for the host")
     defined = {info.name: f"-D{info.define}" for info in TOOLCHAIN.backends()}
@@ -62,8 +62,8 @@ def native() -> NativeBuild:
 
 
 def _compiled(source: Path, flags: list[str], header: str = "") -> Path:
-    """Gives the object of a source, for which `header` is durasim_arguments.h."""
-    # What is parsed stands beside a header of the same name, which is read where the compiler refuses it.
+    """Returns the object of a source, for which `header` is durasim_arguments.h."""
+    # The precompiled header is next to a header with its name, which is used if the compiler refuses the former.
     standard = GUEST / "standard_headers.hpp"
     parsed = compiled.command("standard_headers.hpp.gch", ["g++", *FLAGS, "-x", "c++-header", standard], [standard])
     included = ["-include", str(parsed.with_suffix(""))]

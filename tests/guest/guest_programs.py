@@ -1,4 +1,4 @@
-"""What the tests of the guest side share. The toolchain module is loaded by itself: these tests need neither the
+"""Common helpers of the tests of guest programs. The toolchain module is loaded alone: these tests need neither the
 simulator nor the rest of the package."""
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def _load_toolchain() -> ModuleType:
 
 
 TOOLCHAIN = _load_toolchain()
-# Programs over transactions; those over objects are in test_objects.py.
+# Programs with transactions; those with objects are in test_objects.py.
 INFOS = [info for info in TOOLCHAIN.workloads() if info.interface == "transactions"]
 WORKLOADS = [info.name for info in INFOS]
 OBJECT_WORKLOADS = [info.name for info in TOOLCHAIN.workloads() if info.interface == "objects"]
-# Arguments of a run so short that power can fail at each of its steps.
+# Arguments of a run short enough for a power failure at each of its steps.
 SMALL = {
     info.name: [text for name, value in info.small.items() for text in (f"--{name}", str(value))]
     for info in TOOLCHAIN.workloads()
@@ -41,7 +41,7 @@ SMALL_POPULATE = {info.name: int(info.small["populate"]) for info in TOOLCHAIN.w
 BACKENDS = [info.name for info in TOOLCHAIN.backends() if "transactions" in info.interfaces]
 OBJECT_BACKENDS = [info.name for info in TOOLCHAIN.backends() if "objects" in info.interfaces]
 UNDO_BACKENDS = ["undo-flush", "undo-fence"]
-# What takes or carries transactions through by itself, with a log in the pool.
+# Runtimes that undo or complete transactions in software, with a log in the pool.
 LOG_BACKENDS = [
     *UNDO_BACKENDS,
     "redo-flush",
@@ -52,7 +52,7 @@ LOG_BACKENDS = [
     "spht",
     "nv-htm",
 ]
-# What a runtime does is tested with these workloads; what a workload does, with one runtime.
+# Runtimes are tested with these workloads; workloads with one runtime.
 CROSSED = ["btree"]
 
 
@@ -68,14 +68,14 @@ QEMU = shutil.which("qemu-riscv64-static") or shutil.which("qemu-riscv64")
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a program ended: exit code, both outputs in one."""
+    """Exit code and combined output of a program."""
 
     code: int
     text: str
 
 
 def execute(command: list[str | Path], **environment: object) -> Outcome:
-    """Runs a program with further environment variables."""
+    """Runs a program with additional environment variables."""
     done = subprocess.run(
         [str(part) for part in command],
         env=os.environ | {name: str(value) for name, value in environment.items()},
@@ -89,5 +89,5 @@ def execute(command: list[str | Path], **environment: object) -> Outcome:
 
 NativeBuild = Callable[..., Path]
 """native(workload, backend, hooks="") builds a workload, native("api_test", backend) the test of the API; `hooks` names
-the source that is linked as the machine behind it, `power_failure`, `aborts`, `history` or `object_turns`; `history`
+the source linked as the machine below it, `power_failure`, `aborts`, `history` or `object_turns`; `history`
 makes the workload report its operations, and `planted` gives its runtime faults."""

@@ -1,6 +1,5 @@
-"""Threads over objects whose accesses hardware checks, on a model of that hardware (guest/objects/checked_host.h):
-threads that lose their turns at bad moments, power failures, and planted faults that these have to notice (see
-object_turns.cpp)."""
+"""Threads with objects and hardware checks of accesses, on a model of that hardware (guest/objects/checked_host.h):
+preemption at critical moments, power failures, and planted faults that these must detect (see object_turns.cpp)."""
 
 from __future__ import annotations
 
@@ -15,14 +14,14 @@ import pytest
 from guest_programs import ROOT, NativeBuild, Outcome, execute
 
 BACKEND = "p-inspect"
-# Objects seem to be in filters that are so small when they are not.
+# Filters this small have many false positives.
 SMALL_FILTERS = ("DURASIM_HOST_FWD_BITS=61", "DURASIM_HOST_TRANS_BITS=8")
 FILTERS = [pytest.param((), id="whole"), pytest.param(SMALL_FILTERS, id="small")]
 POWER_FAILED = 42
-# A program with a fault may never end.
+# A program with a fault may not terminate.
 SECONDS_MAX = 20
 
-# Faults that threads notice while they run, and those that it takes a power failure for.
+# Faults detected by threads while they run, and those that require a power failure.
 LOST_STORES = [
     "inserted-behind-copy",
     "object-not-inserted",
@@ -60,8 +59,8 @@ TORN_POOLS = [
     "first-line-only-cleaned",
     "region-not-logged",
 ]
-# What is left to the machine, where `durasim mutation` shows that each is caught: on the host these take thousands of
-# power failures.
+# Faults tested only on the machine, where `durasim mutation` shows that each is caught: on the host they take thousands
+# of power failures.
 RARELY_TORN_POOLS = [
     "old-address-in-trans",
     "copy-not-in-trans",
@@ -70,7 +69,7 @@ RARELY_TORN_POOLS = [
     "queued-value-stored",
     "queued-cleared-before-fence",
 ]
-# Registers are the business of a stub in assembly, which the model has not.
+# Registers are saved by a stub in assembly, which the model lacks.
 NOT_ON_THE_HOST = ["registers-not-preserved"]
 
 
@@ -83,7 +82,7 @@ def run(program: Path, pool: Path, arguments: list[str], **environment: object) 
 
 
 def arguments_of(seed: int, fault: str = "none") -> list[str]:
-    """Few objects, much to move, and a sweep for every few objects that forward."""
+    """Few objects, many moves, and a sweep after every few forwarding objects."""
     arguments = ["--populate", str(3 + seed % 3), "--objects", str(2 + seed % 3), "--ops", "8000", "--seed", str(seed)]
     arguments += ["--threads", str(2 + seed % 3), "--sweep-forwarders", str(1 + seed % 6)]
     arguments += ["--make-percent", "30", "--publish-percent", "20", "--link-percent", "30"]
@@ -91,7 +90,7 @@ def arguments_of(seed: int, fault: str = "none") -> list[str]:
 
 
 def first_problem(program: Path, pool: Path, seeds: int, fault: str = "none") -> Outcome | None:
-    """Of runs with several seeds and a check behind each."""
+    """First problem of runs with several seeds, with a check after each."""
     for seed in range(1, seeds + 1):
         pool.unlink(missing_ok=True)
         outcome = run(program, pool, arguments_of(seed, fault))
@@ -122,7 +121,7 @@ class Failure:
         return Failure(numbers.randrange(1, ops * 40), seed, arguments)
 
     def problem(self, program: Path, pool: Path, fault: str = "none") -> Outcome | None:
-        """What is wrong after it, and after a recovery that is cut too."""
+        """Problem after it, and after an interrupted recovery."""
         report = pool.with_name("report")
         for old in (pool, report):
             old.unlink(missing_ok=True)
@@ -142,7 +141,7 @@ class Failure:
 
 
 def first_torn_pool(program: Path, pool: Path, failures: int, fault: str = "none") -> Outcome | None:
-    numbers = random.Random(7)  # noqa: S311 - places, not secrets
+    numbers = random.Random(7)  # noqa: S311 - positions, not secrets
     for _ in range(failures):
         problem = Failure.draw(numbers).problem(program, pool, fault)
         if problem is not None:
@@ -168,7 +167,7 @@ def test_threads_survive_power_failures(
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
 def test_handlers_are_counted(native: NativeBuild, tmp_path: Path, threads: int) -> None:
-    """Filters that are full of others call handlers for nothing, which changes nothing else."""
+    """False positives of full filters call handlers, without other effects."""
     counts = {}
     for filters in ((), SMALL_FILTERS):
         program = native("object-sharing", BACKEND, defines=filters)
@@ -185,7 +184,7 @@ def test_handlers_are_counted(native: NativeBuild, tmp_path: Path, threads: int)
     assert counts[SMALL_FILTERS][1][0] > for_nothing[0]
 
 
-# Threads of the host take turns as they like. On the machine each fault is found.
+# Thread scheduling on the host is random. On the machine each fault is found.
 @pytest.mark.long
 @pytest.mark.parametrize("fault", LOST_STORES)
 def test_threads_notice_planted_faults(native: NativeBuild, tmp_path: Path, fault: str) -> None:
@@ -194,7 +193,7 @@ def test_threads_notice_planted_faults(native: NativeBuild, tmp_path: Path, faul
     assert first_problem(program, tmp_path / "pool", 60, fault) is not None
 
 
-# The rarest of them shows itself in one of 140 power failures.
+# The rarest fault is visible in one of 140 power failures.
 @pytest.mark.parametrize("fault", TORN_POOLS)
 @pytest.mark.long
 def test_power_failures_notice_planted_faults(native: NativeBuild, tmp_path: Path, fault: str) -> None:

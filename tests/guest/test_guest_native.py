@@ -24,18 +24,18 @@ from guest_programs import (
     pairs,
 )
 
-# Software that logs lines does not isolate words; one thread does not care.
+# Software that logs lines does not isolate words; with one thread this has no effect.
 WORDS = {"false-sharing": ["--log-granularity", "word"]}
 
 
 def words_for(workload: str, backend: str) -> list[str]:
-    """Arguments with which a backend isolates what the locks of the workload guard."""
+    """Arguments with which a backend isolates the data protected by the locks of the workload."""
     return WORDS.get(workload, []) if backend in UNDO_BACKENDS else []
 
 
-# At how many steps power fails: at some in `make test`, at more in `make test-all`.
+# Number of steps with a power failure: more in `make test-all` than in `make test`.
 STEPS = [10, pytest.param(70, marks=pytest.mark.long)]
-# The persistence domain that a runtime is made for.
+# The persistence domain of a runtime.
 DOMAINS = {"undo-flush": "adr", "undo-fence": "eadr", "redo-flush": "adr", "write-ahead": "adr", "htm-sgl": "eadr"}
 DOMAINS |= {"spht-eadr": "eadr", "spht-eadr-flush": "eadr-with-cleans", "spht": "adr", "nv-htm": "adr"}
 
@@ -48,7 +48,7 @@ def test_api(native: NativeBuild, tmp_path: Path, backend: str, case: str) -> No
 
 @pytest.mark.parametrize("backend", LOG_BACKENDS)
 @pytest.mark.parametrize("case", ["take-back", "many-lines"])
-def test_taking_a_transaction_back(native: NativeBuild, tmp_path: Path, backend: str, case: str) -> None:
+def test_abort_of_a_transaction(native: NativeBuild, tmp_path: Path, backend: str, case: str) -> None:
     assert execute([native("api_test", backend), tmp_path / "pool", case]) == Outcome(0, "ok\n")
 
 
@@ -90,7 +90,7 @@ def test_run_and_check(native: NativeBuild, tmp_path: Path, workload: str, backe
     assert first.text.endswith(" ok\n")
     checked = execute([program, "check", *pool])
     assert checked == Outcome(0, f"{workload}: operations=2300 consistent\n")
-    # A second run continues where the first one ended.
+    # A second run continues after the first one.
     assert execute([program, "run", *pool, *sizes, "--ops=100", "--no-check"]).text.endswith(" unchecked\n")
     again = execute([program, "recover-and-check", *pool, "--operations-min", "2400"])
     assert again == Outcome(0, f"{workload}: operations=2400 consistent\n")
@@ -106,7 +106,7 @@ def test_run_and_check(native: NativeBuild, tmp_path: Path, workload: str, backe
 @pytest.mark.parametrize(("workload", "backend"), pairs(BACKENDS, "markers"))
 @pytest.mark.parametrize("threads", [3, pytest.param(5, marks=pytest.mark.long)])
 def test_threads(native: NativeBuild, tmp_path: Path, workload: str, backend: str, threads: int) -> None:
-    """What each thread did is there, also after a second run; the check can tell how many operations there were."""
+    """The results of each thread are present, also after a second run; the check counts the operations."""
     program, pool = native(workload, backend), ["--pool-path", tmp_path / "pool"]
     sizes = ["--populate", "50", "--seed", "7", "--threads", threads, *words_for(workload, backend)]
     roomy = ["--pool-bytes", str(64 << 20)]
@@ -122,7 +122,7 @@ def test_threads(native: NativeBuild, tmp_path: Path, workload: str, backend: st
 
 
 def test_threads_leave_the_same_keys(native: NativeBuild, tmp_path: Path) -> None:
-    """Which operations there are does not depend on the order in which threads came to them."""
+    """The set of operations does not depend on the order of threads."""
     arguments = ["--threads", "4", "--ops", "2000", "--trees", "1", "--node-bytes", "256"]
     for pool in (tmp_path / "one", tmp_path / "other"):
         outcome = execute([native("btree", "markers"), "run", "--pool-path", pool, *arguments])
@@ -131,7 +131,7 @@ def test_threads_leave_the_same_keys(native: NativeBuild, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_aborted_transactions_are_tried_again(native: NativeBuild, tmp_path: Path, workload: str) -> None:
-    """Bodies can be executed again: however often a machine aborts them, the pool ends with the same bytes."""
+    """Bodies can be executed again: the final bytes of the pool do not depend on the number of aborts."""
     program = native(workload, "markers", hooks="aborts")
     images = set()
     for one_in in (0, 100, 30):
@@ -183,7 +183,7 @@ def test_endless_conflicts_are_given_up(native: NativeBuild, tmp_path: Path) -> 
     assert "1000000 times for conflicts" in outcome.text
 
 
-def test_a_program_takes_a_hardware_transaction_back(native: NativeBuild, tmp_path: Path) -> None:
+def test_a_program_aborts_a_hardware_transaction(native: NativeBuild, tmp_path: Path) -> None:
     program = native("api_test", "markers", hooks="aborts")
     assert execute([program, tmp_path / "pool", "take-back"], DURASIM_TEST_ABORT_ONE_IN=7) == Outcome(0, "ok\n")
 
@@ -202,14 +202,14 @@ def test_logs_lines_or_words(native: NativeBuild, tmp_path: Path) -> None:
         command = [native("array-swap", "undo-fence"), "run", "--pool-path", tmp_path / granularity, "--populate", "50"]
         text = execute([*command, "--ops", "100", "--log-granularity", granularity]).text
         entries[granularity] = int(text.split("log_entries=")[1].split()[0])
-    # The root object takes three entries as lines (allocator, root, and the root object) and every word it writes else;
+    # The root object takes three entries as lines (allocator, root, and the root object), else one per written word;
     # an element takes four lines or 32 words, and filling one in also counts it in the root object.
     assert entries["line"] == 3 - 1 + 50 * 5 + 100 * 8
     assert entries["word"] > 50 * 33 + 100 * 2 * 31
 
 
 def test_same_data_with_every_backend(native: NativeBuild, tmp_path: Path) -> None:
-    """The data range does not depend on the runtime: same addresses, same bytes."""
+    """The data range does not depend on the runtime: equal addresses, equal bytes."""
     for workload in CROSSED:
         images = set()
         for backend in BACKENDS:
@@ -229,13 +229,13 @@ def _damage(pool: Path, offset: int) -> None:
 @pytest.mark.parametrize("one_in", [7, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_check_sees_damage(native: NativeBuild, tmp_path: Path, workload: str, one_in: int) -> None:
-    """Flips a bit in one of some words of the data in use; each is reported, and none makes the check crash."""
+    """Flips a bit in some words of the data in use; each is reported, and the check never crashes."""
     program, pool = native(workload, "markers"), tmp_path / "pool"
     execute([program, "run", "--pool-path", pool, *SMALL[workload]])
     whole = pool.read_bytes()
     used = int.from_bytes(whole[4096 + 8 : 4096 + 16], "little")
     silent = []
-    # The first two words count; from there on a step that no power of two divides meets all kinds of words.
+    # The first two words matter; after them a step that is not a multiple of a power of two reaches all kinds of words.
     offsets = [4096, 4104, *range(4112, 4096 + used, 8 * one_in)]
     for offset in offsets:
         _damage(pool, offset)
@@ -244,7 +244,7 @@ def test_check_sees_damage(native: NativeBuild, tmp_path: Path, workload: str, o
         if outcome.code == 0:
             silent.append(offset)
         pool.write_bytes(whole)
-    # Words that mean nothing: padding, keys beyond a node's count, room after a node, what is left in free blocks.
+    # Words without meaning: padding, keys beyond a node's count, space after a node, remains in free blocks.
     live = {offset for offset in offsets if whole[offset : offset + 8] != bytes(8)}
     meaningless = 2 / 3 if workload == "allocator" else 1 / 3
     assert len(live & set(silent)) <= meaningless * len(live), sorted(live & set(silent))
@@ -322,7 +322,7 @@ def test_describe(native: NativeBuild, workload: str, backend: str) -> None:
 
 
 class PowerFailures:
-    """Runs a program again and again; power fails at another step each time."""
+    """Runs a program repeatedly with a power failure at a different step each time."""
 
     def __init__(self, program: Path, folder: Path, domain: str, run: list[str]) -> None:
         self.program, self.pool, self.report, self.domain = program, folder / "pool", folder / "report", domain
@@ -351,19 +351,19 @@ class PowerFailures:
         for kill_at in sorted({1 + i * (self.steps - 1) // count for i in range(count)}):
             self.pool.unlink(missing_ok=True)
             killed = self._execute(self.run, kill_at, seed=kill_at % 5)
-            # Threads, those that replay too, make a few steps more or less from run to run.
+            # The number of steps of threads, including replayers, varies slightly between runs.
             assert killed.code in ((0, 42) if self.has_threads else (42,)), killed
             acknowledged = max(self._reported()[1] - transactions_before, 0)
             if nested:
-                # Recovery is interrupted, more than once, or power fails again when it has ended.
+                # Recovery is interrupted, possibly more than once, or power fails again after its end.
                 for step in (1 + kill_at % 11, 1 + kill_at % 31, "exit"):
                     assert self._execute(self.recover, step, seed=kill_at).code in (0, 42)
             yield kill_at, self._execute([*self.recover, "--operations-min", str(acknowledged)], 0)
 
     def every_cut_of_recovery(self, kill_at: int) -> Iterator[tuple[int, Outcome]]:
-        """Recovers the pool that a failure at `kill_at` leaves, power failing at every step of that in turn.
+        """Recovers the pool after a failure at `kill_at`, with a power failure at every step of recovery in turn.
 
-        A short recovery is cut several times at each step, with other lines lost.
+        A short recovery is interrupted several times at each step, with different lines lost.
         """
         self.pool.unlink(missing_ok=True)
         assert self._execute(self.run, kill_at).code == 42
@@ -391,9 +391,9 @@ class PowerFailures:
 def test_survives_power_failure(
     native: NativeBuild, tmp_path: Path, workload: str, backend: str, granularity: str, steps: int
 ) -> None:
-    """Whatever survives, recovery finds all acknowledged operations and no half of another; also interrupted."""
+    """For every set of surviving lines, even interrupted recovery restores whole and all acknowledged operations."""
     domain = DOMAINS[backend]
-    # A log this small goes round many times.
+    # A log this small wraps around many times.
     arguments = [*SMALL[workload], "--log-bytes", "4096"]
     arguments += ["--log-granularity", granularity] if granularity else []
     failures = PowerFailures(native(workload, backend, hooks="power_failure"), tmp_path, domain, arguments)
@@ -418,7 +418,7 @@ def test_threads_survive_power_failure(
 
 @pytest.mark.parametrize(("granularity", "shared"), [("line", "true"), ("line", "false"), ("word", "true")])
 def test_false_sharing_needs_isolated_words(native: NativeBuild, tmp_path: Path, granularity: str, shared: str) -> None:
-    """A log of lines undoes what a neighbour has committed; one of words does not, nor one of unshared lines."""
+    """A log of lines undoes commits of a neighbour; a log of words or of unshared lines does not."""
     arguments = ["--populate", "4", "--ops", "200", "--threads", "4", "--shared-lines", shared]
     arguments += ["--log-granularity", granularity]
     failures = PowerFailures(
@@ -428,7 +428,7 @@ def test_false_sharing_needs_isolated_words(native: NativeBuild, tmp_path: Path,
     assert codes == ({0, 1} if (granularity, shared) == ("line", "true") else {0})
 
 
-# A recovery that has much to do has hundreds of places where it may be cut.
+# A long recovery can be interrupted at hundreds of steps.
 CUTS = 100
 
 
@@ -446,7 +446,7 @@ def test_recovery_may_be_cut_anywhere(native: NativeBuild, tmp_path: Path, backe
 
 
 def _committed_image(program: Path, failures: PowerFailures) -> tuple[bytes, int]:
-    """A pool with a committed transaction of more than 16 words that is not home, and the number of its entries."""
+    """A pool with a committed transaction of more than 16 words not yet applied, and the number of its entries."""
     recover = [program, "recover", "--pool-path", failures.pool]
     for kill_at in range(failures.steps // 2, failures.steps):
         failures.pool.unlink(missing_ok=True)
@@ -459,7 +459,7 @@ def _committed_image(program: Path, failures: PowerFailures) -> tuple[bytes, int
 
 
 def test_a_damaged_redo_log_is_not_believed(native: NativeBuild, tmp_path: Path) -> None:
-    """A committed transaction that is not home: recovery does all of it, nothing, or refuses the pool."""
+    """A committed transaction not yet applied: recovery applies all of it, nothing, or refuses the pool."""
     program = native("array-swap", "redo-flush", hooks="power_failure")
     arguments = [*SMALL["array-swap"], "--log-bytes", "1024"]
     failures = PowerFailures(program, tmp_path, "adr", arguments)
@@ -481,12 +481,12 @@ def test_a_damaged_redo_log_is_not_believed(native: NativeBuild, tmp_path: Path)
             entries = int(outcome.text.split()[2])
             assert (entries, recovered[data]) in [(applied, whole[data]), (0, image[data])]
             ends["carried through" if entries else "left out"] += 1
-    # The entries that were committed; the record; what the ring holds besides, and the rest of the first line.
+    # The committed entries; the record; the rest of the ring, and the rest of the first line.
     assert ends == {"refused": 2 * applied, "left out": 4, "carried through": 1024 // 8 - 2 * applied - 4}
 
 
 def test_a_damaged_write_ahead_log_is_left_out(native: NativeBuild, tmp_path: Path) -> None:
-    """The same of a log whose record has the checksum of the entries: damage cannot be told from a torn commit."""
+    """A log whose record has the checksum of the entries: damage is indistinguishable from a torn commit."""
     program = native("array-swap", "write-ahead", hooks="power_failure")
     failures = PowerFailures(program, tmp_path, "adr", [*SMALL["array-swap"], "--log-bytes", "1024"])
     image, applied = _committed_image(program, failures)
@@ -503,7 +503,7 @@ def test_a_damaged_write_ahead_log_is_left_out(native: NativeBuild, tmp_path: Pa
         assert (entries, recovered[data]) in [(applied, whole[data]), (0, image[data])]
         assert recovered[log : log + 8] == bytes(8), "no record is left, or a later run might complete it"
         ends["carried through" if entries else "left out"] += 1
-    # The record and the entries; the word beside the record, and the rest of the log.
+    # The record and the entries; the word next to the record, and the rest of the log.
     assert ends == {"left out": 1 + 2 * applied, "carried through": 1024 // 8 - 1 - 2 * applied}
 
 
@@ -527,7 +527,7 @@ CONTROLS = [
 def test_controls_are_caught(
     native: NativeBuild, tmp_path: Path, workload: str, backend: str, domain: str, arguments: list[str]
 ) -> None:
-    """What is not durable, or not atomic, must be reported: a check that cannot fail checks nothing."""
+    """Missing durability or atomicity must be reported: a check that cannot fail tests nothing."""
     failures = PowerFailures(
         native(workload, backend, hooks="power_failure"), tmp_path, domain, [*SMALL[workload], *arguments]
     )
@@ -542,7 +542,7 @@ def test_controls_are_caught(
 @pytest.mark.parametrize("backend", ["markers", "undo-fence"])
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_risc_v_program(tmp_path: Path, workload: str, backend: str) -> None:
-    """The binaries for RISC-V run under qemu and leave the same bytes (undo-flush needs a qemu with Zicbom)."""
+    """The binaries for RISC-V run under qemu and leave equal bytes (undo-flush needs a qemu with Zicbom)."""
     if QEMU is None:
         pytest.skip("skipped: there is no qemu-riscv64")
     program, pool = _risc_v(workload, backend), tmp_path / "pool"

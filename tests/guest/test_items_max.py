@@ -1,4 +1,4 @@
-"""Workloads that may have so many items at most: the regime of Hercules' experiment."""
+"""Workloads with a maximum number of items, as in Hercules' experiment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from test_keyed import KEYED, reports_lead_to_the_dump
 import durasim as ds
 
 LIMIT = 40
-# How a program says how many items it has.
+# Output of a program with its number of items.
 WORDS = dict.fromkeys(KEYED, "keys") | {"binary-heap": "items", "graph": "edges"}
 ARGUMENTS = {
     "btree": {"node-bytes": 64},
@@ -30,7 +30,7 @@ def words(workload: str) -> list[str]:
 def test_data_grow_to_the_limit_and_stay_there(
     native: NativeBuild, tmp_path: Path, workload: str, populate: str, threads: str
 ) -> None:
-    """What is left, and each step that led there, is what a replay says."""
+    """The final items, and each step, equal those of a replay."""
     program = native(workload, "markers", hooks="history", history=True)
     sizes = ["--populate", populate, "--ops", "600", "--items-max", str(LIMIT), "--threads", threads]
     text = reports_lead_to_the_dump(program, tmp_path, [*sizes, *words(workload)])
@@ -38,12 +38,12 @@ def test_data_grow_to_the_limit_and_stay_there(
     if workload in KEYED:
         assert items == LIMIT
     else:
-        # Each of three threads, or of their twelve heaps, has one more or one less.
+        # Each of three threads, or of their twelve heaps, may have one more or one less.
         assert LIMIT - 12 <= items <= LIMIT
 
 
 @pytest.mark.parametrize("workload", WORDS)
-def test_a_limit_below_what_is_there_or_another_one_is_refused(
+def test_a_limit_below_the_items_or_a_changed_limit_is_refused(
     native: NativeBuild, tmp_path: Path, workload: str
 ) -> None:
     command = [native(workload, "markers"), "run", "--pool-path", tmp_path / "pool", "--ops", "50", *words(workload)]

@@ -1,4 +1,4 @@
-"""Workloads that map keys to values: all their operations, and the inputs of the papers that they stand for."""
+"""Workloads that map keys to values: all their operations, and the corresponding inputs of the papers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def percentages(search: int, update: int, erase: int) -> list[str]:
 
 
 def reports_lead_to_the_dump(program: Path, folder: Path, arguments: list[str | Path]) -> str:
-    """Runs a program that has a history; what it printed."""
+    """Runs a program with a history and returns its output."""
     pool = ["--pool-path", folder / "pool"]
     outcome = execute([program, "run", *pool, *arguments], DURASIM_TEST_REPORT=folder / "report")
     assert outcome.code == 0, outcome
@@ -36,7 +36,7 @@ def reports_lead_to_the_dump(program: Path, folder: Path, arguments: list[str | 
 def test_all_operations(
     native: NativeBuild, tmp_path: Path, workload: str, mix: tuple[int, int, int], threads: str
 ) -> None:
-    """What searches found, and what updates, removals and insertions leave, is what a replay says."""
+    """Results of searches, and effects of updates, removals and insertions, equal those of a replay."""
     program = native(workload, "markers", hooks="history", history=True)
     sizes = ["--populate", "100", "--ops", "600", "--value-bytes", "88", "--threads", threads]
     small_nodes = ["--node-bytes", "64"] if workload == "btree" else []

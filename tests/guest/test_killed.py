@@ -1,7 +1,7 @@
 """The durable-HTM runtimes as libraries of the host: processes are killed at random moments, and then recovered.
 
-This tests the code of recovery: the page cache outlives the process, so all operations that have returned have to be in
-the recovered pool, whatever was flushed. Nothing is tested of durability.
+This tests the code of recovery: the page cache outlives the process, so all operations that have returned must be in
+the recovered pool, independent of flushes. Durability is not tested.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 from guest_programs import NativeBuild, execute
 
-# A hundred kills in all.
+# A hundred kills in total.
 KILLS = 20
 BACKENDS = ["htm-sgl", "spht-eadr", "spht-eadr-flush", "spht", "nv-htm"]
 POPULATED = 40
-# Time of the processor that a process gets before it is killed, at most.
+# Maximum processor time of a process before it is killed.
 RUNNING_S = 0.15
 
 
@@ -53,17 +53,17 @@ def test_killed_processes_leave_what_recovery_can_use(native: NativeBuild, tmp_p
         checked = execute([program, "check", "--pool-path", pool, "--operations-min", str(least)])
         assert checked.code == 0, checked.text
         all_acknowledged += acknowledged
-    assert killed == KILLS, "a process ended by itself"
+    assert killed == KILLS, "a process was not killed"
     assert recovered > 0, "no log had anything to replay"
     assert all_acknowledged > 100 * KILLS, "processes were killed before they had done anything"
 
 
 def wait_for_work(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """Waits until a process has had so much time of the processor, however busy the host is."""
+    """Waits until a process has used this much processor time, independent of the load of the host."""
     ticks = seconds * os.sysconf("SC_CLK_TCK")
     until = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < until:
-        # Behind the name, which ends with the last parenthesis: utime and stime are the 12th and 13th (proc(5)).
+        # After the name, which ends with the last parenthesis: utime and stime are the 12th and 13th (proc(5)).
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
         if int(fields[11]) + int(fields[12]) >= ticks:
             return
@@ -71,7 +71,7 @@ def wait_for_work(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 def kill_recovery(program: Path, pool: Path, chance: random.Random) -> None:
-    """Recovers, but not to the end, if the moment is met."""
+    """Kills a recovery, if it has not ended before."""
     with subprocess.Popen([program, "recover", "--pool-path", pool], stdout=subprocess.DEVNULL) as process:
         time.sleep(chance.uniform(0, 0.003))
         process.kill()

@@ -1,4 +1,4 @@
-"""Whether workloads modify as many lines per transaction as the papers say, and which arguments they refuse."""
+"""Lines modified per transaction by workloads, compared with the papers, and refused arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from guest_programs import NativeBuild, execute
 
 
 def lines_per_transaction(program: Path, folder: Path, *arguments: str) -> float:
-    """A log of lines has an entry for each line that a transaction modifies."""
+    """Returns the entries of a log of lines, one for each line that a transaction modifies."""
     entries, ops = [], 600
     for count in (0, ops):
         pool = folder / f"pool-{count}"
@@ -45,7 +45,7 @@ def test_threads_that_count_in_the_data_modify_no_line_more(
 ) -> None:
     program = native(workload, "undo-flush", hooks="power_failure")
     measured = lines_per_transaction(program, tmp_path, "--populate", "900", "--threads", "6")
-    # Of lines that share a place in the table of what was logged last some are logged again.
+    # Some lines that share an entry in the table of recently logged lines are logged again.
     assert lines * 0.97 <= measured <= lines * 1.06
 
 

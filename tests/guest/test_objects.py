@@ -23,7 +23,7 @@ MAPS = sorted(
 
 
 def pairs(ones: list[Any], backends: list[str]) -> list[Any]:
-    """Everything with `autopersist`, the first one with all backends; the rest of the product is long."""
+    """All programs with `autopersist`, the first one with all backends; the rest of the product is long."""
     return [
         pytest.param(one, backend, marks=() if one == ones[0] or backend == "autopersist" else pytest.mark.long)
         for one in ones
@@ -106,7 +106,7 @@ def test_a_footprint_says_how_many_records(native: NativeBuild, tmp_path: Path) 
 
 @pytest.mark.parametrize(("workload", "backend"), pairs(OBJECT_WORKLOADS, ["autopersist", "p-inspect"]))
 def test_damaged_pools(native: NativeBuild, tmp_path: Path, workload: str, backend: str) -> None:
-    """Words of a pool are replaced by other words of it: a check says what is wrong, or accepts it, and never fails."""
+    """Replaces words of a pool by other words of it: a check reports the problem, or accepts it, and never crashes."""
     program, pool, arguments = native(workload, backend), tmp_path / "pool", SMALL[workload]
     assert execute([program, "run", "--pool-path", pool, *arguments]).code == 0
     content = pool.read_bytes()

@@ -1,4 +1,4 @@
-"""Trees of threads that share nothing, some of them changed without transactions: Table 5 of Hercules."""
+"""Private trees of threads, some changed without transactions: Table 5 of Hercules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_each_step_leads_to_what_is_left(native: NativeBuild, tmp_path: Path, tr
 
 @pytest.mark.parametrize("tree", TREES)
 def test_ordinary_threads_leave_the_same_trees(native: NativeBuild, tmp_path: Path, tree: str) -> None:
-    """The program compares all trees with a replay at its end; nobody trusts them later."""
+    """The program compares all trees with a replay at its end; later runs refuse the pool."""
     program = native("own-trees", "markers")
     for ordinary in ("1", "2"):
         pool = tmp_path / ordinary
@@ -80,7 +80,7 @@ def test_another_pool_is_refused(native: NativeBuild, tmp_path: Path) -> None:
 
 
 def test_threads_that_take_turns_on_a_core_miss_by_thread() -> None:
-    """The counts of the two threads are those of the level."""
+    """The counts of the two threads add up to those of the level."""
     result = ds.run(
         design="hercules",
         workload="own-trees",

@@ -1,5 +1,5 @@
-"""The redo logs of SPHT-eADR, SPHT and NV-HTM on the host, where no hardware transaction begins: damaged ones, and
-threads without one."""
+"""The redo logs of SPHT-eADR, SPHT and NV-HTM on the host, without hardware transactions: damaged logs, and threads
+without a log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ THREADS = 2
 LINE = 64
 SIZES = ("--ops", "40", "--populate", "10", "--element-bytes", "64", "--log-bytes", str(LOG_BYTES))
 DAMAGE = {
-    "head behind the tail": [(LINE, 1 << 40)],
+    "head after the tail": [(LINE, 1 << 40)],
     "more words than the ring": [(0, 1 << 40)],
     "a place outside of the data": [(0, 3), (LINE, 0), (2 * LINE, 1 << 50), (2 * LINE + 16, 1 << 63 | 5)],
     "a place in the middle of a word": [(0, 3), (LINE, 0), (2 * LINE, 4097), (2 * LINE + 16, 1 << 63 | 5)],
@@ -24,11 +24,11 @@ DAMAGE = {
     ],
     "no end of a transaction": [(0, 2), (LINE, 0), (2 * LINE, 4096)],
 }
-# SPHT and NV-HTM: the word that says that a session is open, behind the header, and the first place of the ring.
+# SPHT and NV-HTM: the word of an open session, after the header, and the first place of the ring.
 SESSION, RING = LINE, LINE
-# What the word is while one is open, above which way its links go.
+# Value of the word during a session, above the bits of the direction of its links.
 OPEN = int.from_bytes(b"TXRN", "little") << 32
-# SPHT alone: the timestamp up to which transactions are durable, and the link to the first one.
+# Only SPHT: the timestamp up to which transactions are durable, and the link to the first one.
 MARKER, FIRST = 3 * LINE, 4 * LINE
 # Both: the timestamp up to which all has been replayed, and the first place of the data.
 REPLAYED, DATA = 2 * LINE, 4096
@@ -76,19 +76,19 @@ def test_damaged_timed_logs_are_refused(native: NativeBuild, tmp_path: Path, bac
     assert (outcome.code, "the redo log of thread 1 is damaged" in outcome.text) == (1, True), outcome
 
 
-# The timestamp up to which all has been replayed, those of the transactions in a ring, and whether they can be so:
-# from the head to the tail they rise. The tail lies in front of the first end of the round before, marked so here; what
-# follows is not looked at.
+# The timestamp up to which all has been replayed, those of the transactions in a ring, and whether they are valid: from
+# the head to the tail they increase. The tail is before the first end of the previous round, marked by ROUND here; the
+# rest is ignored.
 ROUND = 1 << 62
 ORDERS = {
     "in order": (0, [5, 9, 11], True),
-    "replayed in front, the round before behind": (7, [5, 6, 9, 11, ROUND | 3], True),
-    "anything behind the tail": (0, [5, 9, ROUND | 3, 1 << 40, 2, ROUND | 99], True),
+    "replayed first, then the previous round": (7, [5, 6, 9, 11, ROUND | 3], True),
+    "anything after the tail": (0, [5, 9, ROUND | 3, 1 << 40, 2, ROUND | 99], True),
     "not durable yet": (4, [5, 9, 90, ROUND | 3], True),
-    "back among those that count": (0, [9, 5, 11], False),
-    "twice the same": (0, [9, 9], False),
-    "back to what has been replayed": (7, [9, 5, 11], False),
-    "back behind one that is not durable": (0, [5, 90, 9], False),
+    "back among those in use": (0, [9, 5, 11], False),
+    "one repeated": (0, [9, 9], False),
+    "back to replayed ones": (7, [9, 5, 11], False),
+    "back after one that is not durable": (0, [5, 90, 9], False),
 }
 
 
@@ -106,7 +106,7 @@ def test_timestamps_that_go_back_are_refused(native: NativeBuild, tmp_path: Path
     words = {SESSION: OPEN, REPLAYED: replayed, **({MARKER: 77} if backend == "spht" else {})}
     content[-LOG_BYTES:] = bytes(LOG_BYTES)  # the log of the second thread
     log = len(content) - LOG_BYTES + RING
-    value = int.from_bytes(content[DATA : DATA + 8], "little")  # stored again, so that the structure stays as it is
+    value = int.from_bytes(content[DATA : DATA + 8], "little")  # stored again, so that the structure is unchanged
     for i, timestamp in enumerate(timestamps):
         words |= {log + 32 * i: DATA, log + 32 * i + 8: value, log + 32 * i + 16: 1 << 63 | timestamp}
     for place, word in words.items():
@@ -117,9 +117,8 @@ def test_timestamps_that_go_back_are_refused(native: NativeBuild, tmp_path: Path
     assert (outcome.code, said in outcome.text) == ((0, False) if is_possible else (1, True)), outcome
 
 
-# Words of the pool, and what recovery says: sessions of kinds that there are not; a marker behind which a link to
-# nothing, to a log that there is not, and into the middle of a pair leads; the same backward, where no log has the
-# transaction.
+# Words of the pool, and the message of recovery: unknown kinds of sessions; a marker after which a link leads nowhere,
+# to a missing log, and into the middle of a pair; and such links backward, where no log has the transaction.
 LINK_DAMAGE = {
     "session": ({SESSION: OPEN + 9}, "the pool's session of transactions is damaged"),
     "no session": ({SESSION: 1}, "the pool's session of transactions is damaged"),
@@ -149,7 +148,7 @@ def test_damaged_links_are_refused(native: NativeBuild, tmp_path: Path, damage: 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_links_of_an_earlier_session_are_none(native: NativeBuild, tmp_path: Path, direction: str) -> None:
-    """Power fails soon after the second session on a pool begins: links of the first one are not followed."""
+    """Power fails soon after the start of the second session on a pool: links of the first one are not followed."""
     program = native("array-swap", "spht", hooks="power_failure")
     first, pool, report = tmp_path / "first", tmp_path / "pool", tmp_path / "report"
     settings: dict[str, object] = {"DURASIM_TEST_DOMAIN": "adr", "DURASIM_TEST_SEED": 1, "DURASIM_TEST_REPORT": report}
@@ -172,7 +171,7 @@ def test_links_of_an_earlier_session_are_none(native: NativeBuild, tmp_path: Pat
 def test_more_threads_than_logs_are_refused(native: NativeBuild, tmp_path: Path, backend: str) -> None:
     program, pool = _pool(native, tmp_path, backend)
     outcome = execute([program, "run", "--pool-path", pool, "--threads", "3", *SIZES])
-    # The workload says so before a thread asks for a log; hardware_transactions/test_log_replay.py has another program.
+    # The workload refuses before a thread requests a log; hardware_transactions/test_log_replay.py has another program.
     sentence = "array-swap: the pool was made with "
     assert (outcome.code, outcome.text.startswith(sentence)) == (2, True), outcome
     assert f"--threads {THREADS}; use these" in outcome.text
@@ -197,7 +196,7 @@ def test_logs_of_another_runtime_are_refused(native: NativeBuild, tmp_path: Path
 
 @pytest.mark.parametrize("backend", ["spht", "nv-htm"])
 def test_recovery_ends_where_the_next_session_begins(native: NativeBuild, tmp_path: Path, backend: str) -> None:
-    """The end of a transaction that is not durable is taken out, and the head is moved behind those that are."""
+    """The end of a transaction that is not durable is removed, and the head is moved after the durable ones."""
     program, pool = _pool(native, tmp_path, backend)
     content = bytearray(pool.read_bytes())
     content[-LOG_BYTES:] = bytes(LOG_BYTES)
@@ -218,7 +217,7 @@ def test_recovery_ends_where_the_next_session_begins(native: NativeBuild, tmp_pa
     assert int.from_bytes(after[log : log + 8], "little") == 4 * count
     last_end = int.from_bytes(after[log + RING + 80 : log + RING + 88], "little")
     assert last_end == (0 if backend == "spht" else 1 << 63 | 90)
-    # A second recovery, and one of a session that has stored nothing yet, find nothing.
+    # A second recovery, and one of a session without stores, find nothing.
     assert "recovered, 0 log entries" in execute([program, "recover", "--pool-path", pool]).text
     opened = bytearray(after)
     opened[SESSION : SESSION + 8] = OPEN.to_bytes(8, "little")

@@ -1,4 +1,4 @@
-"""What workloads report of their transactions, and what they dump (guest/include/durasim/history.h)."""
+"""Reports of workloads about their transactions, and their dumps (guest/include/durasim/history.h)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARKERS = {
 
 
 def dump(command: list[str | Path]) -> tuple[dict[int, int], bytes]:
-    """Runs a program that dumps; the objects that are there, and what it wrote after them."""
+    """Runs a program that dumps; returns its objects and the output after them."""
     written = subprocess.run([str(part) for part in command], capture_output=True, check=True, timeout=300).stdout
     assert written.startswith(MAGIC)
     (count,) = struct.unpack_from("<Q", written, len(MAGIC))
@@ -34,7 +34,7 @@ def dump(command: list[str | Path]) -> tuple[dict[int, int], bytes]:
 
 
 def replay(report: Path) -> tuple[dict[int, int], int]:
-    """The objects after all transactions, and how many transactions there were; each found what the last one left."""
+    """The objects after all transactions, and their number; each transaction must read the previous results."""
     state: dict[int, int] = {}
     seen: set[tuple[int, int]] = set()
     pending: dict[str, list[tuple[int, int, int]]] = {}
@@ -54,7 +54,7 @@ def replay(report: Path) -> tuple[dict[int, int], int]:
             commits += 1
             for key, old, new in pending.pop(thread):
                 assert state.get(key, 0) == old
-                # An object may be gone again, and come again with another version.
+                # An object may be removed and inserted again with another version.
                 if new not in (old, 0):
                     assert (key, new) not in seen, "a version comes again"
                     seen.add((key, new))
@@ -86,7 +86,7 @@ def test_reports_lead_to_the_dump(
         dumped, rest = dump([program, *command, *pool])
         assert dumped == state
         assert rest.endswith(said) and (said or not rest)
-    # A queue gives back what it is given.
+    # A queue returns its inputs.
     assert len(state) > (20 if workload == "queue" else 50)
 
 
@@ -98,7 +98,7 @@ def test_an_empty_pool_has_no_objects(native: NativeBuild, tmp_path: Path, workl
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_a_torn_pool_is_dumped_and_then_refused(native: NativeBuild, tmp_path: Path, workload: str) -> None:
-    """Whatever is in the pool: the dump ends, and the check says what is wrong."""
+    """For all contents of the pool, the dump terminates and the check reports the problem."""
     program, pool = native(workload, "markers", hooks="history", history=True), tmp_path / "pool"
     arguments = ["--pool-path", pool]
     assert execute([program, "run", *arguments, "--populate", "40", "--ops", "40"]).code == 0

@@ -1,5 +1,5 @@
-"""C programs with the names of STAMP, on the host: their interface, restarts and aborts, and an example that power
-fails in. What durasim makes of them is in tests/cli."""
+"""C programs with the macros of STAMP, on the host: their interface, restarts and aborts, and an example with power
+failures. tests/cli runs them under durasim."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def stamp() -> Build:
         shared = [f"-I{guest / 'include'}", f"-I{guest}", f"-D{define}", "-O1", "-Wall", "-Wextra", "-Werror"]
         shared += ["-DDURASIM_TEST_HOOKS"] if hooks else []
         names = f"-I{guest / 'include' / 'durasim' / 'stamp'}"
-        # What is clobbered by a restart is what the sources are about.
+        # The sources test variables that a restart clobbers.
         of_c = ["gcc", names, *shared, "-std=gnu17", "-Wno-clobbered", "-c"]
         of_cpp = ["g++", *shared, "-std=c++20", "-Wpedantic", "-Wshadow", "-pthread", "-Wl,--wrap=free"]
         of_stamp = [*of_cpp[:-1], "-c"]
@@ -55,7 +55,7 @@ def test_the_interface(stamp: Build, tmp_path: Path, backend: str, case: str) ->
 
 @pytest.mark.parametrize("backend", CAN_RESTART)
 def test_a_transaction_starts_again(stamp: Build, tmp_path: Path, backend: str) -> None:
-    """By itself, or because the machine aborts it: pool, shared and local variables are what they were."""
+    """After an abort by the program or the machine, pool, shared and local variables have their previous values."""
     hooks = "aborts" if backend in ("markers", "log-operations") else ""
     for one_in in (0, 9) if hooks else (0,):
         environment = {"DURASIM_POOL": tmp_path / f"pool-{one_in}", "DURASIM_TEST_ABORT_ONE_IN": one_in}
@@ -63,7 +63,7 @@ def test_a_transaction_starts_again(stamp: Build, tmp_path: Path, backend: str) 
 
 
 def test_aborts_by_the_machine(stamp: Build, tmp_path: Path) -> None:
-    """However often hardware aborts, threads see and make what they do without."""
+    """The results of threads do not depend on the number of aborts by hardware."""
     for source, arguments in [(TEST, ["threads"]), (BANK, ["run", "-n", "800", "-t", "4"])]:
         report = tmp_path / "report"
         outcome = execute(
@@ -114,7 +114,7 @@ def test_the_example(stamp: Build, tmp_path: Path, backend: str) -> None:
     ("backend", "threads"), [*((backend, 1) for backend in DOMAINS), ("redo-flush", 3), ("write-ahead", 3)]
 )
 def test_power_fails_in_the_example(stamp: Build, tmp_path: Path, backend: str, threads: int) -> None:
-    """Acknowledged transfers are there after recovery, and no half of another."""
+    """After recovery the pool contains all acknowledged transfers, and no partial one."""
     bank, pool, report = stamp(BANK, backend, "power_failure"), tmp_path / "pool", tmp_path / "report"
 
     def start(arguments: list[str], kill_at: int) -> Outcome:
@@ -133,8 +133,8 @@ def test_power_fails_in_the_example(stamp: Build, tmp_path: Path, backend: str, 
     for kill_at in range(1, steps, max(steps // 16, 1)):
         pool.unlink(missing_ok=True)
         assert start(run, kill_at).code in ((42,) if threads == 1 else (0, 42))
-        acknowledged = max(int(report.read_text().split()[1]) - 1, 0)  # the first one makes the bank
+        acknowledged = max(int(report.read_text().split()[1]) - 1, 0)  # the first one creates the bank
         half += start(["check"], 1 + kill_at % 13).code == 42
         verdict = start(["check", "-n", str(acknowledged)], 0)
         assert verdict.code == 0, (kill_at, verdict)
-    assert half > 1, "recovery was cut short too"
+    assert half > 1, "recovery was interrupted too"

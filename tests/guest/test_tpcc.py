@@ -1,4 +1,4 @@
-"""TPC-C natively: the mix of the three transactions, how long they are, and what is refused."""
+"""TPC-C on the host: the mix of the three transactions, their lengths, and refused arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIX = ["--payment-percent", "43", "--delivery-percent", "5"]
 
 
 def numbers(text: str) -> dict[str, int]:
-    """What a run says of itself."""
+    """The counts in the output of a run."""
     return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", text)}
 
 
@@ -36,12 +36,12 @@ def test_all_three_transactions(native: NativeBuild, tmp_path: Path, threads: in
     assert 0 < said["rolled_back"] < asked // 30  # one in a hundred
     assert said["deliveries"] > 1000
     assert execute([program, "check", *pool]).text == "tpcc: operations=6700 consistent\n"
-    # What was delivered and paid before continues to count.
+    # Earlier deliveries and payments are included.
     assert execute([program, "run", *pool, *sizes, "--ops", "500"]).text.endswith(" ok\n")
 
 
 def test_a_new_order_is_as_long_as_in_the_paper(native: NativeBuild, tmp_path: Path) -> None:
-    """10 to 35 lines: five to fifteen times a line of STOCK and one of ORDER-LINE, and what an order takes besides."""
+    """10 to 35 lines: five to fifteen pairs of a STOCK and an ORDER-LINE line, and the lines of the order."""
     program = native("tpcc", "undo-flush", hooks="power_failure")
 
     def entries(ops: int, *more: str) -> int:
@@ -56,7 +56,7 @@ def test_a_new_order_is_as_long_as_in_the_paper(native: NativeBuild, tmp_path: P
 
 
 class Pool:
-    """The rows of one warehouse of a pool, read as guest/workloads/tpcc/rows.h lays them out."""
+    """The rows of one warehouse of a pool, in the layout of guest/workloads/tpcc/rows.h."""
 
     def __init__(self, path: Path, warehouse: int = 0) -> None:
         self.bytes = path.read_bytes()
@@ -74,7 +74,7 @@ class Pool:
         return struct.unpack_from(f"<{count}Q", self.bytes, address)
 
     def entries(self, top: int, length: int) -> list[int]:
-        """The pointers of a PointerArray, whose nodes hold 8 each."""
+        """The pointers of a PointerArray, with 8 per node."""
         below, level = 8, [top]
         while below < length:
             below *= 8
@@ -84,7 +84,7 @@ class Pool:
         return level
 
     def stock(self) -> dict[int, list[int]]:
-        """Of each item S_QUANTITY, S_YTD, S_ORDER_CNT and S_REMOTE_CNT."""
+        """S_QUANTITY, S_YTD, S_ORDER_CNT and S_REMOTE_CNT of each item."""
         found = {}
         for i in range(self.items):
             row = self.place(self.tables[3]) + 320 * i
@@ -93,7 +93,7 @@ class Pool:
         return found
 
     def ordered(self) -> Iterator[tuple[int, int, int, int]]:
-        """Of each line of an order that was entered by an operation: date, number, OL_I_ID and OL_QUANTITY."""
+        """Date, number, OL_I_ID and OL_QUANTITY of each order line entered by an operation."""
         for number in range(self.districts):
             district = self.place(self.tables[1]) + 128 * number
             (top,) = struct.unpack_from("<Q", self.bytes, district + 8)
@@ -115,7 +115,7 @@ class Pool:
                 yield struct.unpack_from("<QIIHHHH", self.bytes, self.place(blocks[i // 8]) + i % 8 * 64)
 
     def customer_data(self) -> dict[tuple[int, int], bytes]:
-        """C_DATA of those whose credit is bad, by district and number."""
+        """C_DATA of customers with bad credit, by district and number."""
         found = {}
         for i in range(self.districts * self.customers):
             row = self.place(self.tables[2]) + 704 * i
@@ -125,7 +125,7 @@ class Pool:
 
 
 def test_stock_and_bad_credit_follow_the_specification(native: NativeBuild, tmp_path: Path) -> None:
-    """Clauses 2.4.2.2 and 2.5.2.2, computed here from what the orders and the history of a pool say."""
+    """Clauses 2.4.2.2 and 2.5.2.2, computed here from the orders and the history of a pool."""
     program, sizes = native("tpcc", "markers"), ["--populate", "400", "--customers", "4", *MIX]
     for name, ops in (("before", "0"), ("after", "3000")):
         command = [program, "run", "--pool-path", tmp_path / name, *sizes, "--ops", ops, "--pool-bytes", str(8 << 20)]
@@ -170,7 +170,7 @@ def test_the_mix_of_spht_eadr(native: NativeBuild, tmp_path: Path) -> None:
 def test_only_terminals_of_all_warehouses_change_theirs(
     native: NativeBuild, tmp_path: Path, workload: str, has_all: bool
 ) -> None:
-    """Where the Payments of each thread take place, in their order: the date of one names its thread."""
+    """Warehouses of the Payments of each thread, in order: the date of a Payment identifies its thread."""
     path, warehouses, threads = tmp_path / "pool", 8, 4
     sizes = ["--populate", "400", "--threads", threads, "--warehouses", warehouses, "--ops", "2000"]
     mix = ["--payment-percent", "95", "--delivery-percent", "3"]

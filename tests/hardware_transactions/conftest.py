@@ -12,7 +12,7 @@ import compiled
 
 @pytest.fixture(scope="session")
 def program() -> Program:
-    """Compiles a source of this folder, once for each set of flags."""
+    """Compiles a source of this folder, once per set of flags."""
 
     def build(name: str, *flags: str) -> Path:
         return compiled.program(HERE / f"{name}.cpp", flags)

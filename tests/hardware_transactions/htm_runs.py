@@ -10,7 +10,7 @@ from typing import Any
 from durasim import _core
 
 HERE = Path(__file__).resolve().parent
-# 48 KiB in 12 ways, as the L1D of the processors that the thesis measures on: 64 sets.
+# 48 KiB in 12 ways, as in the L1D of the processors of the thesis: 64 sets.
 SETS, WAYS = 64, 12
 CACHES = {
     "l1d.size_bytes": SETS * WAYS * 64,
@@ -29,7 +29,7 @@ Program = Callable[..., Path]
 
 
 def simulate(elf: Path, *arguments: object, **options: Any) -> str:
-    """Gives what a program prints; `options` are those of simulate_and_count."""
+    """Returns the output of a program; `options` are those of simulate_and_count."""
     return simulate_and_count(elf, *arguments, **options)[0]
 
 
@@ -41,7 +41,7 @@ def simulate_and_count(
     functional: bool = False,
     **settings: object,
 ) -> tuple[str, dict[str, Any]]:
-    """Gives what a program prints, and the document of the run."""
+    """Returns the output of a program and the document of the run."""
     values = {"cores": cores, "dram.capacity_mib": 64} | CACHES | settings
     request = {
         "machine": "tiny",

@@ -1,4 +1,4 @@
-"""What the runtimes count of their attempts (guest/runtimes/htm_attempts.h), and what the machine counts of them."""
+"""Counts of attempts by the runtimes (guest/runtimes/htm_attempts.h) and by the machine."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import durasim as ds
 
 DESIGNS = ("htm-sgl", "spht-eadr", "spht-eadr-flush", "spht", "nv-htm")
 SETTINGS = ROOMY | {"cores": 8, "timer_interrupt_cycles": 20_000}
-# Those of counts.cpp. Of each eight rounds one rolls back.
+# Rounds of counts.cpp. One of eight rounds rolls back.
 THREADS, ROUNDS = 4, 48
 
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_counts_of_machine_and_program_agree(program: Program, tmp_path: Path, design: str) -> None:
-    """Each cause occurs. Of an interrupt and a page that comes the program only knows that the cause is another."""
+    """Each cause occurs. For an interrupt and a page fault the program only observes another cause."""
     said: list[bytes] = []
     result = ds.run(
         design=design,

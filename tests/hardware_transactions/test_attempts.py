@@ -1,4 +1,4 @@
-"""The attempts that a transaction has before it takes the global lock, and the first stores to pages of the shadow."""
+"""Attempts of a transaction before it takes the global lock, and first stores to pages of the shadow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import durasim as ds
 
 DESIGNS = ("htm-sgl", "spht", "nv-htm", "spht-eadr", "spht-eadr-flush")
-# Threads that conflict so often that the lock is taken again and again.
+# Threads that conflict so often that the lock is taken repeatedly.
 THREADS, OPS = 16, 400
 
 
@@ -27,7 +27,7 @@ def run(design: str, **arguments: int | bool) -> ds.RunResult:
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_attempts_that_the_lock_ends_may_go_uncounted(design: str) -> None:
-    """Fewer transactions run out of attempts then; those that take the lock have still lost ten by themselves."""
+    """Fewer transactions exhaust their attempts; those that take the lock still had ten counted aborts."""
     counted, uncounted = run(design).tx, run(design, lock_aborts_uncounted=True).tx
     for tx in (counted, uncounted):
         assert tx.htm_committed is not None
@@ -40,7 +40,7 @@ def test_attempts_that_the_lock_ends_may_go_uncounted(design: str) -> None:
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_the_number_of_attempts_can_be_set(design: str) -> None:
-    """A transaction takes the lock behind so many aborts, and not before."""
+    """A transaction takes the lock after this many aborts, and not before."""
     tx = run(design, attempts=3).tx
     assert tx.sgl_committed is not None
     assert tx.aborted_by is not None
@@ -49,10 +49,10 @@ def test_the_number_of_attempts_can_be_set(design: str) -> None:
     assert 3 * tx.sgl_committed <= aborted <= 3 * tx.sgl_committed + 2 * (OPS - tx.sgl_committed)
 
 
-# Under SPHT most attempts end because the lock is held, which a pause behind conflicts does not change.
+# Under SPHT most attempts end because the lock is held, which a pause after conflicts does not change.
 @pytest.mark.parametrize("design", [design for design in DESIGNS if design != "spht"])
-def test_threads_that_pause_behind_conflicts_conflict_less(design: str) -> None:
-    """Threads that aborted each other do not meet again, so fewer transactions take the lock."""
+def test_threads_that_pause_after_conflicts_conflict_less(design: str) -> None:
+    """Threads that aborted each other do not conflict again, so fewer transactions take the lock."""
     at_once, later = run(design).tx, run(design, back_off_pauses=1000).tx
     assert at_once.sgl_committed is not None
     assert later.sgl_committed is not None
@@ -70,25 +70,25 @@ def test_a_shadow_that_was_touched_ends_no_attempt(design: str) -> None:
 
 
 def test_a_shadow_is_limited_or_touched() -> None:
-    """A part of it in the DRAM and all of it there exclude each other."""
-    told: list[bytes] = []
+    """A limit on the shadow in DRAM and touching all of it exclude each other."""
+    printed: list[bytes] = []
     arguments: dict[str, int | bool] = {"populate": 40, "shadow-touched": True, "shadow-bytes": 65536}
     result = ds.run(
         design="spht-eadr",
         workload="btree",
         ops=4,
         workload_args=arguments,
-        guest_output=lambda _, text: told.append(text),
+        guest_output=lambda _, text: printed.append(text),
     )
     sentence = (
         "durasim: shadow-touched has all of the shadow in the DRAM, and shadow-bytes a part of it; use one of them"
     )
-    assert (result.guest_exit_code, b"".join(told).decode()) == (2, sentence + "\n")
+    assert (result.guest_exit_code, b"".join(printed).decode()) == (2, sentence + "\n")
 
 
 @pytest.mark.parametrize("design", ["spht", "spht-eadr"])
 def test_a_shadow_that_is_touched_needs_its_dram(design: str) -> None:
-    """The pool alone takes all of it, so nothing is left for the program."""
+    """The pool takes the whole DRAM, so no space remains for the program."""
     arguments: dict[str, int | bool] = {"populate": 40, "shadow-touched": True, "pool-bytes": 64 << 20}
     with pytest.raises(ds.GuestFault, match="the program needs more than the 67108864 bytes of DRAM of the machine"):
         ds.run(

@@ -1,4 +1,4 @@
-"""Transactions that write shared words without having read them are replayed in the order of their commits."""
+"""Transactions that write shared words without reading them are replayed in the order of their commits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_blind_writes_are_replayed_in_the_order_of_commits(design: str) -> None:
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_the_published_order_of_steps_is_caught(design: str) -> None:
-    """The clock is read while stores wait in the store buffer: the older write is what recovery leaves."""
+    """The clock is read while stores wait in the store buffer: recovery leaves the older write."""
     assert violations(design, "published") > 0
 
 

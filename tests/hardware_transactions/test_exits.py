@@ -42,19 +42,19 @@ def _program(design: str) -> Path:
 @pytest.mark.parametrize("where", ["outside", "inside"])
 @pytest.mark.parametrize("design", DESIGNS)
 def test_what_was_acknowledged_before_the_exit_is_there(tmp_path: Path, design: str, where: str) -> None:
-    """The exit waits for what is committing, and no transaction commits behind it."""
+    """The exit waits for committing transactions, and no transaction commits after it."""
     elf, pool = _program(design), tmp_path / "pool"
     acknowledged = _counters(elf, pool, design, "run", where)
     found = _counters(elf, pool, design, "check")
     assert min(acknowledged[1:]) >= 20
     assert found[0] == 0
-    # A thread may have committed without having said so.
+    # A thread may have committed without having reported it.
     assert all(there - said in (0, 1) for there, said in zip(found, acknowledged, strict=True))
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_a_transaction_behind_the_end_of_the_session_is_refused(tmp_path: Path, design: str) -> None:
-    """It would wait indefinitely for the lock that its own thread keeps."""
+def test_a_transaction_after_the_end_of_the_session_is_refused(tmp_path: Path, design: str) -> None:
+    """It would wait indefinitely for the lock held by its own thread."""
     elf, pool = _program(design), tmp_path / "pool"
     code, said = _run(elf, pool, design, "run", "behind")
     assert (code, said) == (

@@ -1,4 +1,4 @@
-"""What SPHT and NV-HTM save: flushes of the marker by group commit, and stores and flushes by backward replay."""
+"""Savings of SPHT and NV-HTM: flushes of the marker by group commit, and stores and flushes by backward replay."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(design: str, workload: str, *, threads: int = 1, **arguments: int | str)
 
 
 def cleans(design: str, threads: int) -> int:
-    """Lines that transactions of eight stores clean; the logs have room for all, so nothing is replayed meanwhile."""
+    """Lines cleaned by transactions of eight stores; the logs have space for all, so no replay occurs meanwhile."""
     result = run(design, "private-words", threads=threads, populate=64, writes=7, reads=0, log_bytes=1 << 20)
     assert result.tx.htm_committed == OPS
     assert result.replay is not None
@@ -36,7 +36,7 @@ def cleans(design: str, threads: int) -> int:
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_threads_that_commit_together_flush_the_marker_once(threads: int) -> None:
-    """NV-HTM cleans the lines of a log and a commit mark for each transaction, SPHT the same lines and the marker."""
+    """NV-HTM cleans the lines of a log and a commit mark for each transaction, SPHT those lines and the marker."""
     lines = cleans("nv-htm", threads) - OPS
     flushes = cleans("spht", threads) - lines
     # Once for each transaction of a single thread.
@@ -50,7 +50,7 @@ def test_threads_that_commit_together_flush_the_marker_once(threads: int) -> Non
 def test_backward_replay_stores_each_word_of_a_batch_once(
     design: str, forward: dict[str, str], backward: dict[str, str]
 ) -> None:
-    """All transactions store to the same 16 words; forward replay makes and flushes each of these stores."""
+    """All transactions store to 16 shared words; forward replay executes and flushes each of these stores."""
     both = [
         run(design, "array-swap", populate=2, element_bytes=64, log_bytes=8192, **more) for more in (forward, backward)
     ]

@@ -1,4 +1,4 @@
-"""Hardware transactions as programs see them: atomic, isolated, limited by the L1D, with the status that RTM gives."""
+"""Hardware transactions from the view of programs: atomic, isolated, limited by the L1D, with the status of RTM."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_counters_are_exact_and_no_attempt_sees_half_a_transaction(
 
 
 def test_more_threads_than_cores(program: Program) -> None:
-    """A thread that leaves its core aborts the transaction that it has open; with long time slices none does."""
+    """A thread that leaves its core aborts its open transaction; with long time slices none does."""
     for slice_cycles in (2000, 1 << 40):
         settings = {"core.time_slice_cycles": slice_cycles, "core.context_switch_cycles": 0}
         text, result = simulate_and_count(program("counters"), 4, 300, **settings)
@@ -48,7 +48,7 @@ def test_more_threads_than_cores(program: Program) -> None:
 
 
 def statuses(lines: list[str]) -> dict[str, int]:
-    """Gives the status of each attempt that aborted. Each of them has left nothing of what it has stored."""
+    """Returns the status of each aborted attempt. None of its stores remains."""
     found = {}
     for line in lines:
         name, _, rest = line.partition(" aborted, status ")
@@ -84,7 +84,7 @@ def test_each_cause_has_its_status_and_leaves_nothing(program: Program) -> None:
 
 
 def test_an_attempt_of_a_functional_run_may_not_be_tried_again(program: Program) -> None:
-    """No transaction begins, and the status has no bit that would promise something of another attempt."""
+    """No transaction starts, and the status has no bit that suggests a retry."""
     lines = simulate(program("statuses"), cores=2, functional=True).splitlines()
     assert statuses(lines) == dict.fromkeys((*ABORTED, *COMMITTED), 0)
 
@@ -97,7 +97,7 @@ def test_an_attempt_of_a_functional_run_may_not_be_tried_again(program: Program)
     ],
 )
 def test_registers_and_the_stack_come_back(program: Program, how: str, found: str) -> None:
-    """All that a transaction has changed of them is as before if it aborts, and as it left them if it commits."""
+    """Their changes by a transaction are reverted if it aborts, and kept if it commits."""
     assert simulate(program("registers"), how) == found
 
 
@@ -105,7 +105,7 @@ def test_registers_and_the_stack_come_back(program: Program, how: str, found: st
 def test_an_abort_ends_transactions_of_the_program_that_began_inside(
     program: Program, how: str, committed: int, aborted: int
 ) -> None:
-    """One that was open before stays open. Either way the next one begins and commits with a hardware transaction."""
+    """A transaction that was open before stays open. In both cases the next one commits with a hardware transaction."""
     text, result = simulate_and_count(program("inside"), how)
     assert text == "1\n"
     tx = result["tx"]
@@ -119,17 +119,17 @@ def test_an_abort_ends_transactions_of_the_program_that_began_inside(
         # The transaction has the line in its write set.
         ("forwarded", f"status {CONFLICT | RETRY}, line 0 1\n"),
         ("inside", f"status {CONFLICT | RETRY}, line 0 1\n"),
-        # No load before the begin is a part of the transaction.
+        # Loads before the start are not part of the transaction.
         ("before", "committed, loaded 0, stored during it 1, line 0 1\n"),
     ],
 )
 def test_another_thread_stores_to_the_line_of_a_load(program: Program, kind: str, found: str) -> None:
-    """A load of the transaction has it abort, also one that the store buffer answers. A load just before does not."""
+    """The store aborts it after a load of the transaction, even one from the store buffer, not after earlier ones."""
     assert simulate(program("loads"), kind, cores=2) == found
 
 
 def test_loads_that_the_store_buffer_answers_mix_no_versions(program: Program) -> None:
-    """Another thread stores to the line at any moment: attempts commit with what they have found, or abort for it."""
+    """Another thread stores to the line at any moment: attempts commit with the values they read, or abort."""
     committed, conflicts, mixtures = map(int, simulate(program("loads"), "rounds", 2000, cores=2).split())
     assert (committed + conflicts, mixtures) == (2000, 0)
     assert min(committed, conflicts) > 200
@@ -149,8 +149,8 @@ def test_a_write_set_commits_if_no_set_of_the_l1d_overflows(program: Program) ->
 
 
 def lines_until_a_set_overflows(seed: int) -> int:
-    """Draws lines as lines.cpp does until a set has one more than its ways: how many these are."""
-    # The offset in the page, which no translation changes, says which set a line is of.
+    """Draws lines like lines.cpp until a set has one more than its ways, and returns their number."""
+    # The offset in the page, which translation does not change, determines the set of a line.
     assert SETS * 64 == 4096
     sets: list[set[int]] = [set() for _ in range(SETS)]
     for count in itertools.count(1):
@@ -163,7 +163,7 @@ def lines_until_a_set_overflows(seed: int) -> int:
 
 
 def test_a_write_set_of_drawn_lines_commits_if_no_set_of_the_l1d_overflows(program: Program) -> None:
-    """Each limit is another one. With the line before it a transaction commits, with that one it does not."""
+    """Each seed has another limit. With one line less a transaction commits, at the limit it does not."""
     limits = {seed: lines_until_a_set_overflows(seed) for seed in range(1, 11)}
     assert len(set(limits.values())) > 5
     arguments = [number for seed, limit in limits.items() for number in (seed, limit - 1, seed, limit)]
@@ -188,19 +188,19 @@ def test_interrupts_of_the_timer_abort(program: Program) -> None:
     assert by == dict.fromkeys(by, 0) | {"trap": interrupted}
 
 
-def test_a_page_that_is_copied_interrupts_those_who_have_read_it(program: Program) -> None:
-    """Its translation ends on all cores: a shoot-down is an interrupt."""
+def test_a_page_that_is_copied_interrupts_its_readers(program: Program) -> None:
+    """Its translation is invalidated on all cores: a shoot-down is an interrupt."""
     assert simulate(program("interrupts"), "copy", "/pmem/file", cores=2) == "aborted 0\n"
 
 
 def test_code_that_a_transaction_has_stored_is_not_decoded_before_it_commits(program: Program) -> None:
-    """Who decodes an instruction reads it: the transaction aborts, and what is executed is what was there before."""
+    """Decoding an instruction reads it: the transaction aborts, and the previous code is executed."""
     assert simulate(program("decoded"), "other", cores=2) == f"aborted {CONFLICT | RETRY}, returned 1\n"
 
 
 @pytest.mark.parametrize("how", ["own", "unfenced"])
 def test_code_that_a_transaction_has_stored_and_executed_is_gone_when_it_aborts(program: Program, how: str) -> None:
-    """What it has decoded of its own stores is rolled back with them, whether a FENCE.I made it visible or not."""
+    """Code decoded from its own stores is rolled back with them, with or without a FENCE.I."""
     assert simulate(program("decoded"), how) == f"aborted {EXPLICIT | 2 << 24:#x}, returned 1\n"
 
 

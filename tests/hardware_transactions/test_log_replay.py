@@ -1,5 +1,5 @@
-"""Redo logs: replay with links and several replayers, what a run says of it, threads without a log, and the limit on
-open transactions."""
+"""Redo logs: replay with links and several replayers, its report in a run, threads without a log, and the limit on open
+transactions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGES = {"populate": 100, "element-bytes": 64, "log-bytes": 1024}
 def run(
     design: str, *, ops: int = 200, threads: int = 2, cores: int = 8, **arguments: object
 ) -> tuple[ds.RunResult, str]:
-    """Runs array-swap with short logs; the result, and what the program said."""
+    """Runs array-swap with short logs; returns the result and the output of the program."""
     said: list[bytes] = []
     result = ds.run(
         design=design,
@@ -49,7 +49,7 @@ def crash(design: str, *, threads: int, **arguments: Any) -> ds.CrashResult:
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_runs_say_what_was_replayed(design: str) -> None:
-    """Logs of a few transactions: nearly all are replayed in the region of interest, and threads wait for it."""
+    """Logs of a few transactions: almost all are replayed in the region of interest, and threads wait for replay."""
     replay = run(design)[0].replay
     assert replay is not None
     assert 150 < replay.transactions <= 200
@@ -86,7 +86,7 @@ def test_several_replayers_survive_power_failures(design: str) -> None:
     ("design", "replayers", "element_bytes"), [("spht-eadr", 2, 512), ("spht-eadr", 3, 768), ("spht", 3, 512)]
 )
 def test_a_log_that_fills_in_the_last_attempt_is_no_error(design: str, replayers: int, element_bytes: int) -> None:
-    """No attempt follows the wait for room in front of the lock: the next wait must not take it for one."""
+    """No attempt follows the wait for space before the lock: the next wait must not count it as one."""
     result, said = run(design, ops=400, replayers=replayers, element_bytes=element_bytes, log_bytes=8192)
     assert result.guest_exit_code == 0, said
     assert result.tx.committed == 400
@@ -94,7 +94,7 @@ def test_a_log_that_fills_in_the_last_attempt_is_no_error(design: str, replayers
 
 @pytest.mark.parametrize("design", ["spht", "spht-eadr"])
 def test_several_replayers_share_the_stores(design: str) -> None:
-    """Two threads of the program, then the replayer, then the one that helps it: both go through the logs and store."""
+    """Two threads of the program, then the replayer, then its helper: both read the logs and store."""
     levels = run(design, ops=400, replayers=2)[0].stats["l1d"]
     first, second = (levels[f"thread_{number}"]["accesses"].value for number in (2, 3))
     assert second > 0.3 * first
@@ -119,11 +119,11 @@ def test_replayers_without_cores_are_refused(design: str) -> None:
     ],
 )
 @pytest.mark.parametrize(
-    ("number", "code", "told"),
+    ("number", "code", "printed"),
     [(1, 0, "5\n"), (2, 2, "durasim: thread 2 has no log: the pool was made for 2 threads\n")],
 )
 def test_threads_have_a_log_or_are_refused(
-    program: Program, tmp_path: Path, design: str, backend: str, number: int, code: int, told: str
+    program: Program, tmp_path: Path, design: str, backend: str, number: int, code: int, printed: str
 ) -> None:
     said: list[bytes] = []
     result = ds.run(
@@ -134,11 +134,11 @@ def test_threads_have_a_log_or_are_refused(
         pool=tmp_path / "pool",
         guest_output=lambda _stream, data: said.append(data),
     )
-    assert (result.guest_exit_code, b"".join(said).decode()) == (code, told)
+    assert (result.guest_exit_code, b"".join(said).decode()) == (code, printed)
 
 
 def test_a_limit_on_open_transactions_holds() -> None:
-    """With one transaction at a time none conflicts; with a limit that tunes itself all are done."""
+    """With one transaction at a time there are no conflicts; with a self-tuning limit all transactions complete."""
     contended = {"populate": 2, "log_bytes": 1 << 16, "ops": 400, "threads": 4}
     free, one, tuned = (
         run("spht-eadr", **contended, **more)[0].tx for more in ({}, {"open_max": 1}, {"tune_open_max": True})

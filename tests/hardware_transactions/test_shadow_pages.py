@@ -1,4 +1,4 @@
-"""Shadows of which only some pages may lie in the DRAM."""
+"""Shadows with a limited number of pages in the DRAM."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(design: str, *, dram_mib: int = 64, **arguments: object) -> tuple[ds.Run
 
 @pytest.mark.parametrize("design", ["spht-eadr", "spht-eadr-flush"])
 def test_heaps_may_be_larger_than_the_dram(design: str) -> None:
-    """The program checks what it finds at its end, most of it outside of the DRAM."""
+    """The program checks its data at the end, most of them outside the DRAM."""
     result, said = run(design, dram_mib=1, shadow_bytes=MIB // 8, populate=1200)
     assert (result.guest_exit_code, said) == (0, "array-swap: ops=60 elements=1200 swaps=60 ok\n")
     assert result.replay is not None

@@ -1,4 +1,4 @@
-"""SPHT-eADR: what programs and users see of shadow, logs and replay."""
+"""SPHT-eADR: effects of shadow, logs and replay on programs and users."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(design: str, ops: int = 60, threads: int = 2, **arguments: object) -> ds
 
 
 def test_most_transactions_commit_in_hardware() -> None:
-    """The others take the lock. Designs without hardware transactions have no count of them."""
+    """The others take the lock. Designs without hardware transactions do not count them."""
     for design in DESIGNS:
         tx = run(design, ops=200).tx
         assert tx.htm_committed is not None and tx.sgl_committed is not None
@@ -35,7 +35,7 @@ def test_most_transactions_commit_in_hardware() -> None:
 
 
 def test_log_lines_are_cleaned() -> None:
-    """One clean for each line of a log behind its commit, and none without -Flush."""
+    """One clean for each line of a log after its commit, and none without -Flush."""
     plain, flush = (run(design, ops=100).stats["core.cache_block_operations"].value for design in DESIGNS[1:3])
     assert plain == 0
     assert flush >= 100
@@ -85,7 +85,7 @@ def test_crashes_fall_into_all_rare_situations(design: str) -> None:
 
 @pytest.mark.parametrize("design", ["spht", "nv-htm"])
 def test_what_read_only_transactions_have_read_survives_if_they_wait(design: str) -> None:
-    """As published they return before the transaction is durable whose words they have read."""
+    """As published they return before the transaction that wrote their data is durable."""
     lost = {
         how: ds.crash(
             design=design,

@@ -1,8 +1,8 @@
-"""What may come out of a few accesses by several threads, by trying every order.
+"""Possible results of a few accesses by several threads, computed by trying every order.
 
 Total store order as Owens, Sarkar and Sewell define it (x86-TSO, TPHOLs 2009): a store goes into the buffer of its
 thread and leaves it in order at any later time; a load looks into the buffer of its own thread first; a fence waits
-until the buffer is empty. Sequential consistency is the same without buffers.
+until the buffer is empty. Sequential consistency is this model without buffers.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class _State:
 
 
 def outcomes(program: str, *, buffered: bool) -> set[str]:
-    """Gives the results of a program such as `x=1 F r0=y | y=1 F r1=x > r0 r1`, as `0,1`.
+    """Returns the results of a program such as `x=1 F r0=y | y=1 F r1=x > r0 r1`, as `0,1`.
 
-    F is a fence. Behind > stand registers, and cells with their value at the end; everything starts as 0.
+    F is a fence. After > are registers, and cells for their final values; the initial values are 0.
     """
     text, _, shown = program.partition(">")
     threads = [part.split() for part in text.split("|")]

@@ -1,7 +1,7 @@
-"""Litmus tests: what threads on several cores may see of each other's stores, and that atomics lose nothing.
+"""Litmus tests: visibility of stores between threads on several cores, and correct atomics.
 
-A functional run executes threads in turns and shows that the programs themselves are right. Store buffers and caches
-exist in timed runs with several cores alone."""
+A functional run interleaves threads and shows that the programs themselves are correct. Store buffers and caches exist
+only in timed runs with several cores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 QEMU = shutil.which("qemu-riscv64-static") or shutil.which("qemu-riscv64")
 LIMIT_INSTRUCTIONS = 500_000_000
 
-# To be set when a machine can have more than one core; the tests of timed runs are skipped until then.
+# Number of cores of the timed runs; their tests are skipped with one core.
 SEVERAL_CORES = True
 CORES = 4
 
@@ -47,7 +47,7 @@ def program() -> Program:
 
 
 def simulate(elf: Path, *arguments: object, **options: object) -> str:
-    """What a program prints in the simulator."""
+    """Returns the output of a program in the simulator."""
     request = {
         "machine": "hercules-tecs23-modern",
         "design": "opt",
@@ -66,7 +66,7 @@ def simulate(elf: Path, *arguments: object, **options: object) -> str:
 
 
 def execute(*command: object) -> str:
-    """What a program prints on the host."""
+    """Returns the output of a program on the host."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -74,7 +74,7 @@ def execute(*command: object) -> str:
 
 @pytest.fixture(params=["functional", "qemu", "host"])
 def run(request: pytest.FixtureRequest, program: Program) -> Run:
-    """run(name, arguments...) gives what a program prints where timing is not modelled."""
+    """run(name, arguments...) returns the output of a program without a model of timing."""
     if request.param == "functional":
         return lambda name, *arguments: simulate(program(name), *arguments, functional=True)
     if request.param == "qemu":
@@ -88,7 +88,7 @@ def run(request: pytest.FixtureRequest, program: Program) -> Run:
 
 @pytest.fixture(params=["tiny", "hercules-tecs23-modern", "two-threads-per-core"])
 def timed(request: pytest.FixtureRequest, program: Program) -> Run:
-    """The same on a machine with several cores."""
+    """timed(name, arguments...) returns the output of a program on a machine with several cores."""
     if not SEVERAL_CORES:
         pytest.skip("machines have one core")
     machine = {"machine": request.param, "set": [f"cores={CORES}"]}
@@ -99,7 +99,7 @@ def timed(request: pytest.FixtureRequest, program: Program) -> Run:
 
 @dataclass
 class Shape:
-    """A shape as the program describes it, and what came out of it."""
+    """A shape described by the program, and its results."""
 
     program: str
     allowed: set[str]
@@ -110,7 +110,7 @@ class Shape:
 
 
 def shapes_of(listed: str, printed: str = "") -> dict[str, Shape]:
-    """Reads what `shapes --list` and `shapes` print."""
+    """Parses the output of `shapes --list` and `shapes`."""
     found = {}
     for line in listed.splitlines():
         name, program_text, allowed, relaxed = re.fullmatch(r"(\S+): (.*); allowed (.*); relaxed ?(.*)", line).groups()
@@ -131,7 +131,7 @@ COHERENCE = {"CoRR", "CoWW", "CoRW", "CoWR"}
 
 
 def test_the_expected_results_are_those_of_total_store_order(program: Program) -> None:
-    """Also that a fence between the accesses brings back sequential consistency for every shape."""
+    """Also, a fence between the accesses restores sequential consistency for every shape."""
     shapes = shapes_of(simulate(program("shapes"), "--list", functional=True))
     assert set(shapes) == SHAPES | {f"{name}+fences" for name in SHAPES} | COHERENCE
     for name, shape in shapes.items():
@@ -142,7 +142,7 @@ def test_the_expected_results_are_those_of_total_store_order(program: Program) -
 
 
 def check_shape(name: str, shape: Shape, iterations: int) -> None:
-    """Nothing came out that total store order forbids, and the program has counted right."""
+    """No result violates total store order, and the counts of the program are correct."""
     assert sum(shape.histogram.values()) == iterations, name
     assert set(shape.histogram) <= shape.allowed, (name, shape.histogram)
     assert shape.forbidden == 0, name
@@ -169,13 +169,13 @@ def test_functional_runs_are_sequentially_consistent(program: Program) -> None:
 
 
 def test_shapes_on_several_cores(timed: Run) -> None:
-    """Stores wait in buffers while later loads go ahead, and nothing else is out of order."""
+    """Stores wait in buffers while later loads execute, and there is no other reordering."""
     iterations = 150
     shapes = shapes_of(timed("shapes", "--list"), timed("shapes", iterations))
     for name, shape in shapes.items():
         check_shape(name, shape, iterations)
     assert shapes["SB"].observed > 0
-    # Threads do meet: each may be the first.
+    # Threads overlap: each may be the first.
     for name in ("SB", "MP", "R", "S", "2+2W", "IRIW", "CoRR"):
         assert len(shapes[name].histogram) > 1, (name, shapes[name].histogram)
 
@@ -196,7 +196,7 @@ def test_counters_on_several_cores(timed: Run, threads: int) -> None:
 
 
 def check_atomicity(printed: str, reads: int) -> int:
-    """Returns how often a reader saw something new."""
+    """Returns the number of times a reader saw a new value."""
     found = re.fullmatch(r"atomicity: reads=(\d+) torn=0 changes=(\d+) order=0\n", printed)
     assert found is not None, printed
     assert int(found[1]) == reads
@@ -231,7 +231,7 @@ def test_ping_pong(run: Run) -> None:
 
 
 def test_ping_pong_on_several_cores(timed: Run) -> None:
-    """A round trip takes the same time again and again."""
+    """Every round trip takes equal time."""
     short, long = (check_ping_pong(timed("ping_pong", rounds), rounds) / rounds for rounds in (200, 1000))
     assert long == pytest.approx(short, rel=0.25)
 

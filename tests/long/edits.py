@@ -1,6 +1,6 @@
-"""A copy of the repository in which something is added, and the files that had to be edited for it.
+"""A copy of the repository with an addition, and the files edited for it.
 
-`CONTRIBUTING.md` states these numbers; a test adds the thing and compares.
+`CONTRIBUTING.md` states the numbers of files; a test makes the addition and compares.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TIMEOUT_S = 1800
 
 
 def stated_files() -> dict[str, int]:
-    """Gives the number of files that CONTRIBUTING.md states for each thing to add."""
+    """Returns the number of files stated by CONTRIBUTING.md for each kind of addition."""
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     table = re.search(r"^\| to add \| files \| number \|\n.*?\n((?:\|.*\n)+)", page, re.MULTILINE)
     assert table is not None, "CONTRIBUTING.md has no table of what is edited"
@@ -30,10 +30,10 @@ def stated_files() -> dict[str, int]:
 
 
 class ScratchCopy:
-    """A copy of the files of this checkout, as they are now, with a history of its own.
+    """A copy of the current files of this checkout, with its own history.
 
-    It runs in the Python environment of these tests, which finds the copy's package first. It is built into a target
-    directory of its own: cargo tells copies of a workspace apart by the times of their files alone.
+    It runs in the Python environment of these tests, which finds the copy's package first. It has its own target
+    directory, because cargo distinguishes copies of a workspace only by the times of their files.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -42,9 +42,9 @@ class ScratchCopy:
         for name in filter(None, listed.split("\0")):
             if (ROOT / name).exists():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                # With the time of now, so that cargo builds what another copy has left anew.
+                # With the current time, so that cargo rebuilds the results of another copy.
                 shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
-        # Compiled guest programs have names made of what they were compiled from.
+        # Names of compiled guest programs are hashes of their inputs.
         for cache in ("guest", "zig-cache"):
             if (ROOT / "build" / cache).is_dir():
                 shutil.copytree(ROOT / "build" / cache, folder / "build" / cache)
@@ -54,12 +54,12 @@ class ScratchCopy:
     def write(self, name: str, text: str) -> None:
         """Writes a new file."""
         path = self.folder / name
-        assert not path.exists(), f"{name} is there already"
+        assert not path.exists(), f"{name} already exists"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
     def read(self, name: str) -> str:
-        """Gives a file."""
+        """Returns a file."""
         return (self.folder / name).read_text(encoding="utf-8")
 
     def replace(self, name: str, old: str, new: str) -> None:
@@ -69,18 +69,18 @@ class ScratchCopy:
         (self.folder / name).write_text(text.replace(old, new), encoding="utf-8")
 
     def edited(self) -> list[str]:
-        """Gives the files that were written or changed since the copy was kept last."""
+        """Returns the files written or changed since the last `keep`."""
         listed = _run(["git", "status", "--porcelain", "--untracked-files=all", "-z"], self.folder).stdout
         return sorted(entry[3:] for entry in listed.split("\0") if entry)
 
     def keep(self) -> None:
-        """Keeps everything as it is: later edits are counted from here."""
+        """Commits the current state, from which later edits are counted."""
         _run(["git", "add", "--all"], self.folder)
         who = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
         _run(["git", *who, "commit", "--quiet", "--allow-empty", "--message", "kept"], self.folder)
 
     def build(self) -> None:
-        """Builds the compiled half of the package, with all assertions, and puts it where Python finds it."""
+        """Builds the Rust core with all assertions, and copies it to the package."""
         command = ["cargo", "build", "--package", "durasim-py", "--locked", "--offline", "--message-format", "json"]
         lines = _run(command, self.folder, self._environment()).stdout.splitlines()
         messages = [json.loads(line) for line in lines]
@@ -94,15 +94,15 @@ class ScratchCopy:
         shutil.copy2(libraries[0], self.folder / "python/durasim/_core.abi3.so")
 
     def python(self, *arguments: str, code: int = 0) -> str:
-        """Runs Python with the copy's package, and gives what it printed.
+        """Runs Python with the copy's package and returns its output.
 
         Raises:
-            AssertionError: It ended with another code than `code`.
+            AssertionError: Its exit code is not `code`.
         """
         return _run([sys.executable, *arguments], self.folder, self._environment(), code).stdout
 
     def durasim(self, *arguments: str, code: int = 0) -> Any:
-        """Runs the copy's command line and gives the JSON document that it printed."""
+        """Runs the copy's command line and returns the printed JSON document."""
         return json.loads(self.python("-m", "durasim", *arguments, "--json", "-", code=code))
 
     def _environment(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What the long tests add: a design that is hardware without function under a log in software."""
+"""The addition of the long tests: a design with hardware without function and a log in software."""
 
 DESIGN = """//! A made-up design: nothing in hardware, an undo log in software.
 
@@ -31,7 +31,7 @@ pub(crate) const ROW: Row = Row {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MadeUpSpec {
-    /// Entries of a buffer that nobody uses.
+    /// Entries of an unused buffer.
     pub entries: u32,
 }
 

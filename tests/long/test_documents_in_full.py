@@ -1,4 +1,4 @@
-"""All code blocks of all pages run, also those that take longer than `make test` may."""
+"""All code blocks of all pages run, including those that are too long for `make test`."""
 
 import pytest
 

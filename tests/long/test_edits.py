@@ -1,4 +1,4 @@
-"""A design, a machine, a workload and a counter are added by editing as many files as CONTRIBUTING.md says."""
+"""Adding a design, a machine, a workload and a counter takes edits of as many files as CONTRIBUTING.md states."""
 
 import json
 
@@ -45,7 +45,7 @@ ADDED = {
 
 @pytest.fixture(scope="module")
 def edited(tmp_path_factory):
-    """The copy with everything added and built, and the files that were edited for each."""
+    """The copy with all additions, built, and the files edited for each."""
     copy, edited = ScratchCopy(tmp_path_factory.mktemp("scratch") / "durasim"), {}
     for name, add in ADDED.items():
         add(copy)
@@ -91,7 +91,7 @@ def test_the_design_survives_crashes_and_the_control_does_not(copy):
 
 
 def test_its_campaigns_are_those_of_any_design(copy):
-    """What the description says reaches the campaigns that planted faults go through."""
+    """The test plan determines the campaigns for planted faults."""
     code = (
         "from durasim.laboratory import laboratory_of as of; from durasim.mutants import first_objection as run; "
         "print([run('made-up', None, campaign) for campaign in of('made-up').campaigns])"
@@ -110,7 +110,7 @@ def test_new_cases_are_recorded_and_no_other_changes(copy):
     assert "lives" in json.loads(copy.read("tests/conformance/golden.json"))["made-up btree"]["made-up"]
 
 
-# What its assumptions change is measured by `make generate` too; with the build of the copy that takes over 15 minutes.
+# `make generate` also measures its assumptions; with the build of the copy that takes over 15 minutes.
 MEASURED = (
     "tests/architecture/test_deviations.py::test_an_assumption_about_controllers_stands_at_every_design_that_it_affects",
     "tests/architecture/test_generated.py::test_assumptions_are_measured_as_they_are_described",

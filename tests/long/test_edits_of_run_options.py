@@ -1,4 +1,4 @@
-"""A metric and an option of a run are added to a copy of the repository, by as many edits as CONTRIBUTING.md states."""
+"""Adding a metric and an option of a run to a copy of the repository takes as many edits as CONTRIBUTING.md states."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from edits import ROOT, ScratchCopy
 
 pytestmark = pytest.mark.long
 
-# What is added: the file, the text before which it stands, and the text. Each is one edit.
+# Additions: the file, the text that follows the addition, and the added text. Each is one edit.
 METRIC = [
     (
         "crates/machine/src/measure.rs",
@@ -31,7 +31,7 @@ OPTION = [
     (
         "crates/machine/src/request.rs",
         "    /// Train caches and predictors for what starts after a snapshot point.",
-        "    /// Say that so many more operations were run.\n    #[serde(default)]\n    pub made_up_more: u64,\n",
+        "    /// Add this many operations to the result.\n    #[serde(default)]\n    pub made_up_more: u64,\n",
     ),
     (
         "crates/machine/src/session.rs",
@@ -42,13 +42,13 @@ OPTION = [
 
 
 def _stated(name):
-    """The number of edits that CONTRIBUTING.md states."""
+    """The number of edits stated by CONTRIBUTING.md."""
     return int(re.search(rf"^\| {name} \|.*\| (\d+) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)[1])
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """A copy of this checkout with both, built, and with what is generated from them."""
+    """A copy of this checkout with both, built, and with regenerated files."""
     copy = ScratchCopy(tmp_path_factory.mktemp("scratch") / "durasim")
     for name, before, added in (*METRIC, *OPTION):
         copy.replace(name, before, added + before)
@@ -67,7 +67,7 @@ def test_the_command_line_has_both(copy):
     document = copy.durasim(*run, "--made-up-more", "5")
     assert (document["ops"], document["made_up_ops"]) == (17, 3)
     assert re.search(r"made up ops *\S* *3 *\S* *ops", copy.python("-m", "durasim", *run))
-    assert "Say that so many more operations were run." in copy.python("-m", "durasim", *run, "--help")
+    assert "Add this many operations to the result." in copy.python("-m", "durasim", *run, "--help")
 
 
 def test_the_python_package_has_both(copy):

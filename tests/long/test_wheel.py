@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.long
-# How a machine reaches its package registry.
+# Environment variables for access to the package registry.
 REGISTRY = ("PIP_CERT", "PIP_INDEX_URL", "PIP_FIND_LINKS", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 TINY = ("--machine", "tiny", "--ops", "20", "--arg", "populate=20")
 
@@ -38,7 +38,7 @@ def wheel():
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
-    """Start a command with the wheel installed, from an empty folder, under an environment without anything else."""
+    """Starts a command with the wheel installed, from an empty folder, in an otherwise empty environment."""
     folder = tmp_path_factory.mktemp("wheel")
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     pip = [folder / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet", wheel]

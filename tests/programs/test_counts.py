@@ -29,9 +29,9 @@ from durasim import _core, toolchain
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 C_FLAGS = ("-x", "c", "-std=gnu17")
-# qemu places some mappings of an allocator at random; one in eight runs then takes a few instructions more or less.
+# qemu places some mappings of an allocator at random; one in eight runs therefore differs by a few instructions.
 TRIES = 6
-# Longer runs of the kernels are held to what was recorded, and not counted again by qemu.
+# Longer runs of the kernels are compared with recorded counts and not counted again by qemu.
 LIVE_INSTRUCTIONS_MAX = 3_000_000
 GNU = "riscv64-linux-gnu-gcc"
 
@@ -65,7 +65,7 @@ OWN = {row: count for row, count in RECORDED.items() if row[0] != "kernels.rv64"
 
 @pytest.fixture(scope="session")
 def program() -> Callable[[str, str], Path]:
-    """program(name, compiler) gives an executable of that name; "musl" means the compiler of guest programs."""
+    """program(name, compiler) returns an executable of that name; "musl" means the compiler of guest programs."""
 
     def build(name: str, compiler: str) -> Path:
         if name == "kernels.rv64":
@@ -81,11 +81,11 @@ def program() -> Callable[[str, str], Path]:
 
 
 def ours(elf: Path, arguments: str, root: Path, *, functional: bool) -> tuple[int, bytes, int]:
-    """Instructions, output and exit code of a program that is started as ./NAME in its folder."""
+    """Instructions, output and exit code of a program started as ./NAME in its folder."""
     request = {
         "machine": "hercules-tecs23-modern",
         "design": "opt",
-        # As many as the command that recorded the counts leaves to qemu.
+        # The number of files open in qemu under the command that recorded the counts.
         "set": ["cores=1"],
         "elf": str(elf),
         "elf_name": f"./{elf.name}",

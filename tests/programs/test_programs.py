@@ -1,6 +1,6 @@
-"""Programs for any RISC-V Linux system: they write and exit as under qemu-riscv64, and so on every run.
+"""Programs for any RISC-V Linux system: outputs and exit codes equal those under qemu-riscv64 and are reproducible.
 
-What a program prints stands in NAME.out beside its source. Where qemu-riscv64 is installed, it is run as well."""
+The expected output is in NAME.out next to the source of a program. If qemu-riscv64 is installed, it also runs."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ HERE = Path(__file__).resolve().parent
 QEMU = shutil.which("qemu-riscv64-static") or shutil.which("qemu-riscv64")
 # The toolchain compiles C++; these flags make it C. They come last, so they win.
 C_FLAGS = ("-x", "c", "-std=gnu17")
-# What qemu 7.2 calls by number.
+# System calls that qemu 7.2 lists by number.
 NEWER_CALLS = {"258": "riscv_hwprobe", "293": "rseq", "435": "clone3", "452": "fchmodat2"}
-# Made by calls_memory; qemu does not list it.
+# Called by calls_memory; qemu does not list it.
 NOT_LISTED = {"riscv_flush_icache"}
 LIMIT_INSTRUCTIONS = 200_000_000
 
 
 @dataclass(frozen=True)
 class Case:
-    """A program, how it is run and what it ends with."""
+    """A program, its arguments and its expected end."""
 
     name: str
     arguments: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ CASES = [
     Case("calls_process"),
     # A signal ends the program: a shell would show 128 + 15; a parent of qemu sees the signal itself.
     Case("system", exit_code=143, qemu_exit_code=-15),
-    # qemu 7.2 keeps no robust lists in user mode: there the heir waits without end.
+    # qemu 7.2 has no robust lists in user mode: there the next owner waits indefinitely.
     Case("robust", qemu=False),
 ]
 
@@ -82,7 +82,7 @@ def program() -> Callable[[str], Path]:
 
 
 def run(elf: Path, *arguments: str, **options: Any) -> Ending:
-    """Runs a program functionally, unless the options say otherwise."""
+    """Runs a program, functionally by default."""
     request = {
         "machine": "hercules-tecs23-modern",
         "design": "opt",
@@ -104,7 +104,7 @@ def run(elf: Path, *arguments: str, **options: Any) -> Ending:
     return Ending(result["guest_exit_code"], b"".join(written).decode(), result["program"]["instructions"])
 
 
-# Where programs run: functionally, or threads taking turns on the one core of a machine with caches and timing.
+# Modes: functional, or threads that share the single core of a machine with caches and timing.
 MODES = {
     "functional": {"functional": True},
     "hercules-tecs23-modern": {"functional": False},
@@ -145,7 +145,7 @@ def glibc_program() -> Callable[[str], Path]:
     return build
 
 
-# Like qemu, durasim says that there are no robust lists, and glibc then refuses to make such a mutex.
+# Like qemu, durasim reports no robust lists, so glibc refuses to create such a mutex.
 @pytest.mark.parametrize("mode", ["functional", "tiny"])
 @pytest.mark.parametrize("case", [case for case in CASES if case.qemu], ids=lambda case: case.name)
 def test_glibc_programs(case: Case, mode: str, glibc_program: Callable[[str], Path], tmp_path: Path) -> None:
@@ -155,13 +155,13 @@ def test_glibc_programs(case: Case, mode: str, glibc_program: Callable[[str], Pa
 
 
 def _handled() -> set[str]:
-    """The names of the system calls that durasim answers."""
+    """The names of the system calls implemented by durasim."""
     source = HERE.parents[1] / "crates" / "guest" / "src" / "syscalls" / "mod.rs"
     return set(re.findall(r"Sysno::([a-z0-9_]+)\b", source.read_text(encoding="utf-8"))) - {"new"}
 
 
 def _made(elf: Path, folder: Path) -> set[str]:
-    """The names of the system calls that a program makes, as qemu lists them."""
+    """The names of the system calls of a program, listed by qemu."""
     assert QEMU is not None
     arguments = ["pool", "4"] if elf.name == "private_pool" else []
     try:

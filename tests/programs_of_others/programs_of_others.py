@@ -1,7 +1,7 @@
-"""Programs of others, unmodified, compiled with either compiler: they print and exit as under qemu-riscv64.
+"""Unmodified third-party programs, built with either compiler: outputs and exit codes equal those under qemu-riscv64.
 
-`make test-programs` runs this; it downloads sources and takes minutes, so `make test` does not. What the programs print
-under qemu 7.2 stands in expected/; with DURASIM_RECORD=1 and qemu-riscv64 installed it is written again.
+`make test-programs` runs this; it downloads sources and takes minutes, so `make test` does not. The outputs under qemu
+7.2 are in expected/; with DURASIM_RECORD=1 and qemu-riscv64 installed they are written again.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ TIMED = {
 
 @dataclass(frozen=True)
 class Case:
-    """A program and how it is run: steps, one after the other in the same folder."""
+    """A program and its steps, which run one after the other in one folder."""
 
     name: str
     program: str
     steps: tuple[tuple[str, ...], ...]
-    # With caches, timing and a design, too; otherwise only functionally.
+    # Whether it also runs with caches, timing and a design.
     timed: bool = False
 
 
@@ -88,7 +88,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Pa
 
 
 def files_in(folder: Path) -> None:
-    """What the steps work on: text that compresses as prose does, and a damaged file."""
+    """Input files of the steps: text that compresses like prose, and a damaged file."""
     words = [b"persist", b"cache", b"line ", b"fence", b"the ", b"queue", b"of ", b"\n", b"0x", b"epoch "]
     seed, text = 5, bytearray()
     while len(text) < 400_000:
@@ -100,7 +100,7 @@ def files_in(folder: Path) -> None:
 
 
 def protocol(case: Case, step: Callable[[tuple[str, ...]], tuple[int, bytes]], folder: Path) -> str:
-    """What a case printed, its exit codes and the files it left; long output as a checksum."""
+    """Output of a case, its exit codes and the remaining files; long output as a checksum."""
     files_in(folder)
     lines = []
     for arguments in case.steps:

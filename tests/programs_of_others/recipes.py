@@ -1,4 +1,4 @@
-"""How programs that others wrote are fetched and compiled. Their sources are downloaded, never kept in this repository.
+"""Download and compilation of third-party programs. Their sources are never stored in this repository.
 
 `cargo vendor` downloads the packages that sources/Cargo.toml names and holds them to the checksums of its Cargo.lock.
 Only the C sources in them are used; no build script of a package runs.
@@ -24,9 +24,9 @@ COMPILERS = ("zig", "gnu")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A program: its main source (a pattern), sources beside it, folders of headers and definitions.
+    """A program: its main source (a pattern), additional sources, folders of headers and definitions.
 
-    Patterns begin with the name of a package, or stand for a driver in the folder drivers/.
+    Patterns start with the name of a package, or are drivers in the folder drivers/.
     """
 
     main: str
@@ -114,7 +114,7 @@ RECIPES = {
 
 
 def download() -> None:
-    """Puts the packages into build/, unless they are there. Raises subprocess.CalledProcessError without a network."""
+    """Downloads missing packages to build/. Raises subprocess.CalledProcessError without a network."""
     stamp = DOWNLOADED / ".lock"
     wanted = (SOURCES / "Cargo.lock").read_bytes()
     if stamp.is_file() and stamp.read_bytes() == wanted:

@@ -14,7 +14,7 @@ TESTS = Path(__file__).resolve().parents[1]
 
 @pytest.fixture(scope="session")
 def program() -> Callable[[str], Path]:
-    """Compile a program of tests/programs or tests/hardware_transactions."""
+    """Compiles a program of tests/programs or tests/hardware_transactions."""
 
     def build(name: str) -> Path:
         folders = (TESTS / "programs", TESTS / "hardware_transactions")

@@ -10,13 +10,13 @@ from durasim import _core, output
 from durasim.results import RunResult
 from durasim.scenario import Scenario
 
-# Caches that hold what transactions access: hardware transactions commit.
+# Caches large enough for the data of transactions, so that hardware transactions commit.
 ROOMY = ("l1d.size_bytes=32768", "l2.size_bytes=65536", "llc.size_bytes=1048576")
 HARDWARE_TX = frozenset(row["name"] for row in ds.designs() if row["hardware"] == "rtm")
 
 
 def scenario(design: str, threads: int = 1, **options: Any) -> Scenario:
-    """Give a short run on the machine where everything is full and late; hardware transactions have larger caches."""
+    """Returns a short run on a machine with full queues and long delays; hardware transactions get larger caches."""
     interfaces = next(row["interfaces"] for row in ds.designs() if row["name"] == design)
     workload = "btree" if "transactions" in interfaces else "pinspect-btree"
     plain = {"machine": "tiny", "workload": workload, "ops": 40, "control": True, "threads": threads}
@@ -26,12 +26,12 @@ def scenario(design: str, threads: int = 1, **options: Any) -> Scenario:
 
 
 def document(result: dict[str, Any]) -> dict[str, Any]:
-    """Give what has to be the same in every run, wherever it started."""
+    """Returns the values that must be equal in every run, independent of its start."""
     return {key: value for key, value in result.items() if key not in ("host", "provenance")}
 
 
 def run(request: Scenario | dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Run to the end; the document without the parts of host and start, and what the guest wrote."""
+    """Runs to the end; returns the document without the parts of host and start, and the output of the guest."""
     request = request.request() if isinstance(request, Scenario) else request
     written: list[bytes] = []
     result = _core.run(json.dumps(request), lambda _, data: written.append(data))
@@ -39,7 +39,7 @@ def run(request: Scenario | dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def run_in_pieces(request: Scenario | dict[str, Any], stops: list[int], how: str) -> dict[str, Any]:
-    """Run with stops after so many instructions; see `_core.run_in_pieces`."""
+    """Runs with stops after these numbers of instructions; see `_core.run_in_pieces`."""
     request = request.request() if isinstance(request, Scenario) else request
     pieces: dict[str, Any] = json.loads(_core.run_in_pieces(json.dumps(request), stops, how))
     pieces["result"] = document(pieces["result"])
@@ -47,5 +47,5 @@ def run_in_pieces(request: Scenario | dict[str, Any], stops: list[int], how: str
 
 
 def result_of(request: Scenario) -> RunResult:
-    """Run to the end and give the typed result."""
+    """Runs to the end and returns the typed result."""
     return RunResult.from_dict(json.loads(_core.run(json.dumps(request.request()), output.discard)))

@@ -1,4 +1,4 @@
-"""Run-through equals save, restore and run, at any instruction; so it is with forks."""
+"""An uninterrupted run equals save, restore and run at any instruction, and so does a fork."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_run_in_pieces_is_the_run(design: str, threads: int) -> None:
 
 
 def test_a_restored_core_counts_waits_for_narrower_stores_as_before() -> None:
-    """Loads from pages whose place is known take a shorter way through the core, which counts such a wait elsewhere."""
+    """Loads from recorded pages take a fast path through the core, which attributes such a wait differently."""
     in_crowded_caches = scenario("spht", 2, settings=("cores=2",))
     whole, _ = run(in_crowded_caches)
     stops = _stops(whole["program"]["instructions"], 25, "spht 2 save")
@@ -48,7 +48,7 @@ def test_a_restored_core_counts_waits_for_narrower_stores_as_before() -> None:
 
 @pytest.mark.parametrize("how", ["save", "fork", "ahead"])
 def test_stops_inside_of_hardware_transactions(how: str, program: Any) -> None:
-    """The program has no other transactions: one that is open at a stop is of the hardware."""
+    """The program has no other transactions: one that is open at a stop is a hardware transaction."""
     request = {
         "machine": "tiny", "design": "htm-sgl", "elf": str(program("counters")), "elf_name": "counters", "seed": 1,
         "workload": "counters", "set": ["cores=4", *ROOMY], "args": ["2", "100"],
@@ -113,7 +113,7 @@ def test_threads_that_share_cores_and_run_ahead_are_saved(design: str) -> None:
 
 @pytest.mark.parametrize("design", ["swl-flush", "htm-sgl", "spht-eadr"])
 def test_two_hardware_threads_for_each_core_are_saved(design: str) -> None:
-    """Six threads on two cores of two: some pairs run together, some do not, and queues change their lengths."""
+    """Six threads on two cores with two hardware threads: pairs vary, and queues change their lengths."""
     settings = ("cores=2", "threads_per_core=2", "core.time_slice_cycles=3000")
     request = scenario(design, 6, settings=settings, workload="array-swap")
     whole, text = run(request)

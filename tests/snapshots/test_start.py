@@ -1,4 +1,4 @@
-"""Where a run starts: from a snapshot, exactly or on another machine, or after a functional phase."""
+"""Start of a run: from a snapshot, exactly or on another machine, or after a functional phase."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_snapshot_at_a_mark_goes_on_as_the_run_did(design: str, threads: int, 
 
 
 def _is_in_three_pairs(source: int, target: int, threads: int) -> bool:
-    """Each design is the source for itself and two others, and the target of as many."""
+    """Each design is the source for itself and two others, and the target of an equal number."""
     return (target - source) % len(MARKERS) in (0, 1, 4) and threads == (source + target) % 2
 
 
@@ -69,13 +69,13 @@ def test_a_program_moves_to_a_machine_with_other_caches(tmp_path: Path) -> None:
 def test_fast_forwarding_changes_no_result_of_the_program(design: str, threads: int, to: str) -> None:
     whole, text = run(scenario(design, threads))
     fast, fast_text = run(scenario(design, threads, fast_forward=to))
-    # How much is logged, moved and swept depends on the order in which threads come.
+    # Numbers of logged, moved and swept objects depend on the order of threads.
     assert re.split(" log_entries| forwarders", fast_text)[0] == re.split(" log_entries| forwarders", text)[0]
     assert fast["guest_exit_code"] == 0
     assert fast["tx"]["committed"] == whole["tx"]["committed"]
     assert fast["ops"] == whole["ops"]
-    # A pointer update thread has its turns on the core at other moments, and then finds other objects. Without a
-    # model of time no hardware transaction begins.
+    # A pointer update thread is scheduled at other times, and then finds other objects. Without a
+    # model of time no hardware transaction starts.
     if threads == 1 and design not in MOVING and whole["tx"]["htm_committed"] is None:
         assert fast["program"]["instructions"] == whole["program"]["instructions"]
         assert fast["roi"]["instructions"] == whole["roi"]["instructions"]
@@ -101,7 +101,7 @@ def test_warm_caches_save_the_misses_that_cold_ones_have() -> None:
         assert abs(count(warm, path) - count(whole, path)) < 0.5 * abs(count(cold, path) - count(whole, path))
 
 
-def test_one_snapshot_behind_a_functional_phase_serves_all_designs(tmp_path: Path) -> None:
+def test_one_snapshot_after_a_functional_phase_serves_all_designs(tmp_path: Path) -> None:
     file = tmp_path / "a.snapshot"
     forward, text = run(scenario("opt", fast_forward="0", snapshot_at=0, snapshot=str(file)))
     assert run(scenario("opt", from_=str(file)))[0] == forward

@@ -55,5 +55,5 @@ def test_a_program_moves_between_machines_with_and_without_an_l2(
         done, _ = run(dataclasses.replace(moved, warm=warm))
         assert done["guest_exit_code"] == 0
         misses[warm] = done["stats"]["l1d.misses"]["value"] + done["stats"]["l1i.misses"]["value"]
-    # The lines of the first levels come along, whatever lies between them and the last level.
+    # The lines of the first levels are saved, independent of the levels between them and the last one.
     assert misses[True] < 0.8 * misses[False]

@@ -1,4 +1,4 @@
-"""Programs with several threads, and cache-block operations, beside what gem5's O3 model says about the same.
+"""Programs with several threads, and cache-block operations, compared with gem5's O3 model.
 
 `mc KERNEL THREADS COUNT [SIZE]` prints the cycles between two barriers as its first thread sees them (`rdcycle`); the
 machine has a core for each thread. Only these cycles are compared. A row that differs from gem5 by more than
@@ -29,19 +29,19 @@ RECORDED_COLUMNS = ("machine", "args", "region_cycles")
 ELF = "mc.rv64"
 STARTUP = "none"
 DIFFERENCE_PERCENT_MAX = 10
-# gem5's machines: our file, and what is different from it.
+# gem5's machines: our file, and the differences from it.
 MACHINES = {
     "A": ("gem5-a.toml", ()),
     "B": ("gem5-b.toml", ()),
     # Stores leave the store queue without waiting for their lines.
     "A-rvwmo": ("gem5-a.toml", ("core.pipelined_stores=true", "core.ownership_prefetch=true")),
 }
-# A, where another core's caches answer 30 cycles later: as long as a look-up of the last level takes.
+# A with another core's caches responding 30 cycles later, the latency of a look-up of the last level.
 SNOOP = "A-snoop30"
-# As in gem5, a line that moves between cores does not pay a look-up of the last level. Nothing else of the kernels that
-# move lines comes from there.
+# As in gem5, a line that moves between cores takes no look-up of the last level. The kernels that move lines have no
+# other data there.
 DIRECT = ("llc.latency_cycles=1",)
-# Under what name README.md says why rows may differ: patterns of their machine and arguments, the first that matches.
+# Reasons in README.md for rows that may differ: patterns of their machine and arguments; the first match applies.
 REASONS: dict[str, tuple[str, ...]] = {
     "no queue": ("* flush-reread *", "A-rvwmo flush-batch *", "A-rvwmo clean-batch 4 *"),
     "cleans take the permission": (
@@ -66,12 +66,12 @@ READ_MOSTLY_LINES = 64
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What gem5 reports of one command line on one machine."""
+    """Results of gem5 for one command line on one machine."""
 
     machine: str
     args: str
     cycles: int
-    # The same on A-snoop30, if that ran it.
+    # Cycles on A-snoop30, if it ran there.
     cycles_snoop: int | None
 
     @property
@@ -86,7 +86,7 @@ class Reference:
 
     @property
     def operations(self) -> int:
-        """The operations whose cycles follow each other: those of one thread, or of all where they take turns."""
+        """Number of sequential operations: those of one thread, or of all threads if they alternate."""
         _, threads, count, *size = self.args.split()
         turns = int(count) * int(threads)
         size = int(size[0]) if size else 1
@@ -103,37 +103,37 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One command line here and there."""
+    """One command line on durasim and on gem5."""
 
     gem5: Reference
     cycles: int
-    # The same where lines move without a look-up of the last level; of kernels that move lines.
+    # Cycles without a look-up of the last level for moved lines; only for kernels that move lines.
     cycles_direct: int | None = None
 
     @property
     def differences_percent(self) -> list[float]:
-        """How many more cycles it takes than on gem5, and than on gem5's variant with a latency of snoops."""
+        """Excess cycles over gem5, and over gem5's variant with a latency of snoops, in percent."""
         there = [self.gem5.cycles] + ([self.gem5.cycles_snoop] if self.gem5.cycles_snoop else [])
         return [100 * (self.cycles / cycles - 1) for cycles in there]
 
     @property
     def difference_percent(self) -> float:
-        """The smaller one of the differences."""
+        """The smaller of the differences."""
         return min(self.differences_percent, key=abs)
 
     @property
     def difference_direct_percent(self) -> float | None:
-        """How many more cycles it takes than on gem5 if lines move directly here, too."""
+        """Excess cycles over gem5 if lines also move directly here, in percent."""
         return 100 * (self.cycles_direct / self.gem5.cycles - 1) if self.cycles_direct else None
 
     @property
     def is_close(self) -> bool:
-        """Whether it is as on gem5."""
+        """Whether it is close to gem5."""
         return abs(self.difference_percent) <= DIFFERENCE_PERCENT_MAX
 
 
 def references(path: Path = REFERENCE, kernels: Sequence[str] = ()) -> list[Reference]:
-    """Reads the reference: all rows but start-up, or those of some kernels. Rows of A-snoop30 join those of A."""
+    """Reads the reference: all rows except start-up, or those of some kernels. Rows of A-snoop30 are merged into A."""
     with path.open(newline="") as file:
         rows = {(row["machine"], row["args"]): int(row["region_cycles"]) for row in csv.DictReader(file)}
     found = [
@@ -145,7 +145,7 @@ def references(path: Path = REFERENCE, kernels: Sequence[str] = ()) -> list[Refe
 
 
 def measure(reference: Reference, settings: Sequence[str] = ()) -> Row:
-    """Runs a command line here."""
+    """Runs a command line on durasim."""
     moves_lines = reason(reference) == "direct transfers" and reference.threads > 1
     direct = _region_cycles(reference, [*settings, *DIRECT]) if moves_lines else None
     return Row(reference, _region_cycles(reference, settings), direct)
@@ -167,7 +167,7 @@ def _region_cycles(reference: Reference, settings: Sequence[str]) -> int:
 
 
 def measure_all(rows: Sequence[Reference], settings: Sequence[str] = ()) -> list[Row]:
-    """Runs all, on all processors; the answers are in the order of the rows."""
+    """Runs all rows on all processors; returns the results in order."""
     with ProcessPoolExecutor() as pool, render.progress_bar() as bar:
         task = bar.add_task("running", total=len(rows))
         futures = [pool.submit(measure, row, settings) for row in rows]
@@ -211,7 +211,7 @@ def table(rows: Sequence[Row]) -> Table:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """One line for machines: how many rows are as on gem5, how many differ for a known reason, how many for none."""
+    """Machine-readable summary: rows close to gem5, rows with a known reason to differ, rows without one."""
     close = sum(row.is_close for row in rows)
     unexplained = sum(not row.is_close and reason(row.gem5) is None for row in rows)
     explained = len(rows) - close - unexplained
@@ -219,7 +219,7 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def reason(reference: Reference) -> str | None:
-    """The name under which README.md says why a row may differ."""
+    """The reason in README.md for the difference of a row."""
     row = f"{reference.machine} {reference.args}"
     matches = (name for name, patterns in REASONS.items() if any(fnmatchcase(row, p) for p in patterns))
     return next(matches, None)

@@ -1,6 +1,6 @@
-"""Two hardware threads of a core: what they share slows them down, what each has for itself does not.
+"""Two hardware threads of a core: shared resources slow them down, private ones do not.
 
-Threads of core n have the numbers n and n + cores, as the kernel of the guest knows them.
+The guest kernel numbers the threads of core n as n and n + cores.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from durasim.results import RunResult
 HERE = Path(__file__).resolve().parent
 MACHINE = HERE / "machines" / "micro.toml"
 CORES = 2
-# Of two cores: the threads of the first one, and the first threads of both.
+# With two cores: both threads of the first core, and the first thread of each.
 SIBLINGS, APART = (0, CORES), (0, 1)
 
 Measure = Callable[..., tuple[list[int], RunResult]]
@@ -32,7 +32,7 @@ def program() -> Path:
 
 @pytest.fixture(scope="session")
 def measure(program: Path) -> Measure:
-    """Gives the cycles of each thread, and the result of the run."""
+    """Returns the cycles of each thread, and the result of the run."""
 
     def run(
         kernel: str, rounds: int, cpus: Sequence[int], per_core: int = 2, **settings: Any
@@ -52,7 +52,7 @@ def measure(program: Path) -> Measure:
 
 @pytest.mark.parametrize("kernel", ["additions", "multiplications", "divisions", "misses"])
 def test_one_thread_has_its_core_for_itself(measure: Measure, kernel: str) -> None:
-    """Queues are halved only while both threads run, so it takes the same course."""
+    """Queues are halved only while both threads run, so its timing is unchanged."""
     (one,), _ = measure(kernel, 50, [0], per_core=1)
     (two,), _ = measure(kernel, 50, [0])
     (second,), _ = measure(kernel, 50, [CORES])
@@ -75,14 +75,14 @@ def test_units_are_shared_and_latencies_overlap(measure: Measure, kernel: str, s
 def test_miss_registers_are_shared_and_reorder_buffers_halved(
     measure: Measure, resource: str, few: int, many: int
 ) -> None:
-    """Where the resource binds a thread alone, half of it doubles the time; where it is plentiful, nobody notices."""
-    # 128 lines for each thread: their caches below the L1D hold those of both.
+    """If a resource limits a single thread, half of it doubles the time; if it is plentiful, there is no effect."""
+    # 128 lines per thread: the caches below the L1D hold those of both.
     caches = {"l2.size_bytes": 1 << 18, "llc.size_bytes": 1 << 20}
     (alone,), _ = measure("misses", 40, [0], **{resource: few}, **caches)
     together, _ = measure("misses", 40, SIBLINGS, **{resource: few}, **caches)
     apart, _ = measure("misses", 40, APART, **{resource: few}, **caches)
     (roomy,), _ = measure("misses", 40, [0], **{resource: many}, **caches)
-    assert alone > 1.5 * roomy, "it has to bind"
+    assert alone > 1.5 * roomy, "it must be the limit"
     for taken in together:
         assert taken == pytest.approx(2 * alone, rel=0.1)
     for taken in apart:
@@ -90,7 +90,7 @@ def test_miss_registers_are_shared_and_reorder_buffers_halved(
 
 
 def test_threads_of_a_core_have_lines_together(measure: Measure) -> None:
-    """What one has brought the other one finds, and no message goes between them."""
+    """Lines fetched by one thread hit for the other, without messages between them."""
     stats = {}
     for name, cpus in [("siblings", SIBLINGS), ("apart", APART)]:
         _, result = measure("lines", 200, cpus)

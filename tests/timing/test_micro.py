@@ -1,8 +1,8 @@
-"""Microbenchmarks with known answers: what a kernel of micro.cpp costs is what a formula says of the configuration.
+"""Microbenchmarks with known results: the cost of a kernel of micro.cpp equals a formula of the configuration.
 
-Each formula stands beside its test and takes its numbers from the configuration that the run reports. It is tried with
-several values of everything that occurs in it. A kernel prints what N and 2 N of its iterations cost; the difference by
-N is free of what begins and ends a run.
+Each formula is next to its test and uses the configuration reported by the run. It is tested with several values of
+each parameter. A kernel prints the cost of N and of 2 N iterations; their difference divided by N excludes the start
+and the end of a run.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ HERE = Path(__file__).resolve().parent
 MACHINE = HERE / "machines" / "micro.toml"
 TOLERANCE = 0.02
 
-# Lines that the kernels work on, by the level that has them all while the level above has none in time: 64 lines are in
-# the L1D, 256 in the L2, 1024 in the LLC, and a level that is too small for lines in turn never finds one.
+# Lines of the kernels by the level that holds them, while the level above always misses: 64 lines are in the L1D, 256
+# in the L2, 1024 in the LLC, and cyclic accesses to more lines than a level holds always miss in it.
 LINES = {"l1d": 32, "l2": 128, "llc": 512, "dram": 2048, "pmem": 2048}
 LEVELS = tuple(LINES)
-# Loads or stores in an iteration of the kernels that walk.
+# Loads or stores per iteration of the kernels that walk over lines.
 UNROLLED = 8
-# The ways between the parts, none, some and many.
+# Latencies of the links between the parts: zero, small and large.
 LINKS = (
     {"request_cycles": 0, "response_cycles": 1, "memory_request_cycles": 0, "memory_response_cycles": 0},
     {"request_cycles": 1, "response_cycles": 2, "memory_request_cycles": 5, "memory_response_cycles": 4},
@@ -40,13 +40,13 @@ Settings = Mapping[str, Any]
 
 
 def links(number: int) -> dict[str, int]:
-    """One of LINKS as settings."""
+    """Returns one of LINKS as settings."""
     return {f"interconnect.{name}": value for name, value in LINKS[number].items()}
 
 
 @dataclass(frozen=True)
 class Formulas:
-    """Costs in cycles that follow from a configuration."""
+    """Costs in cycles derived from a configuration."""
 
     config: Mapping[str, Any]
 
@@ -80,7 +80,7 @@ class Formulas:
         return self.cycles(64_000 / self.config[memory]["media"]["bandwidth_mb_per_s"])
 
     def down(self) -> int:
-        """A request from its lookup in the L1D to the answer of the last level, with a link behind L1D and L2."""
+        """A request from its lookup in the L1D to the response of the last level, with a link after L1D and L2."""
         return self.latency("l1d") + self.latency("l2") + self.latency("llc") + 2 * self.links["request_cycles"]
 
     def below_llc(self, memory: str) -> float:
@@ -89,7 +89,7 @@ class Formulas:
         return to_memory + self.media_read(memory) + from_memory + 3 * self.links["response_cycles"]
 
     def path(self, level: str) -> float:
-        """From the lookup in the L1D to the data of a line that a level has."""
+        """From the lookup in the L1D to the data of a line in a given level."""
         if level == "l1d":
             return self.latency("l1d")
         if level == "l2":
@@ -100,8 +100,8 @@ class Formulas:
         return self.down() + self.below_llc(level)
 
     def held(self, registers_of: str, level: str) -> float:
-        """How long a miss that another level serves holds a miss register: from the end of the lookup until the data is
-        at the core. The L1D's and the L2's register is taken at the end of the link behind the lookup."""
+        """Occupancy of a miss register by a miss served by another level: from the end of the lookup until the data are
+        at the core. The L1D's and the L2's registers are taken at the end of the link after the lookup."""
         before = {
             "l1d": self.latency("l1d") + self.links["request_cycles"],
             "l2": self.latency("l1d") + self.latency("l2") + 2 * self.links["request_cycles"],
@@ -110,8 +110,8 @@ class Formulas:
         return self.path(level) - before
 
     def store_path(self, level: str) -> float:
-        """The same for a line that pushes out one that was stored to. If memory is near, the line that leaves takes the
-        channel before the request of the one that comes."""
+        """The path of a line that evicts a dirty one. If memory is near, the evicted line takes the channel before the
+        request of the new one."""
         if level not in ("dram", "pmem"):
             return self.path(level)
         return self.path(level) + max(0, self.transfer(level) - self.links["memory_request_cycles"])
@@ -123,12 +123,12 @@ class Formulas:
 
     @property
     def barrier(self) -> int:
-        """What a fence adds on a core whose fences all wait: it issues after the commit before, and commits."""
+        """Cost of a fence on a core with waiting fences: it issues after the previous commit, and commits."""
         return self.core["serialize_cycles"] + 1 + self.core["complete_to_commit_cycles"]
 
     @property
     def front_end(self) -> int:
-        """From the execution of a mispredicted branch to the dispatch of what follows it."""
+        """From the execution of a mispredicted branch to the dispatch of the next instruction."""
         core = self.core
         ways = core["fetch_to_rename_cycles"] + core["rename_to_dispatch_cycles"]
         return core["mispredict_redirect_cycles"] + self.latency("l1i") + ways
@@ -138,14 +138,14 @@ class Formulas:
         return self.down() - self.latency("llc") + self.hand_over()
 
     def hand_over(self) -> int:
-        """What of that begins when the owner has made its access: directory, owner's L1D and L2, and the way up."""
+        """Its part after the owner's access: directory, owner's L1D and L2, and the path up."""
         snoop = self.links["snoop_cycles"] + max(self.latency("l1d"), self.latency("l2"))
         return self.latency("llc") + snoop + 2 * self.links["response_cycles"]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What came out of a run."""
+    """Results of a run."""
 
     cost: float
     mean_cost: float
@@ -251,7 +251,7 @@ def test_a_stream_of_stores_takes_each_line_over_the_channel_twice(
 def test_independent_loads_are_bound_by_the_miss_registers(
     measure: Measure, registers_of: str, level: str, registers: int, ways: int
 ) -> None:
-    # So many misses are in service at a time.
+    # This many misses are in service at a time.
     measured = measure("loads", 500, level, {f"{registers_of}.mshrs": registers} | links(ways))
     assert measured.cost / UNROLLED == about(measured.formulas.held(registers_of, level) / registers)
 
@@ -262,7 +262,7 @@ def test_independent_loads_are_bound_by_the_miss_registers(
 def test_independent_loads_are_bound_by_the_load_queue(
     measure: Measure, level: str, entries: int, settings: Settings
 ) -> None:
-    # A load holds its entry from its rename to its commit, and rename is notified of that in the cycle after.
+    # A load holds its entry from its rename to its commit, and rename is notified one cycle later.
     measured = measure("loads", 500, level, {"core.load_queue_entries": entries} | settings)
     core = measured.formulas.core
     stages = core["rename_to_dispatch_cycles"] + core["complete_to_commit_cycles"] + 1
@@ -281,7 +281,7 @@ def test_lines_of_the_last_level_take_the_width_of_their_link(measure: Measure, 
     settings = {
         "interconnect.topology": "crossbar", "interconnect.link_width_bytes": width, "interconnect.llc_banks": banks,
     }  # fmt: skip
-    # A request takes a cycle to a bank, and a line takes as many cycles back as it is wider than the link.
+    # A request takes a cycle to a bank, and a line takes its width divided by that of the link back.
     one = measure("chase", 2 * LINES["llc"] // UNROLLED, "llc", settings)
     assert one.cost / UNROLLED == about(one.formulas.address + one.formulas.path("llc") + 1 + 64 / width)
     many = measure("loads", 500, "llc", settings)
@@ -298,10 +298,10 @@ def test_lines_of_the_last_level_take_the_width_of_their_link(measure: Measure, 
 def test_stores_that_miss_are_bound_by_the_store_buffer(
     measure: Measure, level: str, entries: int, pipelined: bool, ways: int
 ) -> None:
-    # Lines are asked for at commit, as many at a time as there are stores in the buffer. One entry is kept free for the
-    # second half of a store that crosses a line. A store that leaves makes room: another one is renamed in the cycle
-    # after, dispatched, executed and committed, and asks for its line. Without pipelining the entry is free with the
-    # answer of the L1D, for which the next store waits too.
+    # Lines are requested at commit, as many at a time as there are stores in the buffer. One entry is reserved for the
+    # second half of a store that crosses a line. A store that leaves frees an entry: another one is renamed in the next
+    # cycle, dispatched, executed and committed, and requests its line. Without pipelining the entry is free with the
+    # response of the L1D, for which the next store also waits.
     measured = measure(
         "stores", 1500, level, {"core.store_queue_entries": entries, "core.pipelined_stores": pipelined} | links(ways)
     )
@@ -316,7 +316,7 @@ def test_stores_that_miss_are_bound_by_the_store_buffer(
 def test_dirty_lines_wait_for_the_buffers_of_their_level(
     measure: Measure, buffered: str, below: str, buffers: int
 ) -> None:
-    # Each store that misses pushes a dirty line out, which holds a buffer in flight to the level below.
+    # Each store that misses evicts a dirty line, which holds a buffer while in flight to the level below.
     settings = {f"interconnect.{buffered}_write_back_buffers": buffers, "core.store_queue_entries": 32}
     measured = measure("stores", 1500, below, settings)
     hold = measured.formulas.links["request_cycles"] + measured.formulas.latency(below)
@@ -329,7 +329,7 @@ def test_dirty_lines_wait_for_the_buffers_of_their_level(
 def test_stores_that_ask_for_their_lines_in_turn_take_the_whole_way_each(
     measure: Measure, level: str, pipelined: bool, ways: int
 ) -> None:
-    # Total store order without prefetches of ownership. A pipelined store leaves in the cycle after the line has come.
+    # Total store order without prefetches of ownership. A pipelined store leaves in the cycle after the line arrives.
     settings = {"core.ownership_prefetch": False, "core.pipelined_stores": pipelined, "core.store_queue_entries": 16}
     measured = measure("stores", 500, level, settings | links(ways))
     assert measured.cost / UNROLLED == about(measured.formulas.store_path(level) + (1 if pipelined else 0))
@@ -337,7 +337,7 @@ def test_stores_that_ask_for_their_lines_in_turn_take_the_whole_way_each(
 
 @pytest.mark.parametrize("prefetch", [True, False])
 @pytest.mark.parametrize("latency", [2, 3, 6])
-def test_stores_to_the_l1d_leave_every_cycle_or_behind_each_others_answers(
+def test_stores_to_the_l1d_leave_every_cycle_or_after_the_previous_response(
     measure: Measure, latency: int, prefetch: bool
 ) -> None:
     for pipelined, expected in ((True, 1), (False, latency)):
@@ -357,7 +357,7 @@ FRONT_ENDS: tuple[Settings, ...] = (
     {"core.rename_to_dispatch_cycles": 9},
     {"core.units.int_alu.latency_cycles": 3},
 )
-# The kernels' chain of additions and shifts, after which each branch stands.
+# The kernels' chain of additions and shifts before each branch.
 CHAIN = 6
 
 
@@ -378,25 +378,23 @@ def test_half_of_all_random_branches_are_mispredicted_at_the_configured_price(
     assert mispredictions == pytest.approx(0.5, abs=0.01)
     f = measured.formulas
     alu = f.core["units"]["int_alu"]["latency_cycles"]
-    # The chain stands still while the bit is extracted and the branch executed in a cycle, the front end starts again,
-    # and the branch back to the begin of the loop ends a cycle of fetching.
+    # The chain stalls while the bit is extracted and the branch is executed in a cycle, the front end restarts, and the
+    # branch back to the start of the loop ends a cycle of fetching.
     price = alu + 1 + f.front_end + 1
     assert measured.mean_cost == about(CHAIN * alu + mispredictions * price)
 
 
 @pytest.mark.parametrize("settings", FRONT_ENDS[:-1])
 @pytest.mark.parametrize("memory", ["dram", "pmem"])
-def test_a_mispredicted_branch_behind_a_miss_adds_its_price_to_it(
-    measure: Measure, memory: str, settings: Settings
-) -> None:
+def test_a_mispredicted_branch_after_a_miss_adds_its_cost(measure: Measure, memory: str, settings: Settings) -> None:
     measured = measure("late-branches", 12_000, memory, settings)
     mispredictions = measured.stat("core.mispredictions") / measured.iterations
     f = measured.formulas
     miss = f.address + f.path(memory)
-    # The branch executes in a cycle, and that back to the begin of the loop ends a cycle of fetching.
+    # The branch executes in a cycle, and the branch back to the start of the loop ends a cycle of fetching.
     price = 1 + f.front_end + 1
     assert measured.mean_cost == about(miss + mispredictions * price)
-    # The miss is much longer: the price by itself.
+    # The miss is much longer: the cost alone.
     assert (measured.mean_cost - miss) / mispredictions == about(price)
 
 
@@ -409,7 +407,7 @@ def test_a_wrong_path_that_fills_the_reorder_buffer_is_dropped_at_the_squash_wid
     measured = measure("late-branches", 2000, "pmem", settings)
     mispredictions = measured.stat("core.mispredictions") / measured.iterations
     f = measured.formulas
-    # All of the buffer but what is older than the branch and not yet committed: the loads, a branch, an addition.
+    # The whole buffer except uncommitted instructions older than the branch: the loads, a branch, an addition.
     steps = (rob_entries - 5) / squash_width
     # The signal to the reorder buffer and back takes five cycles; the front end is ready long before.
     price = 1 + steps + 5 + f.core["fetch_to_rename_cycles"] + f.core["rename_to_dispatch_cycles"]
@@ -444,18 +442,18 @@ FENCES: tuple[Settings, ...] = (
 
 
 def domain_of(design_domain: str) -> dict[str, str]:
-    """A domain with a design that tolerates it: a transaction cache comes with TC alone."""
+    """A domain with a design that supports it: only TC has a transaction cache."""
     return {"domain": design_domain, "design": "tc" if design_domain == "nv-tc" else "opt"}
 
 
 def fenced(f: Formulas) -> int:
-    """From one fence to the leaving of the store after it: the store's address, then the cycle after its commit. The
-    commit overlaps with the fence's own. Where all fences wait, each takes its barrier."""
+    """From one fence to the departure of the store after it: the store's address, then the cycle after its commit. The
+    commit overlaps with that of the fence. If all fences wait, each adds its barrier."""
     return f.address + 1 + (f.barrier if f.core["fences"] == "all" else 0)
 
 
 @pytest.mark.parametrize("settings", FENCES)
-def test_a_fence_behind_a_store_waits_until_it_has_left(measure: Measure, settings: Settings) -> None:
+def test_a_fence_after_a_store_waits_until_it_has_left(measure: Measure, settings: Settings) -> None:
     for pipelined in (True, False):
         measured = measure("store-fence", 1000, "l1d", {"core.pipelined_stores": pipelined} | settings)
         f = measured.formulas
@@ -476,7 +474,7 @@ def test_a_clean_and_a_fence_cost_what_the_domain_waits_for(measure: Measure, do
     # The operation leaves in the cycle after the store.
     expected = fenced(f) + 1 + acknowledged(f, domain)
     if domain == "bbb":
-        # A clean drains its line: the pace is that of the write queue, whose entries wait to be written, or the link.
+        # A clean drains its line: the rate is that of the write queue, whose entries wait to be written, or the link.
         queue = f.media_write("pmem") / f.config["pmem"]["controller"]["write_queue_entries"]
         expected = max(expected, queue, 64 / f.links["controller_link_bytes"])
     assert measured.cost == about(expected)
@@ -485,7 +483,7 @@ def test_a_clean_and_a_fence_cost_what_the_domain_waits_for(measure: Measure, do
 @pytest.mark.parametrize("settings", FENCES)
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_a_flush_and_a_fence_cost_a_miss_as_well(measure: Measure, domain: str, settings: Settings) -> None:
-    # The next store to the line finds it in memory alone, and waits for it in the store buffer.
+    # The next store to the line misses in all caches, and waits in the store buffer.
     measured = measure("flush-fence", 500, "pmem", settings, lines=64, **domain_of(domain))
     f = measured.formulas
     assert measured.cost == about(fenced(f) + f.path("pmem") + 1 + acknowledged(f, domain))
@@ -496,7 +494,7 @@ def test_a_flush_and_a_fence_cost_a_miss_as_well(measure: Measure, domain: str, 
     [(1, 16, 101), (2, 16, 101), (8, 16, 101), (64, 1, 101), (64, 2, 101), (64, 4, 40), (64, 8, 300), (16, 1024, 101)],
 )
 @pytest.mark.parametrize("domain", ["adr", "media", "bbb", "nv-tc"])
-def test_cleans_without_fences_go_on_at_the_pace_of_the_media(
+def test_cleans_without_fences_proceed_at_the_rate_of_the_media(
     measure: Measure, domain: str, entries: int, banks: int, write_latency_ns: int
 ) -> None:
     settings = {
@@ -505,7 +503,7 @@ def test_cleans_without_fences_go_on_at_the_pace_of_the_media(
         "pmem.media.write_latency_ns": write_latency_ns,
     }
     measured = measure("clean", 2000, "pmem", settings, lines=64, **domain_of(domain))
-    # An entry leaves the queue when the media has written it; a bank writes one line at a time.
+    # An entry leaves the queue when the medium has written it; a bank writes one line at a time.
     assert measured.cost == about(measured.formulas.media_write("pmem") / min(entries, banks))
 
 
@@ -538,7 +536,7 @@ def test_atomic_operations_of_two_cores_hand_a_line_to_and_fro(measure: Measure,
     f = measured.formulas
     # Each begins after the commit of the one before, takes the line from the other core, and reads it in the L1D.
     own = f.core["serialize_cycles"] + f.address + f.latency("l1d") + f.core["complete_to_commit_cycles"]
-    # The line is handed over when the other core has read it there: twice until it is back.
+    # The line is transferred after the other core has read it there: twice until it is back.
     assert measured.cost == about(max(f.transfer_between_cores() + own, 2 * (f.hand_over() + f.latency("l1d"))))
 
 
@@ -549,7 +547,7 @@ def test_stores_of_two_cores_hand_a_line_to_and_fro(measure: Measure, settings: 
     assert measured.cost == about(max(fenced(f) + f.transfer_between_cores(), 2 * f.hand_over()))
 
 
-@pytest.mark.xfail(reason="a line that has come for a store may leave for another core before the store writes it")
+@pytest.mark.xfail(reason="a line that has arrived for a store may move to another core before the store writes it")
 def test_a_store_writes_the_line_that_it_has_asked_for(measure: Measure) -> None:
     measured = measure("shared-stores", 16_000, "l1d", {"core.ownership_prefetch": True})
     f = measured.formulas

@@ -1,4 +1,4 @@
-"""Several cores and cache-block operations beside gem5's O3 model, on a few kernels; `make validate` runs all."""
+"""Several cores and cache-block operations compared with gem5's O3 model, on few kernels; `make validate` runs all."""
 
 import multicore
 import pytest
@@ -38,7 +38,7 @@ def test_rows_of_a_are_as_on_gem5_where_a_snoop_takes_a_look_up(rows):
 
 
 def test_lines_that_move_directly_move_as_on_gem5(rows):
-    """Machine B has no variant with a latency of snoops: the look-up of the last level is taken away here."""
+    """Machine B has no variant with a latency of snoops: the look-up of the last level is removed here."""
     moved = [row for row in rows if row.gem5.machine == "B" and row.cycles_direct is not None]
     assert len(moved) == 6
     assert [row for row in moved if abs(row.difference_direct_percent) > 12] == []

@@ -1,6 +1,6 @@
-"""Cycles beside gem5's O3 model, on the kernels that take seconds; `make validate` runs all.
+"""Cycles compared with gem5's O3 model, on the kernels that take seconds; `make validate` runs all.
 
-Entries of DEVIATIONS.md that name a gap have a test here that fails when the gap closes.
+Each entry of DEVIATIONS.md about a gap has a test here that fails when the gap closes.
 """
 
 import csv

@@ -1,8 +1,8 @@
-"""What `make validate` runs: programs on two machines, beside what gem5's O3 model says about the same.
+"""The validation of `make validate`: programs on two machines, compared with gem5's O3 model.
 
 A row of the reference is a machine and a program with its arguments. The machine files in `machines/` describe gem5's
-machines; the programs are the very files that gem5 ran. Rows of `none` (start-up alone) are left out. Programs with
-several threads and cache-block operations are in `multicore.py`.
+machines; the programs are the files that gem5 ran. Rows of `none` (only start-up) are excluded. Programs with several
+threads and cache-block operations are in `multicore.py`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RECORDED = HERE / "durasim.csv"
 RECORDED_COLUMNS = ("machine", "args", "cycles", "ipc")
 STARTUP = "none"
 MACHINES = ("A", "B")
-# Kernels whose misses below the L1D are to be right: all of these are bound by memory.
+# Kernels with accurate misses below the L1D: all of these are bound by memory.
 MEMORY_BOUND = ("chase-4m", "chase-32m", "stream", "stores", "gups", "matmul")
 
 app = typer.Typer(cls=Program, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode=None)
@@ -44,7 +44,7 @@ app = typer.Typer(cls=Program, pretty_exceptions_enable=False, add_completion=Fa
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What gem5 reports of one program on one machine."""
+    """Results of gem5 for one program on one machine."""
 
     machine: str
     elf: str
@@ -65,7 +65,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One program on one machine here and there."""
+    """One program on one machine, on durasim and on gem5."""
 
     gem5: Reference
     instructions: int
@@ -82,13 +82,13 @@ class Row:
 
     @property
     def ipc_error_percent(self) -> float:
-        """How much larger the IPC is than gem5's."""
+        """Excess of the IPC over gem5's, in percent."""
         return 100 * (self.ipc / self.gem5.ipc - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class SpeedUp:
-    """How many times fewer cycles a program takes on the second machine than on the first."""
+    """Ratio of the cycles of a program on the first machine to those on the second."""
 
     args: str
     here: float
@@ -96,7 +96,7 @@ class SpeedUp:
 
     @property
     def error_percent(self) -> float:
-        """How much larger it is than gem5's. The clocks of the machines are the same here and there."""
+        """Excess over gem5's, in percent. The clocks of the machines are equal in both."""
         return 100 * (self.here / self.gem5 - 1)
 
 
@@ -110,7 +110,7 @@ class Summary:
     programs: int
 
     def line(self) -> str:
-        """The line that `make validate` ends with."""
+        """The last line of `make validate`."""
         return (
             f"ipc_error_mean_percent={self.ipc_error_mean_percent:.2f} "
             f"ipc_error_max_percent={self.ipc_error_max_percent:.2f} "
@@ -119,7 +119,7 @@ class Summary:
 
 
 def references(path: Path = REFERENCE, kernels: Sequence[str] = ()) -> list[Reference]:
-    """Reads the reference: all rows but start-up, or those of some kernels."""
+    """Reads the reference: all rows except start-up, or those of some kernels."""
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     found = [
@@ -135,7 +135,7 @@ def references(path: Path = REFERENCE, kernels: Sequence[str] = ()) -> list[Refe
 
 
 def measure(reference: Reference, folder: Path = HERE, settings: Sequence[str] = ()) -> Row:
-    """Runs a program of the reference here. It sees its path, so that is short, as it was for gem5."""
+    """Runs a program of the reference on durasim. The program sees its path, which is short as under gem5."""
     with contextlib.chdir(folder):
         result = durasim.run(
             design="opt",
@@ -154,7 +154,7 @@ def measure(reference: Reference, folder: Path = HERE, settings: Sequence[str] =
 
 
 def measure_all(rows: Sequence[Reference], folder: Path = HERE, settings: Sequence[str] = ()) -> list[Row]:
-    """Runs all, on all processors, the longest first; the answers are in the order of the rows."""
+    """Runs all rows on all processors, the longest first; returns the results in order."""
     order = sorted(range(len(rows)), key=lambda i: -rows[i].instructions)
     with ProcessPoolExecutor() as pool, render.progress_bar() as bar:
         task = bar.add_task("running", total=len(rows))

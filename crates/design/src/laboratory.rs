@@ -29,8 +29,6 @@ pub struct Laboratory {
     pub short_run_settings: Settings,
     /// Settings of `tiny` under which queues, logs and identifiers run over, for long campaigns.
     pub overflow_settings: Settings,
-    /// Parameters that `tools/random_campaigns.py` draws.
-    pub drawn_parameters: &'static [Values],
     /// What else its parameters could be: the tables of DEVIATIONS.md are measured at these points.
     pub alternatives: &'static [Alternatives],
 }
@@ -47,7 +45,6 @@ impl Laboratory {
         common_on_tiny: CommonOnTiny { counters: &[], marks: &[] },
         short_run_settings: &[],
         overflow_settings: &[],
-        drawn_parameters: &[],
         alternatives: &[],
     };
 }

@@ -10,9 +10,11 @@
 //! On a machine whose caches survive (the row `fwb-eadr`) nothing is redone, so nothing is scanned; undo records are
 //! durable before their stores reach a cache [D:fwb-eadr].
 //!
+//! This file has the hooks and the records of stores, `log.rs` the log buffer and the log, `scan.rs` force write-back and the
+//! head of the log, `recovery.rs` recovery.
+//!
 //! FWB isolates nothing: programs keep transactions that touch the same bytes apart.
 
-mod contents;
 mod laboratory;
 mod log;
 mod log_region;
@@ -22,7 +24,6 @@ mod recovery;
 pub(crate) mod row;
 mod scan;
 mod spec;
-mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -43,8 +44,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 
-/// Who needs room in the log looks again after so many cycles. Requests wait in two ways, of which a signal would wake one.
-const LOOK_AGAIN_CYCLES: Cycle = 100;
+/// Retry interval, in cycles, of a request that needs room in the log. Requests wait in two ways, of which a signal would wake
+/// one.
+const ROOM_RETRY_CYCLES: Cycle = 100;
 
 /// The design.
 pub struct Fwb;
@@ -189,6 +191,26 @@ impl State {
         })
     }
 
+    /// An identifier that no other open transaction uses.
+    fn new_identifier(&mut self) -> u16 {
+        let mut id = self.protocol.last_id;
+        loop {
+            id = if id == u16::MAX { NO_TX + 1 } else { id + 1 };
+            if !self.protocol.open.values().any(|open| open.id == id) {
+                break;
+            }
+        }
+        self.protocol.last_id = id;
+        self.fault.swaps(planted::IDENTIFIER_SHARED, id, 1)
+    }
+
+    /// Whether the log has room for more records. Each transaction that may still end has one set aside.
+    fn has_room(&self, more: u64) -> bool {
+        let set_aside = self.protocol.open.values().filter(|open| open.commit.is_none()).count() as u64;
+        let is_free = self.protocol.log.used() + set_aside + more <= self.spec.capacity();
+        self.fault.assumes(planted::LOG_OVERRUN, is_free)
+    }
+
     /// Hands records to the controller.
     fn drain(&mut self, all: bool, out: &mut Actions) {
         let ProtocolState { log, tokens, .. } = &mut self.protocol;
@@ -226,10 +248,10 @@ impl State {
             };
         }
         self.make_room(out);
-        Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES))
+        Gate::Retry(Wait::Cycles(ROOM_RETRY_CYCLES))
     }
 
-    /// A place in the buffer for so many records, or what to wait for.
+    /// A place in the buffer for this many records, or what to wait for.
     fn place(&mut self, records: u64, out: &mut Actions) -> Option<Gate> {
         if self.protocol.log.buffered() + records <= self.spec.log_buffer_entries.into() {
             return None;
@@ -249,10 +271,19 @@ impl State {
         let open = store.tx.and_then(|tx| self.protocol.open.get(&tx));
         let id = open.map_or(NO_TX, |open| open.id);
         let mut last = None;
-        for (addr, mask, shift) in self.words_to_log(store) {
+        // All words that the store touches, however often that was.
+        let words = self.fault.swaps(planted::SECOND_WORD_FORGOTTEN, 2, 1);
+        let is_second = |open: &OpenTx| open.undo.iter().any(|undo| undo.line() == store.line());
+        let words = match self.fault.skips(planted::STORE_NOT_LOGGED) && open.is_some_and(is_second) {
+            true => 0,
+            false => words,
+        };
+        for (addr, mask, shift) in words_of(store.addr, store.len).take(words) {
             let old = word_in(store.before, addr);
             let new = if shift >= 0 { store.data << shift } else { store.data >> -shift };
-            let (undo, redo) = self.undo_and_redo(old, new);
+            // Where caches survive nothing is redone [D:fwb-eadr].
+            let undo = self.fault.swaps(planted::UNDO_TAKES_NEW, old, new);
+            let redo = if self.undo_only { 0 } else { self.fault.swaps(planted::REDO_TAKES_OLD, new, old) };
             let record = Record { kind: Kind::Update, mask, id, thread: core.0 as u8, addr, undo, redo };
             last = Some(self.push(record));
         }
@@ -274,7 +305,7 @@ impl State {
         let undo = Undo::of(store);
         let held = self.protocol.held.get(&cx.core).copied().filter(|held| held.tx == tx && held.undo == undo);
         if let Some(held) = held {
-            if !self.releases(&held) {
+            if held.number >= self.protocol.log.durable {
                 return Gate::Retry(self.wait_for_records(out));
             }
             self.protocol.held.remove(&cx.core);
@@ -292,12 +323,20 @@ impl State {
         let Some(number) = self.log_store(cx.core, store) else { return Gate::Done };
         self.note_undo(store, first);
         self.drain(true, out);
-        self.hold_store(cx.core, HeldStore { undo, tx, number }, out)
+        if self.fault.skips(planted::STORE_NOT_HELD) {
+            return Gate::Done;
+        }
+        self.protocol.held.insert(cx.core, HeldStore { undo, tx, number });
+        Gate::Retry(self.wait_for_records(out))
     }
 
-    /// Takes back what a transaction has stored.
+    /// Undoes the stores of a transaction, youngest first [D:fwb-abort].
     fn undo(&mut self, tx: TxId, out: &mut Actions) -> Gate {
-        let undo = self.undo_order(&self.protocol.open[&tx]);
+        let stores = self.protocol.open[&tx].undo.iter().copied();
+        let mut undo: Vec<Undo> = stores.filter(|_| !self.fault.skips(planted::ABORT_NOT_UNDONE)).collect();
+        if !self.fault.skips(planted::ABORT_OLDEST_FIRST) {
+            undo.reverse();
+        }
         self.protocol.tokens += 1;
         let token = Token(self.protocol.tokens);
         self.protocol.open.get_mut(&tx).expect("it was just found").undoing = Some(Undoing { token, awaited: false });
@@ -339,7 +378,7 @@ impl Durability for State {
     /// Each word that is stored to makes a record: its old value from the line, its new one from the store. Stores outside of
     /// transactions are redone like others [D:fwb-plain-stores].
     fn store(&mut self, cx: &Ctx, store: &Store<'_>, _: &mut LineTag, out: &mut Actions) -> Gate {
-        if !self.makes_records(store) {
+        if store.tx.is_none() && !self.fault.ignores(planted::PLAIN_STORE_NOT_LOGGED, !self.undo_only) {
             return Gate::Done;
         }
         if self.undo_only {
@@ -369,7 +408,8 @@ impl Durability for State {
     fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         let Some(open) = self.protocol.open.get(&tx) else { return Gate::Done };
         let (id, commit) = (open.id, open.commit);
-        let Some(first) = self.first_to_commit(open) else {
+        // One that has stored nothing needs no commit record.
+        let Some(first) = open.first.filter(|_| !self.fault.skips(planted::COMMIT_RECORD_FORGOTTEN)) else {
             self.protocol.open.remove(&tx);
             return Gate::Done;
         };
@@ -384,7 +424,8 @@ impl Durability for State {
                 number
             }
         };
-        if !self.commit_is_durable(number) {
+        // With its record all older ones are durable.
+        if self.fault.ignores(planted::COMMIT_NOT_AWAITED, number >= self.protocol.log.durable) {
             return Gate::Retry(self.wait_for_records(out));
         }
         self.protocol.open.remove(&tx);
@@ -392,7 +433,7 @@ impl Durability for State {
         Gate::Done
     }
 
-    /// The undo words go back to where the newest data is, youngest first; then the log is told [D:fwb-abort].
+    /// The undo words go back to where the newest data is, youngest first; then an abort record follows [D:fwb-abort].
     fn tx_abort(&mut self, cx: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
         let Some(open) = self.protocol.open.get_mut(&tx) else { return Gate::Done };
         let Some(undoing) = open.undoing.as_mut() else { return self.undo(tx, out) };
@@ -406,17 +447,28 @@ impl Durability for State {
             return gate;
         }
         let open = self.protocol.open.remove(&tx).expect("it was just found");
-        self.log_abort(cx.core, &open, out);
+        // The abort record names the transaction that is undone, and where its records began.
+        if let Some(first) = open.first.filter(|_| !self.fault.skips(planted::ABORT_RECORD_FORGOTTEN)) {
+            let number = self.push(Record::end(Kind::Abort, open.id, cx.core.0 as u8, first));
+            self.protocol.log_space.note_abort(first, number);
+            self.drain(true, out);
+        }
         Gate::Done
     }
 
     /// Steal: a line may leave at any time, once its records are durable.
     fn evict(&mut self, _: &Ctx, _: LevelId, line: LineAddr, _: LineTag, _: &Line, out: &mut Actions) -> Evict {
-        self.hold_eviction(line, out).map_or(Evict::Proceed, Evict::After)
+        if self.fault.skips(planted::EVICTION_NOT_HELD) {
+            return Evict::Proceed;
+        }
+        self.hold_back(line, out).map_or(Evict::Proceed, Evict::After)
     }
 
     fn flush(&mut self, _: &Ctx, line: LineAddr, _: LineTag, out: &mut Actions) -> FlushVerdict {
-        self.hold_clean(line, out).map_or(FlushVerdict::Proceed, FlushVerdict::After)
+        if self.fault.skips(planted::CLEAN_NOT_HELD) {
+            return FlushVerdict::Proceed;
+        }
+        self.hold_back(line, out).map_or(FlushVerdict::Proceed, FlushVerdict::After)
     }
 
     fn scanned(&mut self, _: &Ctx, _: u64, line: LineAddr, dirty: bool, tag: &mut LineTag) -> Scanned {

@@ -596,7 +596,8 @@ enum ConflictOutcome {
 }
 
 /// Conflicts: a request for a line of another transaction whose TxState is '1' (sections 4.2, "transaction
-/// abortion", 4.5.1 and 4.5.2, "isolation"). No other core may read or change an uncommitted version; false sharing counts like any other access, because a line is the unit.
+/// abortion", 4.5.1 and 4.5.2, "isolation"). No other core may read or change an uncommitted version; false sharing counts
+/// like any other access, because a line is the unit.
 ///
 /// In a cache the transaction that owns the line aborts, as in Intel's RTM, which the paper compares itself with
 /// [D:hercules-conflict]. In the log, found through the eWPQ, the asking transaction aborts "with an exception"; a

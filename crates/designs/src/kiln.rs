@@ -548,8 +548,8 @@ impl State {
         out.push(Action::Resume { id: FLIP_SECOND_HALF | tx.0 });
     }
 
-    /// All lines are. The register keeps the TxID until no record of an old line is left: until then recovery has to finish what it
-    /// names.
+    /// The second half is, too. The register keeps the TxID until no record of an old line is left: until then recovery has to
+    /// finish what it names.
     fn flip_second_half(&mut self, tx: TxId, out: &mut Actions) {
         let Some(open) = self.contents.open.remove(&tx) else { return };
         self.drop_older_versions(open.lines.iter().copied(), out);

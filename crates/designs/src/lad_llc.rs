@@ -3,9 +3,9 @@
 //! banks instead of at memory controllers. Section numbers are that paper's; [D:key] marks what DEVIATIONS.md explains.
 //!
 //! Caches, uncommitted versions beside committed ones, the fall-back path and the order of recovery are those of
-//! `kiln.rs`; the commit and what decides in recovery are in `kiln/banks.rs`. Nothing waits at the last
-//! level for a commit, and it is as fast as that of the machine. In place of Kiln's FIFOs stands LAD's bit vector, which has a
-//! bit for every line of the L1D and so never fills up.
+//! `kiln.rs`; the commit and what decides in recovery are in `kiln/banks.rs`. Nothing waits at the last level for a commit,
+//! and it is as fast as that of the machine. In place of Kiln's FIFOs stands LAD's bit vector, which has a bit for every line
+//! of the L1D and so never fills up.
 
 mod laboratory;
 pub(crate) mod row;

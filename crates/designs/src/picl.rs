@@ -9,6 +9,9 @@
 //!
 //! The real system resumes the program in the middle of whatever it did, with its registers, which are not modelled here:
 //! only memory is recovered. So an epoch ends where no transaction is open [D:picl-epoch-boundary].
+//!
+//! This file has the hooks and pre-images, `undo_log.rs` undo buffer and log, `epochs.rs` epochs and the scan, `recovery.rs`
+//! recovery.
 
 mod bloom;
 mod epochs;
@@ -18,7 +21,6 @@ mod planted;
 mod recovery;
 pub(crate) mod row;
 mod spec;
-mod steps;
 #[cfg(test)]
 mod tests;
 mod undo_log;
@@ -37,12 +39,13 @@ use epochs::{Epochs, Phase};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hash::Hasher;
-use undo_log::UndoLog;
+use undo_log::{PreImage, UndoLog};
 
 /// Raised when an epoch has ended.
 const EPOCH_ENDS: Signal = Signal(1);
-/// Who needs room in the log looks again after so many cycles. Requests wait in two ways, of which a signal would wake one.
-const LOOK_AGAIN_CYCLES: Cycle = 100;
+/// Retry interval, in cycles, of a request that needs room in the log. Requests wait in two ways, of which a signal would wake
+/// one.
+const ROOM_RETRY_CYCLES: Cycle = 100;
 /// The epoch is as long as it should be.
 const ARMED: u64 = 0;
 /// The end of an epoch.
@@ -197,6 +200,28 @@ impl State {
         self.flush(out).map(Wait::Acked)
     }
 
+    /// Whether stores may make more pre-images: a superblock for them, and spare ones for what is in the buffer.
+    fn has_room(&self) -> bool {
+        let is_free = self.protocol.log.used() + spec::SPARE_SUPERBLOCKS < self.spec.superblocks();
+        self.fault.assumes(planted::LOG_OVERRUN, is_free)
+    }
+
+    /// The pre-image of the first store of an epoch to a line. ValidFrom is the epoch in which the line was last stored to, or
+    /// PersistedEID if that is persisted; ValidTill is the current epoch.
+    fn pre_image(&self, store: &Store<'_>, note: LineTag) -> PreImage {
+        let Epochs { system, persisted, .. } = self.protocol.epochs;
+        let mut data = *store.before;
+        if self.fault.skips(planted::PRE_IMAGE_TAKES_NEW) {
+            let offset = store.addr.offset();
+            data[offset..][..usize::from(store.len)].copy_from_slice(&store.bytes()[..usize::from(store.len)]);
+        }
+        let valid_from = self.epoch_of(note).unwrap_or(persisted);
+        let valid_from = self.fault.swaps(planted::VALID_FROM_ZERO, valid_from, 0);
+        let early = (system - 1).max(valid_from + 1).min(system);
+        let valid_till = self.fault.swaps(planted::VALID_TILL_EARLY, system, early);
+        PreImage { line: store.line(), data, valid_from, valid_till }
+    }
+
     /// The pre-image of a store goes to the buffer, or what to wait for.
     fn log_pre_image(&mut self, store: &Store<'_>, note: LineTag, out: &mut Actions) -> Option<Gate> {
         out.stalls_for(StallCause::Structure(0));
@@ -233,18 +258,21 @@ impl Durability for State {
         }
         if self.waits_for_room() {
             self.counters.held_begins += 1;
-            return Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES));
+            return Gate::Retry(Wait::Cycles(ROOM_RETRY_CYCLES));
         }
         let began_at = self.protocol.log.tail;
         self.protocol.open.entry(tx).or_insert(OpenTx { began_at, ..OpenTx::default() });
         Gate::Done
     }
 
-    /// The first store of an epoch to a line sends the line to the undo buffer.
+    /// The first store of an epoch to a line, inside of a transaction or not, sends the line to the undo buffer.
     fn store(&mut self, _: &Ctx, store: &Store<'_>, note: &mut LineTag, out: &mut Actions) -> Gate {
         self.arm(out);
         let current = self.note_of(self.protocol.epochs.system);
-        if self.is_first_of_epoch(store, *note, current)
+        let is_missed = self.fault.skips(planted::LINE_NOT_LOGGED) && store.line().0.is_multiple_of(4)
+            || self.fault.skips(planted::PLAIN_STORE_NOT_LOGGED) && store.tx.is_none();
+        if *note != current
+            && !is_missed
             && let Some(gate) = self.log_pre_image(store, *note, out)
         {
             return gate;
@@ -278,7 +306,11 @@ impl Durability for State {
             return Gate::Done;
         }
         open.undoing = Some(token);
-        let undo = self.undo_order(&self.protocol.open[&tx]);
+        let stores = open.undo.iter().copied();
+        let mut undo: Vec<Undo> = stores.filter(|_| !self.fault.skips(planted::ABORT_NOT_UNDONE)).collect();
+        if !self.fault.skips(planted::ABORT_OLDEST_FIRST) {
+            undo.reverse();
+        }
         self.counters.undone_stores += undo.len() as u64;
         let cycles = self.spec.undo_cycles_per_store * undo.len() as u64;
         undo.into_iter().for_each(|undo| undo.restore(token, out));
@@ -287,11 +319,17 @@ impl Durability for State {
 
     /// A line whose pre-image may be in the buffer leaves after a burst.
     fn evict(&mut self, _: &Ctx, _: LevelId, line: LineAddr, _: LineTag, _: &Line, out: &mut Actions) -> Evict {
-        self.hold_eviction(line, out).map_or(Evict::Proceed, Evict::After)
+        if self.fault.skips(planted::EVICTION_NOT_HELD) {
+            return Evict::Proceed;
+        }
+        self.hold_back(line, out).map_or(Evict::Proceed, Evict::After)
     }
 
     fn flush(&mut self, _: &Ctx, line: LineAddr, _: LineTag, out: &mut Actions) -> FlushVerdict {
-        self.hold_clean(line, out).map_or(FlushVerdict::Proceed, FlushVerdict::After)
+        if self.fault.skips(planted::CLEAN_NOT_HELD) {
+            return FlushVerdict::Proceed;
+        }
+        self.hold_back(line, out).map_or(FlushVerdict::Proceed, FlushVerdict::After)
     }
 
     fn scanned(&mut self, _: &Ctx, _: u64, line: LineAddr, dirty: bool, note: &mut LineTag) -> Scanned {

@@ -17,7 +17,6 @@
 mod planted;
 pub(crate) mod row;
 mod sets;
-mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -167,14 +166,16 @@ impl Durability for Protocol {
 
     fn load(&mut self, cx: &Ctx, load: &Load, _: &mut LineTag, _: &mut Actions) -> Gate {
         let Some(tx) = load.tx else { return Gate::Done };
-        if !steps::is_tracked(load, self.pmem_base, self.planted) {
+        // Persistent memory begins above all DRAM.
+        let is_missed = self.planted.skips(planted::DRAM_NOT_TRACKED) && load.addr < self.pmem_base;
+        if is_missed || self.planted.skips(planted::LOADS_NOT_TRACKED) {
             return Gate::Done;
         }
         let lines = self.sets.read(cx.core, load.addr.line());
         if lines <= self.read_set_lines {
             return Gate::Done;
         }
-        if steps::read_set_wraps(self.planted) {
+        if self.planted.skips(planted::READ_SET_WRAPS) {
             self.sets.forget_reads(cx.core, 1);
             return Gate::Done;
         }
@@ -187,28 +188,28 @@ impl Durability for Protocol {
         if tag.0 == tx.0 {
             return Gate::Done;
         }
-        if store.dirty && steps::keeps_old_version(self.planted) {
+        if self.planted.ignores(planted::OLD_VERSION_LOST, store.dirty) {
             self.counters.versions_kept += 1;
             out.push(Action::CopyDown(store.line()));
         }
         *tag = LineTag(tx.0);
-        if steps::forgets_reads_at_store(self.planted) {
+        if self.planted.skips(planted::READS_FORGOTTEN) {
             self.sets.forget_reads(cx.core, usize::MAX);
         }
-        if steps::stores_are_tracked(self.planted) {
+        if !self.planted.skips(planted::STORES_NOT_TRACKED) {
             self.sets.write(cx.core, store.line());
         }
         Gate::Done
     }
 
-    /// The requester wins, inside of a transaction or not: so does who takes the fall-back lock.
+    /// The requester wins, inside of a transaction or not: so does the thread that takes the fall-back lock.
     fn probe(&mut self, cx: &Ctx, request: &Request, _: &mut Actions) -> Probe {
-        if request.tx.is_none() && steps::ignores_plain_accesses(self.planted) {
+        if request.tx.is_none() && self.planted.skips(planted::PLAIN_ACCESSES_IGNORED) {
             return Probe::Grant;
         }
         match self.sets.rival(cx.core, request.line, request.write) {
             Some(rival) => {
-                if steps::aborts_one_reader(self.planted) {
+                if self.planted.skips(planted::ONE_READER_ABORTED) {
                     self.sets.forget_readers(request.line);
                 }
                 Probe::Abort(rival, AbortCause::Conflict)
@@ -219,7 +220,7 @@ impl Durability for Protocol {
 
     /// Nothing but the L1D keeps a written line apart (thesis, section 2.2.2: write sets are limited by the cache).
     fn evict(&mut self, _: &Ctx, from: LevelId, _: LineAddr, tag: LineTag, _: &Line, _: &mut Actions) -> Evict {
-        if from == LevelId::L1d && self.live(tag) && steps::aborts_when_evicted(self.planted) {
+        if self.planted.ignores(planted::EVICTED_WITHOUT_ABORT, from == LevelId::L1d && self.live(tag)) {
             return Evict::Abort(TxId(tag.0), AbortCause::Capacity);
         }
         Evict::Proceed
@@ -237,15 +238,13 @@ impl Durability for Protocol {
 
     fn tx_abort(&mut self, _: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
         let Some(core) = self.sets.core_of(tx) else { return Gate::Done };
-        match steps::invalidated(self.planted) {
-            steps::Invalidated::All => out.push(Action::InvalidateTagged(tx)),
-            steps::Invalidated::AllButLast(keep) => {
-                let lines = self.sets.end(core);
-                let count = lines.len().saturating_sub(keep);
-                lines[..count].iter().for_each(|&line| out.push(Action::Invalidate(line)));
-            }
+        let written = self.sets.end(core);
+        if self.planted.skips(planted::ABORT_KEEPS_LAST_LINE) {
+            let others = written.len().saturating_sub(1);
+            written[..others].iter().for_each(|&line| out.push(Action::Invalidate(line)));
+        } else if !self.planted.skips(planted::ABORT_KEEPS_LINES) {
+            out.push(Action::InvalidateTagged(tx));
         }
-        self.sets.end(core);
         Gate::Done
     }
 
@@ -272,7 +271,8 @@ impl Durability for Protocol {
             return Ok(());
         }
         for line in view.lines.iter().filter(|line| line.dirty) {
-            if steps::survives(line.level, self.live(line.tag), self.planted) {
+            let is_left_out = self.planted.skips(planted::L1D_NOT_FLUSHED) && line.level == LevelId::L1d;
+            if !is_left_out && self.planted.assumes(planted::OPEN_SETS_SURVIVE, !self.live(line.tag)) {
                 sink.write(line.line.base(), &line.data)?;
             }
         }

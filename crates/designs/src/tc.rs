@@ -9,10 +9,10 @@
 //! This file has the hooks, then sections 4.1 and 4.2 and the order between cores (section 3); `fifo.rs` has the transaction
 //! cache itself, `fall_back.rs` and `shadow.rs` its overflow (section 4.1), `recovery.rs` recovery.
 //!
-//! Several cores (the paper evaluates four and describes one): see [`State::committed_elsewhere`] for entries of one line in two
-//! transaction caches, and [`State::cache_of`] for threads that leave their core inside a transaction. TC isolates nothing:
-//! programs keep transactions that touch the same bytes apart. Those that only share a line do not disturb each other, because
-//! entries, merges and undoing go by bytes.
+//! Several cores (the paper evaluates four and describes one): see [`State::committed_elsewhere`] for entries of one line in
+//! two transaction caches, and [`State::cache_of`] for threads that leave their core inside a transaction. TC isolates
+//! nothing: programs keep transactions that touch the same bytes apart. Those that only share a line do not disturb each
+//! other, because entries, merges and undoing go by bytes.
 
 mod fall_back;
 mod fifo;

@@ -28,7 +28,6 @@ fn describe(laboratory: &Laboratory) -> Value {
         "common_marks": common.marks,
         "short_run_settings": laboratory.short_run_settings,
         "overflow_settings": laboratory.overflow_settings,
-        "drawn_parameters": laboratory.drawn_parameters.iter().map(|of| (of.parameter, of.values)).collect::<Vec<_>>(),
         "alternatives": laboratory.alternatives.iter().map(alternatives).collect::<Vec<_>>(),
     })
 }

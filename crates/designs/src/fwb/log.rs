@@ -4,12 +4,18 @@
 //! A record counts as durable when it and all older ones are accepted: recovery reads up to the first gap. With several
 //! controllers a younger line may be accepted first.
 
+use super::planted;
 use super::record::{Kind, RECORD_BYTES, Record};
-use super::steps::torn_bit::torn_bit;
 use durasim_design::{Actions, ActiveFault, Origin, Token};
 use durasim_types::{Cause, CoreId, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+
+/// The torn bit of a record: it changes each time the log wraps around, and is set in the first round, as fresh memory
+/// holds zeros.
+pub(super) fn torn_bit(number: u64, capacity: u64, fault: ActiveFault) -> bool {
+    fault.assumes(planted::TORN_BIT_KEPT, (number / capacity).is_multiple_of(2))
+}
 
 /// Records in flight to the log, in one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,7 +147,13 @@ impl Log {
 
     /// A write under this token is accepted.
     pub fn acked(&mut self, token: Token, fault: ActiveFault) {
-        self.note_accepted(token, fault);
+        // It stands for its own records alone: older ones may still be in flight.
+        if let Some(flight) = self.in_flight.iter_mut().find(|flight| flight.token == token) {
+            flight.acked = true;
+            let end = flight.end;
+            let others = self.in_flight.iter_mut().filter(|older| older.end <= end);
+            others.for_each(|older| older.acked = fault.assumes(planted::DURABLE_OUT_OF_ORDER, older.acked));
+        }
         while let Some(flight) = self.in_flight.front().filter(|flight| flight.acked) {
             self.lines.drain(..(flight.end - self.durable) as usize);
             self.durable = flight.end;

@@ -6,21 +6,89 @@
 //! The result is a function of the log alone, so a recovery that was cut comes to the same. When all of it is home the
 //! log is marked as being erased, erased, and restarts: a machine that starts finds a log as in fresh memory.
 
-use super::FwbSpec;
-use super::contents::Contents;
-use super::log_region::ERASING;
-use super::record::{Kind, NO_TX, RECORD_BYTES, Record};
-use super::steps::torn_bit::torn_bit;
-use super::steps::{bring_home, first_to_read, start_empty_log};
-use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
-use durasim_types::Domain;
-use std::collections::BTreeMap;
+use super::log::torn_bit;
+use super::log_region::{ERASING, HEAD_BYTES, erase};
+use super::record::{Kind, NO_TX, RECORD_BYTES, Record, bits_of};
+use super::{FwbSpec, planted};
+use durasim_design::{ActiveFault, CrashImage, Geometry, RecoveryCut, RecoveryReport};
+use durasim_types::{Domain, PhysAddr};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Words that go home: those bits of the value that count.
+type Words = BTreeMap<PhysAddr, (u64, u64)>;
+
+/// The contents of the log: words that go home, and what recovery reports.
+#[derive(Default)]
+struct Contents {
+    words: Words,
+    report: RecoveryReport,
+    /// Where caches survive nothing is redone.
+    undo_only: bool,
+    fault: ActiveFault,
+}
+
+impl Contents {
+    /// A word of a record goes home, those bytes that were stored.
+    fn put(&mut self, record: &Record, value: u64) {
+        let bits = self.fault.swaps(planted::RECOVERY_IGNORES_MASK, bits_of(record.mask), u64::MAX);
+        let (mask, word) = self.words.entry(record.addr).or_default();
+        *word = *word & !bits | value & bits;
+        *mask |= bits;
+    }
+
+    /// A committed transaction is redone at the place of its commit record.
+    fn redo(&mut self, records: &[(u64, Record)]) {
+        if self.fault.ignores(planted::RECOVERY_REDOES_NOTHING, !self.undo_only) {
+            records.iter().for_each(|(_, record)| self.put(record, record.redo));
+        }
+    }
+
+    /// An aborted transaction is undone at the place of its abort record, if the log has all of its records. The head
+    /// passes the first of them when all of its undoing is home; undoing the others alone would bring back what it had
+    /// stored first.
+    fn undo_aborted(&mut self, records: &[(u64, Record)], first: u64, head: u64) {
+        let is_whole = self.fault.assumes(planted::RECOVERY_UNDOES_PARTS, first >= head);
+        if is_whole && !self.undo_only {
+            records.iter().rev().for_each(|(_, record)| self.put(record, record.undo));
+        }
+    }
+
+    /// Transactions that never ended are undone, the youngest record of all first.
+    fn undo_open(&mut self, open: BTreeMap<u16, Vec<(u64, Record)>>) {
+        if self.fault.skips(planted::RECOVERY_UNDOES_NOTHING) {
+            return;
+        }
+        let mut records: Vec<(u64, Record)> = open.into_values().flatten().collect();
+        records.sort_by_key(|(number, _)| *number);
+        if !self.fault.skips(planted::RECOVERY_UNDOES_OLDEST_FIRST) {
+            records.reverse();
+        }
+        for (_, record) in &records {
+            self.put(record, self.fault.swaps(planted::RECOVERY_REDOES_OPEN, record.undo, record.redo));
+        }
+    }
+}
+
+/// Brings all words home, line by line.
+fn write_home(words: &Words, image: &mut CrashImage) -> Result<u64, RecoveryCut> {
+    let lines: BTreeSet<PhysAddr> = words.keys().map(|addr| addr.line().base()).collect();
+    for &line in &lines {
+        let mut data = image.line(line);
+        for (addr, (mask, word)) in words.range(line..line.plus(64)) {
+            let place = &mut data[addr.offset()..addr.offset() + 8];
+            let old = u64::from_le_bytes((&*place).try_into().expect("eight bytes"));
+            place.copy_from_slice(&(old & !mask | word & mask).to_le_bytes());
+        }
+        image.write(line, &data)?;
+    }
+    Ok(lines.len() as u64)
+}
 
 fn read(spec: &FwbSpec, geometry: &Geometry, image: &CrashImage, head: u64) -> Contents {
     let (log, capacity, fault) = (geometry.region("log").base, spec.capacity(), geometry.planted);
     let mut contents = Contents { undo_only: geometry.domain == Domain::Eadr, fault, ..Contents::default() };
     let mut open: BTreeMap<u16, Vec<(u64, Record)>> = BTreeMap::new();
-    let first = first_to_read(head, capacity, fault);
+    let first = fault.swaps(planted::RECOVERY_IGNORES_HEAD, head, head / capacity * capacity);
     for number in first..first + capacity {
         let mut bytes = [0; RECORD_BYTES as usize];
         image.read(log.plus(number % capacity * RECORD_BYTES), &mut bytes);
@@ -56,7 +124,7 @@ pub(super) fn recover(
     geometry: &Geometry,
     image: &mut CrashImage,
 ) -> Result<RecoveryReport, RecoveryCut> {
-    let register = geometry.region("log_head").base;
+    let (register, fault) = (geometry.region("log_head").base, geometry.planted);
     let (head, state) = (image.read_u64(register), image.read_u64(register.plus(8)));
     let mut report = RecoveryReport::default();
     if geometry.domain == Domain::Eadr && image.dirty_shutdown {
@@ -69,9 +137,25 @@ pub(super) fn recover(
             let contents = read(spec, geometry, image, head);
             report.losses.extend(contents.report.losses);
             (report.replayed, report.discarded) = (contents.report.replayed, contents.report.discarded);
-            report.lines_written = bring_home(&contents.words, spec, geometry, image)?;
+            // The log stays until all words are home.
+            if fault.skips(planted::RECOVERY_ERASES_FIRST) {
+                erase(spec, geometry, image)?;
+            }
+            for _ in 0..fault.swaps(planted::RECOVERY_WRITES_TWICE, 1, 2) {
+                report.lines_written = write_home(&contents.words, image)?;
+            }
         }
     }
-    start_empty_log(state == ERASING, spec, geometry, image)?;
+    // All is home: the log is marked as being erased, if it is not already, erased, and restarts.
+    let is_marked = state == ERASING;
+    if is_marked || !fault.skips(planted::RECOVERY_KEEPS_LOG) {
+        if !is_marked && !fault.skips(planted::RECOVERY_FORGETS_ERASING) {
+            let mut bytes = [0; HEAD_BYTES as usize];
+            bytes[8..].copy_from_slice(&ERASING.to_le_bytes());
+            image.write(register, &bytes)?;
+        }
+        erase(spec, geometry, image)?;
+    }
+    image.write(register, &[0; HEAD_BYTES as usize])?;
     Ok(report)
 }

@@ -11,8 +11,8 @@
 //! The head moves in persistent memory first. Before that, all that the caches gave away up to the scan's end has to be
 //! accepted: an empty write to each controller comes after it.
 
-use super::{ProtocolState, State};
-use durasim_design::{Action, Actions, LineTag, Scanned, Token};
+use super::{ProtocolState, State, planted};
+use durasim_design::{Action, Actions, LineTag, Origin, Scanned, Token};
 use durasim_types::{Cause, EventKind, LineAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -33,13 +33,13 @@ pub(super) struct HeadUpdate {
     behind: u16,
 }
 
-/// Who keeps room in the log.
+/// The state of the scans, which keep room in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LogSpace {
     timer_runs: bool,
     /// The tail when the scan began that is in progress.
     scanning: Option<u64>,
-    /// Lines that the scan has left behind until their records are durable.
+    /// Lines that the scan has left until their records are durable.
     left: BTreeSet<LineAddr>,
     /// The scan has come to its end and waits for those.
     ending: bool,
@@ -47,7 +47,7 @@ pub(super) struct LogSpace {
     home: Option<u64>,
     /// The tail when the last scan began.
     last_scan: Option<u64>,
-    /// Somebody waits for room.
+    /// A request waits for room.
     wanted: bool,
     pub head_update: Option<HeadUpdate>,
     /// First record and abort record of transactions whose undoing may not be home yet.
@@ -117,7 +117,7 @@ impl State {
         }
     }
 
-    /// Somebody waits for room: a scan at once, or where caches survive just a new head.
+    /// A request waits for room: a scan at once, or where caches survive just a new head.
     pub(super) fn make_room(&mut self, out: &mut Actions) {
         self.protocol.log_space.wanted = true;
         if self.undo_only {
@@ -139,26 +139,31 @@ impl State {
             *tag = FWB;
             return Scanned::Leave;
         }
-        if self.scan_waits_for(line) {
+        // It stays until its records are durable.
+        if self.fault.ignores(planted::SCAN_NOT_HELD, self.protocol.log.is_pending(line)) {
             self.protocol.log_space.left.insert(line);
             self.counters.lines_left += 1;
             return Scanned::Leave;
         }
         *tag = LineTag::NONE;
-        self.force_write_back()
+        if self.fault.skips(planted::SCAN_WRITES_NOTHING) {
+            return Scanned::Leave;
+        }
+        self.counters.forced_write_backs += 1;
+        Scanned::Clean
     }
 
     pub(super) fn scan_is_over(&mut self, out: &mut Actions) {
         let Some(began) = self.protocol.log_space.scanning.take() else { return };
         self.counters.scans += 1;
         let before = self.protocol.log_space.last_scan.replace(began);
-        self.protocol.log_space.home = self.home_after_scan(began, before);
+        self.protocol.log_space.home = self.fault.swaps(planted::HEAD_AFTER_ONE_SCAN, before, Some(began));
         self.protocol.log_space.ending = true;
         self.drain(true, out);
         self.write_left_lines(out);
     }
 
-    /// Lines that a scan has left behind go home as soon as their records are durable; then the scan is at its end.
+    /// Lines that a scan has left go home as soon as their records are durable; then the scan is at its end.
     pub(super) fn write_left_lines(&mut self, out: &mut Actions) {
         let ProtocolState { log, log_space, .. } = &mut self.protocol;
         let counters = &mut self.counters;
@@ -182,6 +187,22 @@ impl State {
         }
     }
 
+    /// Where the head may go when the data of records before `home` is there. It stops at the first record of a
+    /// transaction that may have to be undone, and of one whose undoing may not be home.
+    fn new_head(&self, home: u64) -> u64 {
+        let safe = home.min(self.protocol.log.durable);
+        let mut to = safe;
+        if let Some((first, _)) = self.oldest_needed().filter(|_| !self.fault.skips(planted::HEAD_PASSES_OPEN)) {
+            to = to.min(first);
+        }
+        if self.fault.ignores(planted::HEAD_PASSES_ABORTED, !self.undo_only) {
+            // Without its abort record, which may still be in flight, it would be undone again, and only in part.
+            let recent = self.protocol.log_space.aborted.iter().filter(|(_, record)| *record >= safe);
+            to = recent.map(|(first, _)| *first).fold(to, u64::min);
+        }
+        to
+    }
+
     /// Begins to move the head to where all data of older records is home.
     fn move_head(&mut self, home: u64, out: &mut Actions) {
         if self.protocol.log_space.head_update.is_some() {
@@ -202,7 +223,16 @@ impl State {
         }
     }
 
-    /// A write on the way of the head is accepted.
+    /// The head moves in persistent memory. The room is given when that is accepted.
+    fn write_head(&mut self, out: &mut Actions) {
+        let Some(HeadUpdate { to, token, .. }) = self.protocol.log_space.head_update else { return };
+        out.append(Origin::Controller, self.head_register, &to.to_le_bytes(), Cause::Metadata, Some(token));
+        if self.fault.skips(planted::HEAD_NOT_AWAITED) {
+            self.give_room(out);
+        }
+    }
+
+    /// A write that precedes the new head, or the head itself, is accepted.
     pub(super) fn head_acked(&mut self, token: Token, out: &mut Actions) {
         let Some(head_update) =
             self.protocol.log_space.head_update.as_mut().filter(|head_update| head_update.token == token)
@@ -219,7 +249,7 @@ impl State {
     }
 
     /// The head has moved: what is before it may be overwritten.
-    pub(super) fn give_room(&mut self, out: &mut Actions) {
+    fn give_room(&mut self, out: &mut Actions) {
         let Some(HeadUpdate { to, .. }) = self.protocol.log_space.head_update.take() else { return };
         self.counters.head_moves += 1;
         self.protocol.log.head = to;

@@ -167,7 +167,7 @@ fn a_full_log_scans_at_once_and_aborts_the_transaction_that_fills_it() {
     bench.begin(0, 8);
     assert_eq!(bench.offer(0, word(8, 0), 8, Some(8), &mut LineTag::NONE.clone()), Gate::Done);
     let full = bench.offer(0, word(9, 0), 9, Some(8), &mut LineTag::NONE.clone());
-    assert_eq!((full, bench.scans.len()), (Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES)), 1));
+    assert_eq!((full, bench.scans.len()), (Gate::Retry(Wait::Cycles(ROOM_RETRY_CYCLES)), 1));
     end_scan(&mut bench);
     assert_eq!(bench.scans.len(), 2, "one scan after the other while somebody waits");
     end_scan(&mut bench);
@@ -330,7 +330,7 @@ fn where_caches_survive_a_store_waits_for_its_undo_record_and_nothing_is_redone(
         for _ in 0..2 {
             let full = store_over(&mut bench, word(1, 0), 8, tx, 0, Some(tx));
             bench.deliver_all();
-            if full == Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES)) {
+            if full == Gate::Retry(Wait::Cycles(ROOM_RETRY_CYCLES)) {
                 store_over(&mut bench, word(1, 0), 8, tx, 0, Some(tx));
                 bench.deliver_all();
             }

@@ -5,7 +5,7 @@ use crate::small_runs::{
 };
 use durasim_design::{
     Alternatives, Choice, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign,
-    SmallestRegion, Values, path_faults,
+    SmallestRegion, path_faults,
 };
 
 const FEW: Settings = &[
@@ -252,15 +252,6 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         "design.hercules.migration_period_instructions=1000",
         "design.hercules.log_gc_trigger_entries=8",
         "design.hercules.log_gc_chunk_entries=4",
-    ],
-    drawn_parameters: &[
-        // Built for one controller.
-        Values::of("pmem.controllers", &["1"]),
-        Values::of("design.hercules.ewpq_entries", &["1", "2", "4", "16"]),
-        Values::of("design.hercules.tx_id_bits", &["4", "6", "12"]),
-        Values::of("design.hercules.migration_period_instructions", &["300", "2000", "20000"]),
-        Values::of("design.hercules.tx_len_store", &["cached", "controller"]),
-        Values::of("design.hercules.conflict_loser", &["owner", "requester"]),
     ],
     alternatives: ALTERNATIVES,
     ..Laboratory::NONE

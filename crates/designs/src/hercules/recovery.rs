@@ -18,8 +18,8 @@ use durasim_types::{Line, LineAddr, PhysAddr, TxId};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl State {
-    /// Section 4.2, "flush on a power-off": LogHead, LogTail and eWPQ, then the caches, LLC first; lines of open transactions go to
-    /// the emergency area.
+    /// Section 4.2, "flush on a power-off": LogHead, LogTail and eWPQ, then the caches, LLC first; lines of open transactions
+    /// go to the emergency area.
     pub(super) fn flush_on_power_off(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
         sink.write(self.zone.flag(), &RUNNING.to_le_bytes())?;
         for part in &self.parts {

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
 /// Hercules at one controller. Several controllers share the log zone in parts (section 4.1): each controller of persistent
-/// memory has an eWPQ, a LogHead, a LogTail and a part of the log zone, all of it at its own lines, and keeps the log entries of
-/// the lines that are its own.
+/// memory has an eWPQ, a LogHead, a LogTail and a part of the log zone, all of it at its own lines, and keeps the log entries
+/// of the lines that are its own.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     /// The number of the controller.

@@ -6,8 +6,8 @@
 //! controller's own.
 //!
 //! The log may be extended beyond the zone (section 4.4): the end of each controller's log holds the addresses of chunks
-//! of further log entries, which lie in a region of their own. The last part of this file is the form of log entries, eWPQ entries and emergency
-//! entries (sections 4.1 and 4.2).
+//! of further log entries, which lie in a region of their own. The last part of this file is the form of log entries, eWPQ
+//! entries and emergency entries (sections 4.1 and 4.2).
 
 use super::spec::{ExtensionLookup, HerculesSpec, LOG_ENTRIES_MAX, LOG_ENTRY_BITS};
 use durasim_design::{Geometry, Interleave, LevelId, SpecError};

@@ -2,7 +2,7 @@
 //! first unused block of that table is the next one, so that the region takes no more of memory than what is not collected
 //! [D:hoop-collector].
 //!
-//! A block is used again when nobody needs any of its slices: all transactions in it are collected or aborted, and all
+//! A block is used again when none of its slices is needed: all transactions in it are collected or aborted, and all
 //! evicted lines in it have been read back or collected.
 
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ enum BlockState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Block {
     state: BlockState,
-    /// Slices that somebody needs.
+    /// Slices that are needed.
     live: u32,
 }
 
@@ -77,7 +77,7 @@ impl Region {
         Some(slice)
     }
 
-    /// Nobody needs a slice any more.
+    /// A slice is not needed any more.
     pub fn free(&mut self, slice: u32) {
         let block = &mut self.blocks[(slice / self.slices_per_block) as usize];
         block.live -= 1;

@@ -54,7 +54,7 @@ pub(super) enum Phase {
     Restoring(Token),
     /// They are home; the records of the copies are being cleared.
     Forgetting(Token),
-    /// Where commits are distributed: the banks are told.
+    /// Where commits are distributed: DTX_Commit is in flight to the banks.
     Committing,
 }
 

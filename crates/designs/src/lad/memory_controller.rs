@@ -56,7 +56,8 @@ pub(super) struct McExtension {
     wanted: Option<LineOfDtx>,
     /// The system's thread is going to look at the log.
     pub reclaim_armed: bool,
-    /// Lines with ordinary entries behind a speculative one: what arrived as such, and what was released before an older version.
+    /// Lines with ordinary entries that wait for a speculative one: what arrived as such, and what was released before an older
+    /// version.
     pub behind: BTreeSet<LineAddr>,
     /// Counters.
     pub undo_entries: u64,
@@ -102,7 +103,8 @@ impl McExtension {
         self.speculative.iter().any(|(held, _)| *held == line)
     }
 
-    /// A write that is no DTX_Flush. While a speculative entry of its line is in the queue, it takes none of the reserved entries.
+    /// A write that is no DTX_Flush. While a speculative entry of its line is in the queue, it takes none of the reserved
+    /// entries.
     pub fn accept_ordinary(&mut self, arrival: &Arrival, cx: &mut LogContext<'_>) -> Accept {
         if !self.is_speculative(arrival.line) {
             return Accept::Queue { held: None };
@@ -175,7 +177,7 @@ impl McExtension {
         }
     }
 
-    /// All that the queue has of a line whose old value is in the log goes in place: what is behind it in the queue counts
+    /// All that the queue has of a line whose old value is in the log goes in place: what follows it in the queue counts
     /// on the same undo entry, and must not be taken for the write of another.
     fn release_logged(&mut self, of_dtx: LineOfDtx, out: &mut Actions) {
         let (line, group) = of_dtx;

@@ -64,7 +64,7 @@ pub(super) fn undo_header(line: LineAddr, dtx: Dtx) -> [u8; 16] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PurgatoryHeader {
     pub home: PhysAddr,
-    /// The DTX of a speculative entry; `None`: an ordinary write-back behind one of its line.
+    /// The DTX of a speculative entry; `None`: an ordinary write-back that arrived after one of its line.
     pub dtx: Option<Dtx>,
     pub mask: u64,
 }
@@ -90,7 +90,7 @@ impl PurgatoryHeader {
     }
 }
 
-/// Where an entry of the purgatory lies; its bytes are in the line behind.
+/// Where an entry of the purgatory lies; its bytes are in the next line.
 pub(super) fn purgatory_record(geometry: &Geometry, index: u64) -> PhysAddr {
     geometry.region("purgatory").base.plus((1 + index) * PURGATORY_RECORD_BYTES)
 }

@@ -1,14 +1,13 @@
 //! Epochs and the asynchronous cache scan.
 //!
-//! An epoch is due after so many instructions and ends at the first moment at which no transaction is open; begins are held
+//! An epoch is due after a number of instructions and ends at the first moment at which no transaction is open; begins are held
 //! back until then [D:picl-epoch-boundary]. Ending costs nothing: SystemEID continues by one. The scan is `scan_gap_epochs`
 //! behind: it writes home the lines that were last stored to in its epoch, the undo buffer is flushed, and when all of
 //! that is accepted PersistedEID advances in persistent memory, together with the head of the log. No epoch ends while
 //! the scan that its end would start cannot start yet.
 
-use super::undo_log::PreImage;
-use super::{ARMED, END, EPOCH_ENDS, HOLD, LOOK_AGAIN_CYCLES, SCAN, State};
-use durasim_design::{AbortCause, Action, Actions, Gate, LineTag, Origin, Scanned, Store, Token, Wait};
+use super::{ARMED, END, EPOCH_ENDS, HOLD, ROOM_RETRY_CYCLES, SCAN, State, planted};
+use durasim_design::{AbortCause, Action, Actions, Gate, LineTag, Origin, Scanned, Token, Wait};
 use durasim_types::{Cause, EventKind, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +20,7 @@ pub(super) enum Phase {
     Lines,
     /// The pre-images of lines that were stored to meanwhile become durable.
     FlushAfter,
-    /// Every controller accepts what was written before; so many have not.
+    /// Every controller accepts what was written before; this many have not.
     Barrier(Token, u16),
     /// The registers in persistent memory.
     Registers(Token),
@@ -48,9 +47,9 @@ pub(super) struct Epochs {
     pub scan: Option<Scan>,
     /// A timer runs that lets begins go.
     pub holding: bool,
-    /// Begins continue although the epoch is due: whoever has a transaction open may wait for one of them.
+    /// Begins continue although the epoch is due: a thread with an open transaction may wait for one of them.
     pub let_go: bool,
-    /// Somebody waits for room in the log: scans follow each other whatever the gap is.
+    /// A request waits for room in the log: scans follow each other whatever the gap is.
     pub room_wanted: bool,
 }
 
@@ -95,13 +94,16 @@ impl State {
 
     /// Whether the epoch ends as soon as no transaction is open.
     pub(super) fn is_ending(&self) -> bool {
-        self.protocol.epochs.due && self.may_end()
+        // The scan is far enough for another epoch to end.
+        let Epochs { system, persisted, due, .. } = self.protocol.epochs;
+        let is_near = persisted + u64::from(self.spec.scan_gap_epochs) + 1 >= system;
+        due && self.fault.assumes(planted::EPOCH_OVERTAKES_SCAN, is_near)
     }
 
     /// Whether begins are delayed. A thread that has lost its core inside a transaction, or that waits there for one
     /// that would begin, cannot end it: after a while begins continue until a transaction ends.
     pub(super) fn holds_begins(&mut self, out: &mut Actions) -> bool {
-        let holds = self.begins_wait();
+        let holds = self.is_ending() && !self.protocol.epochs.let_go;
         if holds && !self.protocol.epochs.holding {
             self.protocol.epochs.holding = true;
             out.push(Action::Timer { id: HOLD, after_cycles: self.spec.hold_cycles });
@@ -122,6 +124,11 @@ impl State {
     pub(super) fn transaction_is_over(&mut self, out: &mut Actions) {
         self.protocol.epochs.let_go = false;
         self.end_soon(out);
+    }
+
+    /// Whether an epoch would end where no transaction is open.
+    fn is_between_transactions(&self) -> bool {
+        self.fault.assumes(planted::EPOCH_INSIDE_TRANSACTION, self.protocol.open.is_empty())
     }
 
     /// The epoch ends in the next cycle, if it can: what is acknowledged in this one belongs to it.
@@ -182,10 +189,17 @@ impl State {
                 out.push(Action::Scan { id: SCAN, lines_per_cycle: self.spec.scan_lines_per_cycle });
             }
             Phase::FlushAfter => {
-                if self.flush_behind_lines(out).is_some() {
+                if !self.fault.skips(planted::SCAN_FORGETS_BUFFER) && self.flush(out).is_some() {
                     return;
                 }
-                self.await_controllers(out);
+                // PersistedEID waits until every controller has accepted what was written before: an empty write comes after.
+                let token = self.token();
+                if self.fault.skips(planted::SCAN_NOT_AWAITED) {
+                    self.enter(Phase::Barrier(token, 0));
+                    return self.go_on(out);
+                }
+                self.enter(Phase::Barrier(token, self.interleave.controllers));
+                out.push(Action::Barrier { token, cause: Cause::Checkpoint });
             }
             Phase::Barrier(_, 0) => {
                 let token = self.token();
@@ -200,12 +214,19 @@ impl State {
     fn write_registers(&mut self, token: Token, out: &mut Actions) {
         let Some(Scan { epoch, .. }) = self.protocol.epochs.scan else { return };
         let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.new_persisted(epoch).to_le_bytes());
+        let persisted = self.fault.swaps(planted::PERSISTED_TOO_FAR, epoch, epoch + 1);
+        bytes[..8].copy_from_slice(&persisted.to_le_bytes());
         bytes[8..].copy_from_slice(&self.first_needed(epoch).to_le_bytes());
         out.append(Origin::Llc, self.registers, &bytes, Cause::Metadata, Some(token));
     }
 
-    /// A write on the way of the scan is accepted.
+    /// The first superblock that is needed when this epoch is persisted.
+    fn first_needed(&self, persisted: u64) -> u64 {
+        let persisted = self.fault.swaps(planted::GARBAGE_TOO_EARLY, persisted, persisted + 1);
+        self.protocol.log.first_needed(persisted)
+    }
+
+    /// A write of the scan is accepted.
     pub(super) fn scan_acked(&mut self, token: Token, out: &mut Actions) {
         match self.protocol.epochs.scan {
             Some(Scan { phase: Phase::Barrier(of, left), .. }) if of == token => {
@@ -236,8 +257,11 @@ impl State {
         if of_line.is_some_and(|of_line| of_line > epoch) {
             return Scanned::Leave;
         }
-        self.forget_eid(dirty, note);
-        if !self.scan_writes(line, dirty) {
+        // The epoch in which a clean line was last stored to does not matter any more, and its identifier will recur.
+        if dirty || !self.fault.skips(planted::STALE_EID_KEPT) {
+            *note = LineTag::NONE;
+        }
+        if !dirty || self.fault.skips(planted::SCAN_SKIPS_LINES) && line.0 % 4 == 1 {
             return Scanned::Leave;
         }
         self.counters.scanned_lines += 1;
@@ -257,18 +281,11 @@ impl State {
             let is_large = 2 * (self.protocol.log.tail - open.began_at) >= self.spec.superblocks();
             return Gate::Abort(*tx, if is_large { AbortCause::Capacity } else { AbortCause::Conflict });
         }
-        Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES))
+        Gate::Retry(Wait::Cycles(ROOM_RETRY_CYCLES))
     }
 
     /// Whether a transaction had better not begin: the log is full, and nothing but begins keeps scans from emptying it.
     pub(super) fn waits_for_room(&self) -> bool {
         self.protocol.epochs.room_wanted && self.protocol.open.is_empty() && !self.has_room()
-    }
-
-    /// The pre-image of the first store of an epoch to a line.
-    pub(super) fn pre_image(&self, store: &Store<'_>, note: LineTag) -> PreImage {
-        let valid_from = self.valid_from(note);
-        let (data, valid_till) = (self.line_before(store), self.valid_till(valid_from));
-        PreImage { line: store.line(), data, valid_from, valid_till }
     }
 }

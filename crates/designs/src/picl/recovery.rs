@@ -4,10 +4,9 @@
 //! The result depends on the log alone, so it may be cut and run again. When all is home, the log is marked as being
 //! erased, its superblocks are made invalid, and epochs restart.
 
-use super::PiclSpec;
-use super::log_region::ERASING;
-use super::steps::{bring_home, epoch_to_recover, is_applied, recovery_order, start_empty_log};
+use super::log_region::{ERASING, REGISTER_BYTES, erase};
 use super::undo_log::{ENTRY_BYTES, HEADER_BYTES, superblock};
+use super::{PiclSpec, planted};
 use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{LINE_BYTES, Line, PhysAddr};
 use std::collections::BTreeMap;
@@ -33,7 +32,9 @@ fn apply(
         if !geometry.is_home(home) || till <= from {
             return Err(());
         }
-        if is_applied(from, till, persisted, geometry.planted) {
+        let fault = geometry.planted;
+        let is_valid = from <= persisted && fault.assumes(planted::RECOVERY_IGNORES_VALID_TILL, persisted < till);
+        if fault.ignores(planted::RECOVERY_RESTORES_NOTHING, is_valid) {
             lines.insert(home, image.line(data.plus(entry * LINE_BYTES)));
         }
     }
@@ -54,7 +55,7 @@ pub(super) fn recover(
     let log = geometry.region("log").base;
     let fault = geometry.planted;
     let [persisted, head, state] = [0, 8, 16].map(|offset| image.read_u64(register.plus(offset)));
-    let persisted = epoch_to_recover(persisted, fault);
+    let persisted = fault.swaps(planted::RECOVERY_IGNORES_PERSISTED, persisted, 0);
     let mut report = RecoveryReport::default();
     if state != ERASING {
         let mut lines = BTreeMap::new();
@@ -64,15 +65,33 @@ pub(super) fn recover(
             let at = |number: u64| superblock(spec, log, number);
             let valid = |number: &u64| image.read_u64(at(*number)) == number + 1;
             let numbers: Vec<u64> = (head..head + spec.superblocks()).take_while(valid).collect();
-            for number in recovery_order(numbers, fault) {
+            let count = fault.swaps(planted::RECOVERY_OVERLOOKS_LAST, numbers.len(), numbers.len().saturating_sub(1));
+            for nth in 0..count {
+                let number = numbers[fault.swaps(planted::RECOVERY_GOES_FORWARDS, count - 1 - nth, nth)];
                 if apply(geometry, image, spec, at(number), persisted, &mut lines).is_err() {
                     report.losses.push(format!("superblock {number} of the undo log is damaged"));
                 }
             }
         }
         report.lines_written = lines.len() as u64;
-        bring_home(&lines, spec, geometry, image)?;
+        // The log stays until all lines are home.
+        if fault.skips(planted::RECOVERY_ERASES_FIRST) {
+            erase(spec, geometry, image)?;
+        }
+        for (home, data) in (0..fault.swaps(planted::RECOVERY_WRITES_TWICE, 1, 2)).flat_map(|_| &lines) {
+            image.write(*home, data)?;
+        }
     }
-    start_empty_log(state == ERASING, spec, geometry, image)?;
+    // All is home: the log is marked as being erased, if it is not already, erased, and epochs restart.
+    let is_marked = state == ERASING;
+    if is_marked || !fault.skips(planted::RECOVERY_KEEPS_LOG) {
+        if !is_marked {
+            let mut bytes = [0; REGISTER_BYTES as usize];
+            bytes[16..].copy_from_slice(&ERASING.to_le_bytes());
+            image.write(register, &bytes)?;
+        }
+        erase(spec, geometry, image)?;
+    }
+    image.write(register, &[0; REGISTER_BYTES as usize])?;
     Ok(report)
 }

@@ -187,7 +187,7 @@ fn a_full_log_ends_the_epoch_and_scans_or_aborts_the_transaction_that_fills_it()
         bench.deliver_all();
         number += 1;
     }
-    assert_eq!(full, Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES)));
+    assert_eq!(full, Gate::Retry(Wait::Cycles(ROOM_RETRY_CYCLES)));
     woken(&mut bench, END);
     scan(&mut bench);
     assert_eq!(persisted(&bench), 1);
@@ -223,7 +223,7 @@ fn a_transaction_that_finds_the_log_full_is_tried_again_when_there_is_room() {
     bench.deliver_all();
     // A begin waits for the scan of the epoch that has ended.
     woken(&mut bench, END);
-    assert_eq!(begin(&mut bench, number + 2), Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES)));
+    assert_eq!(begin(&mut bench, number + 2), Gate::Retry(Wait::Cycles(ROOM_RETRY_CYCLES)));
     scan(&mut bench);
     assert_eq!(persisted(&bench), 1);
     assert_eq!(begin(&mut bench, number + 2), Gate::Done);

@@ -2,9 +2,9 @@
 //! beside it [D:proteus-lpq].
 //!
 //! A flush is a write to the place of its entry in the log. The queue of the controller accepts it like any write, with an
-//! acknowledgement to the core, and holds it: an entry goes to the media if writes wait for room that no other entry makes, oldest first,
-//! or if log entries have more places than they may. Commits and aborts discard what is still held. So whether the media
-//! has an entry or the queue, a read of its place finds it. Each entry is a group of its own.
+//! acknowledgement to the core, and holds it: an entry goes to the media if writes wait for room that no other entry makes,
+//! oldest first, or if log entries have more places than they may. Commits and aborts discard what is still held. So whether
+//! the media has an entry or the queue, a read of its place finds it. Each entry is a group of its own.
 
 use super::planted;
 use super::spec::LogQueue;
@@ -31,8 +31,8 @@ impl State {
         }
     }
 
-    /// The acknowledgement that the queue has an entry, which leaves the LogQ of the core. If log entries have more places of the queue
-    /// than they may, the oldest becomes an ordinary write.
+    /// The acknowledgement that the queue has an entry, which leaves the LogQ of the core. If log entries have more places of
+    /// the queue than they may, the oldest becomes an ordinary write.
     pub fn entry_is_queued(&mut self, token: Token, out: &mut Actions) {
         let flights = |core: usize| self.cores[core].logq.iter().position(|flight| flight.id == token.0);
         let Some((core, at)) = (0..self.cores.len()).find_map(|core| Some((core, flights(core)?))) else { return };

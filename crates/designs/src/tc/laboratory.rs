@@ -2,7 +2,7 @@
 
 use crate::small_runs::{BTREE, CROWDED, FAR_CAMPAIGNS, ONE_SET, SHARED, SLOW, SWAP, TURNS, WORDS_OR_LINES};
 use durasim_design::{
-    Alternatives, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, Values, path_faults,
+    Alternatives, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults,
 };
 
 const TINY_TC: Settings = &["design.tc.entries=4", "design.tc.overflow_percent=50"];
@@ -111,11 +111,6 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         marks: &["tc_full", "overflow_in_progress", "acknowledgement_in_flight"],
     },
     overflow_settings: &["design.tc.entries=8", "design.tc.tx_id_bits=3"],
-    drawn_parameters: &[
-        Values::of("design.tc.entries", &["4", "8", "16", "64"]),
-        Values::of("design.tc.coalesce", &["none", "line"]),
-        Values::of("design.tc.overflow_percent", &["50", "90", "100"]),
-    ],
     alternatives: ALTERNATIVES,
     ..Laboratory::NONE
 };
