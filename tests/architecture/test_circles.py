@@ -24,7 +24,7 @@ KNOWN = {
     # The hooks of a design use its actions and verdicts, which use the hooks.
     "design": {("action", "crash", "hooks", "verdict")},
     # What a controller has is beside what the whole state does with it.
-    "designs": {tuple(f"hercules/{name}" for name in HERCULES)},
+    "designs": {tuple(f"hercules/{name}" for name in HERCULES), ("kiln/banks", "kiln/state")},
     "models": {("hercules/recovery", "hercules/state"), ("tc/recovery", "tc/state")},
 }
 
