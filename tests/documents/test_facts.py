@@ -26,9 +26,9 @@ OF_HERCULES = tuple(row["name"] for row in ds.machines() if row["name"].startswi
 WITH_CORE_OF_GEM5 = tuple(name for name in OF_HERCULES if "modern" not in name)
 OF_TODAY = tuple(name for name in OF_HERCULES if "modern" in name)
 HERCULES, TC = "hercules-tecs23", "tc-dac17"
+# Presets whose DRAM has DDR timing; TC's names its policy.
+WITH_DDR = ("lad-micro19", "lad-micro19-dual", "pinspect-micro20", "spht-eadr-2022")
 OTHERS = tuple(row["name"] for row in ds.machines() if row["name"] not in (TC, "tiny"))
-# Presets whose persistent memory has DDR timing.
-WITH_DDR = ("lad-micro19", "lad-micro19-dual", "pinspect-micro20")
 
 WORDS = {1: "a", 2: "two", 3: "three", 4: "four", 8: "eight"}
 COALESCING = {"none": "takes an entry", "line": "share one"}
@@ -298,22 +298,23 @@ FACTS = [
             for name in ("write_policy", "drain_start_percent", "drain_stop_percent")
         ),
     ),
+    (MACHINE_PAGE, "its machine keeps `{}`", of_machine("pmem.controller.write_policy", *OF_HERCULES)),
     (
         MACHINE_PAGE,
-        "Hercules names no policy, and its machine keeps `{}`, also where gem5's defaults are meant",
-        of_machine("pmem.controller.write_policy", *(name for name in OTHERS if name.startswith("hercules"))),
+        "those of both memories together, and the policy `{}`",
+        of_machine("dram.controller.write_policy", "lad-micro19", "lad-micro19-dual"),
     ),
     (
         MACHINE_PAGE,
-        "The presets with DDR media that name none have `{}`, since each write by itself would turn the bus around.",
-        of_machine("pmem.controller.write_policy", *WITH_DDR),
+        "The presets with DDR media that name none have `{}`",
+        of_machine("dram.controller.write_policy", *WITH_DDR),
     ),
     (
         ASSUMPTIONS,
         "`{}`: a write starts when its bank is free; DDR media have `{}`, whose drain starts at {} % and ends at {} %",
-        of_machine("pmem.controller.write_policy"),
+        of_machine("pmem.controller.write_policy", *OF_HERCULES),
         *(
-            of_machine(f"pmem.controller.{name}", *WITH_DDR)
+            of_machine(f"dram.controller.{name}", TC, *WITH_DDR)
             for name in ("write_policy", "drain_start_percent", "drain_stop_percent")
         ),
     ),
