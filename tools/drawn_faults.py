@@ -75,7 +75,12 @@ def with_fault(unit: campaign_file.Unit, mutant: Mutant) -> dict[str, Any]:
     request, scenario = unit.request(), unit.scenario
     if not mutant.in_guest:
         return request | {"planted": mutant.name}
-    request["elf"] = str(toolchain.build(str(scenario.workload), scenario.backend, history=True, planted=True))
+    # Programs abort nothing by themselves: in every other run each transaction is undone once before it commits.
+    rehearsals = scenario.seed % 2 == 0
+    program = toolchain.build(
+        str(scenario.workload), scenario.backend, history=True, planted=True, rehearsals=rehearsals
+    )
+    request["elf"] = str(program)
     for arguments in ("args", "recover_args", "check_args", "again_args"):
         request[arguments] = [*request[arguments], "--planted", mutant.name]
     return request
