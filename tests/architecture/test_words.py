@@ -71,6 +71,7 @@ PATTERN_EXCEPT_FILES = {
 }
 PATTERN_EXCEPT_TEXT = {
     "the text that is left of Table 4 does not tell of which column it is": "recorded in docs/results",
+    "before-|told-|lock-not": "a pattern of names of planted faults",
     "inserted-behind-copy": "the name of a planted fault",
     "no-fence-behind-store": "the name of a planted fault",
     "a program that is stopped leaves no pool behind": "a message of the Rust core",
