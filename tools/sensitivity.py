@@ -228,7 +228,7 @@ def _run(design: str, place: Place, point: Alternative) -> tuple[tuple[float, in
     except durasim.DurasimError as error:
         return None, f"refused: {error}"
     if result.guest_exit_code != 0:
-        return None, f"the program exits with code {result.guest_exit_code}"
+        return None, f"the program ends with exit code {result.guest_exit_code}"
     return (result.throughput_ops_per_us, result.pmem_write_bytes.total), ""
 
 

@@ -153,7 +153,7 @@ def campaign(
         if name in given:
             raise refusal(name, "requires --random: a campaign file sets it itself")
     if file is None:
-        raise refusal("campaign", "is required, or --random instead")
+        raise refusal("campaign", "give a FILE.toml or --random")
     if seconds is not None and not seconds > 0:
         raise refusal("seconds", f"{seconds:g} is not above 0")
     check_json(json)

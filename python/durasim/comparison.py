@@ -128,7 +128,7 @@ def _distinct(field: str, names: Iterable[str]) -> list[str]:
         raise refusal(field, "expected a list of names, not one string")
     listed = list(names)
     if not listed:
-        raise refusal(field, "names nothing")
+        raise refusal(field, "is empty")
     twice = sorted({name for name in listed if listed.count(name) > 1})
     if twice:
         raise refusal(field, f"lists {', '.join(twice)} twice")

@@ -116,7 +116,7 @@ def _head(text: _Page, phase: Json) -> None:
         )
     elif phase["kind"] == "hardware_recovery":
         cut = phase["cut_at_write"]
-        shown = f"the hardware's recovery issues {_count(phase['writes_total'], 'write')}"
+        shown = f"the hardware's recovery makes {_count(phase['writes_total'], 'write')}"
         shown += f" and is interrupted at write {cut}" if cut is not None else _report(phase)
     else:
         shown = "the program's recovery ran"

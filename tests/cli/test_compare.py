@@ -145,7 +145,7 @@ def test_forms_of_a_run(program, conforms, refused):
 
 
 @pytest.mark.parametrize(
-    ("designs", "word"), [("opt", "list"), ([], "nothing"), (["opt", "opt"], "twice"), (["optt"], "opt")]
+    ("designs", "word"), [("opt", "list"), ([], "is empty"), (["opt", "opt"], "twice"), (["optt"], "opt")]
 )
 def test_wrong_lists_are_refused_before_any_run(designs, word):
     with pytest.raises(ds.ConfigError, match=word):

@@ -238,10 +238,10 @@ def test_a_verdict_file_that_is_none_is_refused(file, tmp_path):
     [
         (("crash", "--campaign", "x.toml", "--seconds", "3"), "to its own command: `durasim campaign FILE.toml`"),
         (("crash", "--campaign=x.toml"), "durasim campaign"),
-        (("crash", "--workload", "btree"), "--design"),
+        (("crash", "--workload", "btree"), "design: "),
         (("campaign",), "FILE.toml"),
         (("campaign", "x.toml", "--seconds", "0"), "seconds: 0 is not above 0"),
-        (("campaign", "x.toml", "--design", "tc"), "--design"),
+        (("campaign", "x.toml", "--design", "tc"), "design: "),
     ],
 )
 def test_what_is_no_campaign_is_refused(words, said):

@@ -117,14 +117,14 @@ def test_compile_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[[argument]]\nname = 'a'\n", "are needed"),
+        ("[[argument]]\nname = 'a'\n", "are required"),
         ("[[argument]]\nname = 'a'\ntype = 'u64'\ndefault = 1\nhelp = ''\nextra = 1\n", "unknown key 'extra'"),
         ("[[argument]]\nname = 'A b'\ntype = 'u64'\ndefault = 1\nhelp = ''\n", "lower-case words"),
         ("[[argument]]\nname = 'a'\ntype = 'float'\ndefault = 1\nhelp = ''\n", "unknown type"),
         ("[[argument]]\nname = 'a'\ntype = 'u64'\ndefault = 1\nminimum = 2\nhelp = ''\n", "out of range"),
         ("[[argument]]\nname = 'a'\ntype = 'choice'\ndefault = 'x'\nchoices = ['y']\nhelp = ''\n", "not among"),
         ("[[argument]]\nname = 'a'\ntype = 'flag'\nhelp = ''\ncommands = ['walk']\n", "unknown command"),
-        ("argument = 3\n", "written as"),
+        ("argument = 3\n", "must be"),
         ("[[argument\n", "x.toml"),
     ],
 )

@@ -114,12 +114,12 @@ def test_one_snapshot_after_a_functional_phase_serves_all_designs(tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"snapshot_at": 0}, "snapshot: needs both"),
-        ({"snapshot": "x"}, "snapshot: needs both"),
-        ({"from_": "a", "pool": "b"}, "pool: a run from a snapshot uses the pool"),
+        ({"snapshot_at": 0}, "snapshot: requires both"),
+        ({"snapshot": "x"}, "snapshot: requires both"),
+        ({"from_": "a", "pool": "b"}, "pool: cannot be combined with --from: the run uses the pool in the snapshot"),
         (
             {"from_": "a", "fast_forward": "0"},
-            "fast_forward: a run from a snapshot starts there: leave fast_forward out",
+            "fast_forward: cannot be combined with --from: the run starts at the snapshot",
         ),
         ({"fast_forward": "now"}, "neither 'roi' nor the number of a snapshot point"),
         ({"fast_forward": "7"}, "the region of interest begins before that snapshot point"),
