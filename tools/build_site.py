@@ -141,7 +141,8 @@ def configuration() -> str:
         "the machine that runs without `--machine`.",
     ]
     section = None
-    for key, allowed, default, description in configuration_rows(schema, schema["$defs"]):
+    rows = configuration_rows(schema, schema["$defs"])
+    for key, allowed, default, description in sorted(rows, key=lambda row: "." in row[0]):
         head = key.partition(".")[0] if "." in key else ""
         if head != section:
             section = head
@@ -195,7 +196,8 @@ def _group(title: str, *entries: str | tuple[str, str] | Nav) -> dict[str, Any]:
 
 def _folder(pattern: str, *without: str) -> Nav:
     found = [page for page in sorted(ROOT.glob(pattern)) if page.name not in without]
-    return [{title_of(page): page.relative_to(ROOT).as_posix()} for page in found]
+    # What explains a name in its heading is too long for a list.
+    return [{re.split(r"[:,]", title_of(page))[0]: page.relative_to(ROOT).as_posix()} for page in found]
 
 
 def navigation() -> Nav:

@@ -19,7 +19,8 @@ LOADED = {
 LOADING_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "dns-prefetch", "modulepreload", "manifest"}
 OF_CSS = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
 ELEMENT_OF_TOKEN = {
-    "list_item_open": "li", "table_open": "table", "tr_open": "tr", "fence": "pre", "code_block": "pre",
+    "list_item_open": "li", "bullet_list_open": "ul", "ordered_list_open": "ol",
+    "table_open": "table", "tr_open": "tr", "fence": "pre", "code_block": "pre",
     "blockquote_open": "blockquote", "image": "img", "strong_open": "strong", "em_open": "em",
 }  # fmt: skip
 
