@@ -123,7 +123,8 @@ def configuration_rows(
         if "properties" in merged:
             yield from configuration_rows(merged, definitions, f"{prefix}{name}.")
         else:
-            default = json.dumps(merged["default"]) if "default" in merged else ""
+            is_needed = name in schema.get("required", ())
+            default = _code(json.dumps(merged["default"])) if "default" in merged else "needed" if is_needed else ""
             yield f"{prefix}{name}", _allowed(merged), default, merged.get("description", "")
 
 
@@ -137,7 +138,8 @@ def configuration() -> str:
         "The keys of a machine file and of `--set KEY=VALUE`, from the schema that refuses all others. "
         "`durasim machines --show NAME` prints the file of a machine with the source of each value; "
         "[Add a machine](../CONTRIBUTING.md#add-a-machine) says how to write one. "
-        f"A key without a default has to be in the file. The last column is the value of `{DEFAULT_MACHINE}`, "
+        "*Needed* keys have no default: the file, or the section if it is there, must have them. "
+        f"The last column is the value of `{DEFAULT_MACHINE}`, "
         "the machine that runs without `--machine`.",
     ]
     section = None
@@ -149,7 +151,7 @@ def configuration() -> str:
             lines += ["", f"## {f'Section {head}' if head else 'The machine'}", ""]
             lines += ["| key | what it is | allowed | default | here |", "| --- | --- | --- | --- | --- |"]
         here = _code(preset[key]) if key in preset else ""
-        lines.append(f"| `{key}` | {_cell(description)} | {_cell(allowed)} | {_code(default)} | {here} |")
+        lines.append(f"| `{key}` | {_cell(description)} | {_cell(allowed)} | {default} | {here} |")
     # Rows that share their hardware share its parameters.
     row_of = {row["hardware"]: row["name"] for row in reversed(durasim.designs())}
     for name in sorted(row_of):
