@@ -13,7 +13,7 @@ CORE := python/durasim/_core.abi3.so
 
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates machines -type f 2>/dev/null)
 
-.PHONY: help setup quick demo demo-cold test test-cold test-all test-deep wheel generate campaign planted test-programs models validate lint fmt bench clean
+.PHONY: help setup quick demo demo-cold test test-cold test-all test-deep wheel generate campaign planted test-programs models validate lint fmt bench docs clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,6 +96,15 @@ bench: $(CORE) $(STAMPS)/bench ## Simulated MIPS, beside qemu-riscv64 (if instal
 
 $(STAMPS)/bench: $(STAMPS)/environment pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off -c requirements.lock rvsim==2.1.0
+	@touch $@
+
+docs: $(CORE) $(STAMPS)/docs ## Build the site of the documents into build/site, without network; checks links and anchors
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python tools/build_site.py
+	@echo "to read it: $(BIN)/python -m http.server --directory build/site"
+
+# The lock file has all packages that are needed: nothing is resolved.
+$(STAMPS)/docs: $(STAMPS)/environment requirements-docs.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off --no-deps -r requirements-docs.lock
 	@touch $@
 
 clean: ## Remove everything that was built

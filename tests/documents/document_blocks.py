@@ -31,6 +31,8 @@ from markdown_it.token import Token
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 600
 RUN_LANGUAGES = ("sh", "console", "python")
+# A text from which viewers of the page draw a diagram; it says nothing that could be run.
+DIAGRAM = "mermaid"
 ANNOTATION = re.compile(r"<!-- (not run|long|output|file)(?::? (.*))? -->")
 NEEDS_TEXT = {"not run": True, "long": False, "output": False, "file": True}
 EXIT_CODE = re.compile(r"#.*\bexit code (\d+)\s*$")
@@ -70,7 +72,7 @@ class Block:
         for name, text in self.annotations.items():
             if bool(text) != NEEDS_TEXT[name]:
                 raise DocumentError(f"{self.place}: the annotation '{name}' is incomplete or says too much")
-        if not self.is_run and not self.annotations.keys() & {"not run", "output", "file"}:
+        if not self.is_run and self.language != DIAGRAM and not self.annotations.keys() & {"not run", "output", "file"}:
             kind = f"in '{self.language}'" if self.language else "without a language"
             raise DocumentError(f"{self.place}: a block {kind} is not run and does not say why")
 
