@@ -1,4 +1,4 @@
-"""What a page of the built site loads, links to, and consists of."""
+"""Pages of the site, for the tests of it."""
 
 from __future__ import annotations
 
