@@ -462,6 +462,12 @@ pub trait Durability: Send {
         false
     }
 
+    /// Whether notes are those of transactions and end with them. The machine then removes a dead note from one copy of a line
+    /// at a time, so copies of a line may differ in it; else all copies of a line have one note. Asked in debug builds.
+    fn notes_expire(&self) -> bool {
+        false
+    }
+
     /// Whether tagged versions are kept by the last level while it can: one that an inclusive last level would lose from
     /// the levels above it comes down to it instead, and another victim is chosen; a clean copy that comes down leaves a
     /// version of its own tag dirty. Only where tags are not exclusive. Asked when the machine is built.

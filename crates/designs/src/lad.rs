@@ -332,6 +332,10 @@ impl Durability for State {
         true
     }
 
+    fn notes_expire(&self) -> bool {
+        true
+    }
+
     fn live(&self, tag: LineTag) -> bool {
         let dtx = Dtx::of(tag.0);
         self.protocol.cores.get(dtx.tid).is_some_and(|tracking| tracking.is_open() && tracking.id == dtx.id)

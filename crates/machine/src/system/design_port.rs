@@ -108,6 +108,11 @@ impl DesignPort {
         self.tags_are_notes
     }
 
+    /// Whether copies of a line may differ in a note.
+    pub(super) fn notes_expire(&self) -> bool {
+        self.design.notes_expire()
+    }
+
     /// How many lines of a set may have live tags at a level, if not all may.
     #[inline]
     pub(super) fn tag_limit(&self, level: LevelId) -> Option<u32> {

@@ -134,7 +134,7 @@ impl System {
                 }
             }
         }
-        if self.design.tags_are_notes() {
+        if self.design.tags_are_notes() && !self.design.notes_expire() {
             self.check_notes(line)?;
         }
         let below = self.caches.llc().find(line).map(|slot| self.caches.llc().data(slot));
@@ -144,7 +144,7 @@ impl System {
         }
     }
 
-    /// Copies that cores share have one note: whichever stays last has to have it.
+    /// Copies that cores share have one note: the last one that stays needs it.
     fn check_notes(&self, line: LineAddr) -> Result<(), String> {
         let mut first = None;
         for (level, core, array) in self.caches.data_arrays() {

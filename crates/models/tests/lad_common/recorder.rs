@@ -476,6 +476,10 @@ impl Durability for Recorder {
         self.inner.tags_are_notes()
     }
 
+    fn notes_expire(&self) -> bool {
+        self.inner.notes_expire()
+    }
+
     fn live(&self, tag: LineTag) -> bool {
         self.inner.live(tag)
     }
