@@ -82,7 +82,7 @@ def test_what_is_no_random_campaign_is_refused(words, said):
     ("call", "said"),
     [
         (lambda: ds.random_campaign(runs=0), "runs: 0 is less than 1"),
-        (lambda: ds.random_campaign(seconds=0), "seconds: 0 is not more than 0"),
+        (lambda: ds.random_campaign(seconds=0), "seconds: 0 is not above 0"),
         (lambda: ds.random_campaign(seed=-1), "seed: -1 is not from 0"),
         (lambda: ds.random_campaign(["hercule"]), "hercules"),
         (lambda: ds.random_replay("tc", "e7"), "replay: 'e7' is no run"),
