@@ -67,7 +67,10 @@ def _compiled(source: Path, flags: list[str], header: str = "") -> Path:
     standard = GUEST / "standard_headers.hpp"
     parsed = compiled.command("standard_headers.hpp.gch", ["g++", *FLAGS, "-x", "c++-header", standard], [standard])
     included = ["-include", str(parsed.with_suffix(""))]
-    parsed.with_suffix("").write_text(f'#include "{standard}"\n')
+    if not parsed.with_suffix("").is_file():
+        with tempfile.NamedTemporaryFile("w", dir=parsed.parent, delete=False) as text:
+            text.write(f'#include "{standard}"\n')
+        Path(text.name).replace(parsed.with_suffix(""))
 
     def build(output: Path) -> None:
         with tempfile.TemporaryDirectory(dir=output.parent) as folder:

@@ -317,3 +317,33 @@ fn a_write_without_bytes_is_acknowledged_with_the_youngest_write_of_its_line_and
     assert_eq!(written[0].1, [token(7)]);
     assert_eq!((c.stats(0).0.writes, c.stats(0).0.media_write_bytes.iter().sum::<u64>()), (3, 192));
 }
+
+/// For power failures a line has one write in progress at most, also where an open row takes the next one earlier.
+#[test]
+fn a_reported_write_of_a_line_starts_after_the_one_before_it_has_ended() {
+    for (kind, seed) in KINDS.into_iter().flat_map(|kind| (0..20).map(move |seed| (kind, seed))) {
+        let mut rng = Rng::new(seed);
+        let mut config = drawn(kind, &mut rng);
+        config.controller.coalesce_writes = false;
+        let mut c = crate::common::memory(&config);
+        c.report_starts();
+        let (mut writing, mut ended) = (std::collections::BTreeSet::new(), 0);
+        let mut now_ps = 0;
+        for n in 0..100 {
+            now_ps += rng.below(60_000);
+            c.submit(write(rng.below(4), n), now_ps);
+            let until_ps = if n == 99 { Picos::MAX } else { now_ps };
+            while let Some(step) = c.step(until_ps) {
+                match step {
+                    Step::Started { line, .. } => assert!(writing.insert(line), "{kind:?}, seed {seed}: {line} twice"),
+                    Step::Written { line, .. } => {
+                        assert!(writing.remove(&line), "{kind:?}, seed {seed}: {line} ended without a start");
+                        ended += 1;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        assert!(ended > 50, "{kind:?}, seed {seed}: {ended}");
+    }
+}
