@@ -12,7 +12,7 @@ from durasim.lost_cycles import lost_cycles
 from durasim.render import number
 from durasim.results import LostCycles, PmemWriteBytes
 from durasim.scenario import DEFAULT_DESIGN
-from durasim.sensitivity import DAGGER, range_of, range_text, with_dagger
+from durasim.sensitivity import DAGGER, range_of, range_text, varied_text, with_dagger
 from durasim.tables import Column, FoldedTable
 
 
@@ -60,12 +60,14 @@ def _lost(lost: LostCycles) -> FoldedTable:
 
 def _ranges(judged: Sequence[Judged]) -> FoldedTable:
     machine = judged[0].result.machine
-    columns = [Column("design"), Column(f"throughput under alternative assumptions on {machine}", right=True)]
+    headers = (f"throughput under alternative\nassumptions on {machine}", "assumptions\nvaried")
+    columns = [Column("design"), *(Column(header, right=True) for header in headers)]
     table = FoldedTable(f"{DAGGER} depends on assumptions", columns)
     for design in dict.fromkeys(run.result.design for run in judged):
         if (name := with_dagger(design)) != design:
             found = range_of(design, machine)
-            table.add_row(name, "not varied" if found is None else range_text(found.throughput))
+            shown = "not varied" if found is None else range_text(found.throughput)
+            table.add_row(name, shown, varied_text(design, machine))
     table.caption = "one assumption at a time, in short runs; `durasim designs NAME` lists them"
     return table
 

@@ -220,6 +220,17 @@ def not_varied(design: str) -> list[str]:
     return [key for key in design_rows()[design]["assumptions"] if (design, key) not in _varied()]
 
 
+def varied_text(design: str, machine: str) -> str:
+    """Says how many of a design's assumptions have alternatives that were measured on a machine."""
+    keys = design_rows()[design]["assumptions"]
+    of_machine = {
+        (of.measured.design, of.measured.key)
+        for of in ratios(measurements())
+        if of.measured.place.partition(",")[0] == machine
+    }
+    return f"{sum((design, key) in of_machine for key in keys)} of {len(keys)}"
+
+
 def footnote(design: str, machine: str) -> str | None:
     """Returns the footnote of a result: the design depends on assumptions, with their effect on this machine.
 
@@ -231,7 +242,8 @@ def footnote(design: str, machine: str) -> str | None:
     where = (
         f"not varied on {machine}"
         if found is None
-        else f"throughput {range_text(found.throughput)} times, varied one at a time in short runs on {machine}"
+        else f"throughput {range_text(found.throughput)} times; {varied_text(design, machine)} varied, "
+        f"one at a time, in short runs on {machine}"
     )
     return f"{DAGGER} depends on assumptions ({where}): durasim designs {design}"
 

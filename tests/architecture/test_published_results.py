@@ -300,3 +300,27 @@ def test_the_scoreboard_counts_each_number_once():
     assert (found["null"], found["repeat"], found["input"]) == (1, 1, 0)
     total = PUBLISHED["scoreboard"]().splitlines()[-1]
     assert total.startswith(f"| all | {len(NUMBERS)} |")
+
+
+# Another digit of the measurement decides these: the page says so, and the next measurement records all digits.
+DECIDED_BY_ROUNDING = {
+    ("pinspect-micro20", design, "YCSB KV average, 4-issue") for design in ("Ideal-R", "P-INSPECT--", "P-INSPECT")
+}
+
+
+def test_no_other_verdict_depends_on_the_digits_that_are_not_recorded():
+    found = set()
+    for row in NUMBERS:
+        recorded = next(of for of in PUBLISHED["recorded"](row.experiment) if of["baseline"] == row.baseline
+                        and key_of(of)[:4] == (row.figure, row.metric, row.design, row.workload))  # fmt: skip
+        text = recorded["values"]
+        if class_of(row) not in SCORING or text != recorded["ours"] or not _is_number(text.removeprefix("-")):
+            continue
+        half = 0.5 * 10.0 ** -len(text.partition(".")[2])
+        # Counts and predicates over counts have no further digits.
+        if (
+            row.compared.split()[0] in RATIOS
+            and len({verdict(row, (float(text) + shift,)) for shift in (-half, 0, half)}) > 1
+        ):
+            found.add((row.experiment, row.design, row.workload))
+    assert found == DECIDED_BY_ROUNDING

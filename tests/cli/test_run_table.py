@@ -47,6 +47,8 @@ def test_the_footnote_has_a_range_only_of_its_machine(row):
                 if of.measured.design == row["name"] and of.measured.place.startswith("tiny,")}  # fmt: skip
     assert ("not varied on tiny" in said[0]) == (not measured & set(row["assumptions"]))
     assert "not varied on made-up" in said[1]
+    varied = len(measured & set(row["assumptions"]))
+    assert varied == 0 or f"; {varied} of {len(row['assumptions'])} varied, " in said[0], said
     assert said[0].endswith(f"durasim designs {row['name']}")
 
 

@@ -392,7 +392,7 @@ impl Durability for State {
             self.counters.extension_hits += 1;
         }
         // The entry of a line that is loaded again is nullified.
-        if !self.fault.skips(planted::RELOAD_KEEPS_ENTRY) {
+        if !self.keeps_reloaded_entry() {
             self.nullify(found.home, out);
         }
         let named = Mapping { indirect: self.fault.ignores(planted::INDIRECT_READS_LOG, found.indirect), ..found };
@@ -535,6 +535,10 @@ impl Durability for State {
 
 /// Premature flushes (section 4.2).
 impl State {
+    fn keeps_reloaded_entry(&self) -> bool {
+        self.fault.skips(planted::RELOAD_KEEPS_ENTRY)
+    }
+
     /// Whether LogHead has wrapped around to LogTail: the entries between them are in use.
     fn log_is_full(&self, controller: usize) -> bool {
         let part = &self.parts[controller];
@@ -553,8 +557,8 @@ impl State {
     ) -> Evict {
         self.counters.premature_flushes += 1;
         let controller = self.controller_of(line);
-        // A line has one entry. A load has nullified its last one.
-        if self.part(line).ewpq.entry(line, &self.part(line).zone).is_some() {
+        // A line has one entry: a load has nullified its last one. With the planted fault this one replaces it.
+        if self.keeps_reloaded_entry() && self.part(line).ewpq.entry(line, &self.part(line).zone).is_some() {
             self.nullify(line, out);
         }
         let may_migrate = self.registers.may_migrate(tx, self.fault);

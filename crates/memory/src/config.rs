@@ -170,6 +170,10 @@ impl ControllerConfig {
             return Err(ConfigError::new(format!("{field}.write_policy"), problem));
         }
         let (read_first, gem5) = (Some(WritePolicy::ReadFirst), Some(WritePolicy::Gem5));
+        if !has_rows && policy == read_first && self.write_entry_until == Some(EntryUntil::Command) {
+            let problem = "a drain in front of media without rows gives all its commands at once: 'data' is allowed";
+            return Err(ConfigError::new(format!("{field}.write_entry_until"), problem));
+        }
         let parameters = [
             (
                 "drain_start_percent",

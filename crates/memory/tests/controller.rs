@@ -2,7 +2,7 @@
 
 use crate::common::{KINDS, drawn, write};
 use durasim_design::Origin;
-use durasim_memory::{Memory, MemoryConfig, Step, Write, WritePolicy, WriteToken};
+use durasim_memory::{EntryUntil, Memory, MemoryConfig, Step, Write, WritePolicy, WriteToken};
 use durasim_types::{LineAddr, Pages, PhysAddr, Picos, Rng};
 
 /// A token of a party beside the controller.
@@ -117,6 +117,23 @@ fn an_entry_that_leaves_anyway_saves_the_held_ones() {
     // What comes in may be held itself; then one of them has to go for the next.
     assert!(c.submit(yielding(5, 7), 300_000) && !c.submit(yielding(6, 7), 300_000));
     assert_eq!((drain(&mut c).len(), c.stats(0).0.yielded), (2, 1));
+}
+
+/// An entry whose command is given has left its place already where places are free from then on.
+#[test]
+fn an_entry_that_has_left_its_place_saves_no_held_one() {
+    let mut config = MemoryConfig { capacity_mib: 1, ..MemoryConfig::default() };
+    config.controller.write_queue_entries = 4;
+    config.controller.write_entry_until = Some(EntryUntil::Command);
+    config.media.banks = Some(8);
+    let mut c = Memory::new(&config, Pages::new(PhysAddr(0), 1 << 20));
+    assert!(c.submit(write(0, 1), 0));
+    assert_eq!(c.step(1000), None, "its command is given");
+    assert!((1..5).all(|line| c.submit(yielding(line, line), 2000)), "four places are free");
+    assert!(!c.submit(write(8, 8), 3000));
+    assert_eq!(c.stats(0).0.yielded, 1);
+    assert_eq!(drain(&mut c).iter().filter(|step| matches!(step, Step::Written { .. })).count(), 3);
+    assert_eq!(c.media(0).line(LineAddr(8)), [8; 64]);
 }
 
 #[test]

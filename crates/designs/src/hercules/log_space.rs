@@ -142,7 +142,9 @@ impl State {
             if running && entry.migration.is_none() {
                 self.tokens += 1;
                 let (to, token) = (part.ewpq.log_head(), Token(self.tokens));
-                chunk.moving = Some(Moving { home: entry.home, from: entry.log, to, token, named: false });
+                // The eWPQ entry names the new place when the copy is there.
+                let is_named_first = self.fault.skips(planted::GC_NAMES_FIRST);
+                chunk.moving = Some(Moving { home: entry.home, from: entry.log, to, token, named: is_named_first });
                 if !self.fault.skips(planted::GC_COPIES_NO_HEADER) {
                     let header = entry_header(entry.home, entry.hardware_id);
                     let at = part.zone.entry_header_at(to);
@@ -157,9 +159,8 @@ impl State {
                     cause: Cause::Log,
                     token: Some(token),
                 }));
-                // The eWPQ entry names the new place when the copy is there.
-                if self.fault.skips(planted::GC_NAMES_FIRST) {
-                    self.collected(controller, token, out);
+                if is_named_first {
+                    part.ewpq.relocate(entry.home, to, &part.zone, self.fault, out);
                 }
                 return;
             }
@@ -188,7 +189,7 @@ impl State {
         let Some(moving) = part.gc.moving().filter(|moving| moving.token == token) else { return false };
         let is_moved = |m: &&Mapping| (m.log, m.indirect) == (moving.from, false) && m.migration.is_none();
         let entry = part.ewpq.entry(moving.home, &part.zone).filter(is_moved);
-        let is_named = entry.is_some_and(|entry| self.is_running(entry.tx));
+        let is_named = moving.named || entry.is_some_and(|entry| self.is_running(entry.tx));
         let part = &mut self.parts[controller];
         let chunk = part.gc.chunk.as_mut().expect("something moves");
         if !is_named {
@@ -198,7 +199,9 @@ impl State {
             return true;
         }
         chunk.moving = Some(Moving { named: true, ..moving });
-        part.ewpq.relocate(moving.home, moving.to, &part.zone, self.fault, out);
+        if !moving.named {
+            part.ewpq.relocate(moving.home, moving.to, &part.zone, self.fault, out);
+        }
         self.counters.gc_moved_entries += 1;
         out.event(EventKind::DesignStep, moving.home.base());
         out.push(Action::Resume { id: COLLECT | controller as u64 });

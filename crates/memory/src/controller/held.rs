@@ -1,6 +1,8 @@
 //! Held entries: they give up their places, become ordinary ones, or vanish.
 
 use super::Controller;
+use crate::media::EntryUntil;
+use crate::queue::Entry;
 use crate::{Write, WriteToken};
 use durasim_types::{LineAddr, Picos};
 
@@ -14,8 +16,10 @@ impl Controller {
         }
         let behind_held =
             |at: usize, line| self.queue.iter().take(at).any(|older| older.is_held() && older.write.line == line);
-        let leaving =
-            self.queue.iter().enumerate().filter(|(at, e)| !e.is_held() && !behind_held(*at, e.write.line)).count();
+        // An entry that is free with its command leaves no place when the cells have it.
+        let leaves_place = |entry: &Entry| self.write_entry_until == EntryUntil::Data || entry.finish_ps.is_none();
+        let is_leaving = |at: usize, e: &Entry| !e.is_held() && leaves_place(e) && !behind_held(at, e.write.line);
+        let leaving = self.queue.iter().enumerate().filter(|(at, entry)| is_leaving(*at, entry)).count();
         let missing = self.inbound().filter(|write| write.mask != 0).count().saturating_sub(leaving);
         if missing == 0 {
             return;

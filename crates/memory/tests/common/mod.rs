@@ -117,6 +117,10 @@ pub fn drawn(kind: MediaKind, rng: &mut Rng) -> MemoryConfig {
     let until = |rng: &mut Rng| [None, Some(EntryUntil::Command), Some(EntryUntil::Data)][rng.below(3) as usize];
     config.controller.read_entry_until = until(rng);
     config.controller.write_entry_until = until(rng);
+    if config.controller.write_policy.is_some() && !kind.is_ddr() {
+        // Refused: a drain gives all its commands at once.
+        config.controller.write_entry_until = None;
+    }
     if kind.is_ddr() && rng.below(2) == 0 {
         config.controller.row_hits_max = Some(1 + rng.below(8) as u32);
     }
