@@ -93,9 +93,9 @@ def mechanisms() -> str:
 
 def hooks() -> str:
     """Gives the table of hooks and of the designs that answer them, from the sources; required methods are left out."""
-    trait = HOOKS_TRAIT.search((ROOT / "crates/design/src/hooks.rs").read_text(encoding="utf-8"))
+    trait = HOOKS_TRAIT.search((ROOT / "crates/contract/src/hooks.rs").read_text(encoding="utf-8"))
     if trait is None:
-        raise ValueError("crates/design/src/hooks.rs has no trait Durability")
+        raise ValueError("crates/contract/src/hooks.rs has no trait Durability")
     answered: dict[str, list[str]] = {}
     for file in sorted((ROOT / "crates/designs/src").glob("*.rs")):
         if found := HOOKS_OF_DESIGN.search(file.read_text(encoding="utf-8")):

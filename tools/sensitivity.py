@@ -26,7 +26,7 @@ from pathlib import Path
 import durasim
 from durasim.laboratory import Measurement
 from durasim.laboratory import measurements as of_designs
-from durasim.scenario import design_rows, workload_info
+from durasim.scenario import design_variants, workload_info
 from durasim.sensitivity import COLUMNS, PLACES, Measured, Place, Ratio, measurements, range_of, range_text, ratios
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -198,7 +198,7 @@ def _interface_of_workload(name: str) -> str:
 
 def _interfaces_of(designs: Iterable[str]) -> set[str]:
     """Returns the interfaces of programs for these designs, without designs that run all interfaces."""
-    of_each = [design_rows()[design]["interfaces"] for design in designs]
+    of_each = [design_variants()[design]["interfaces"] for design in designs]
     return {interfaces[0] for interfaces in of_each if len(interfaces) == 1} or {"transactions"}
 
 
@@ -241,7 +241,7 @@ def described(key: str) -> list[tuple[Place, Alternative, str]]:
     """Returns place, alternative and design of each run for `key`, in order."""
     of = TABLES[key]
     runs = itertools.product(places_of(key), (PLAIN, *of.points), of.designs)
-    return [run for run in runs if _interface_of(run[0]) in design_rows()[run[2]]["interfaces"]]
+    return [run for run in runs if _interface_of(run[0]) in design_variants()[run[2]]["interfaces"]]
 
 
 def outdated(measured: Iterable[Measured]) -> list[str]:

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| durasim_fuzz::guest_recovery(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| durasim_robustness::guest_recovery(data));

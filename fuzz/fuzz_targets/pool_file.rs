@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| durasim_fuzz::pool_file(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| durasim_robustness::pool_file(data));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| durasim_fuzz::system_calls(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| durasim_robustness::system_calls(data));

@@ -19,10 +19,10 @@ from durasim.scenario import (
     DEFAULT_SEED,
     Scenario,
     ScenarioArguments,
-    design_rows,
+    design_variants,
     machine_rows,
-    row_name,
     scenario_of,
+    variant_name,
     workloads_of,
 )
 from durasim.simulation import GuestOutput, RunProgress, run_request
@@ -308,7 +308,7 @@ def compare_runs(
 
 def designs() -> list[dict[str, Any]]:
     """Returns the designs: name, hardware, backend, domains, promise, cost and so on."""
-    return list(design_rows().values())
+    return list(design_variants().values())
 
 
 def describe_design(name: str) -> dict[str, Any]:
@@ -322,10 +322,10 @@ def describe_design(name: str) -> dict[str, Any]:
     """
     from durasim import assumptions, parameters  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    rows = design_rows()
-    if row_name(name) not in rows:
+    rows = design_variants()
+    if variant_name(name) not in rows:
         raise unknown_name("design", name, rows)
-    design = rows[row_name(name)]
+    design = rows[variant_name(name)]
     return design | {
         "parameters": [parameter.to_dict() for parameter in parameters.parameters_of(design["hardware"])],
         "rests_on": assumptions.described(design["name"]),
@@ -366,7 +366,7 @@ def workloads(design: str | None = None) -> list[WorkloadInfo]:
 
     if design is None:
         return list(toolchain.workloads())
-    return workloads_of(row_name(design))
+    return workloads_of(variant_name(design))
 
 
 def suite_members() -> list[Member]:

@@ -19,7 +19,7 @@ from durasim import suites
 from durasim.crash_request import DEFAULT_FAULTS, DEFAULT_VARIANTS, CrashOptions, crash_request, faults_of
 from durasim.errors import host_io, refusal
 from durasim.laboratory import laboratory_of
-from durasim.scenario import Scenario, design_rows, settings_of, workload_info
+from durasim.scenario import Scenario, design_variants, settings_of, workload_info
 
 SHIPPED = Path(__file__).parent / "campaigns"
 MACHINE = "tiny"
@@ -154,7 +154,7 @@ def _schema() -> Any:
 
 
 def _design_names(names: list[str]) -> list[str]:
-    durable = [name for name, row in design_rows().items() if not row["control"]]
+    durable = [name for name, row in design_variants().items() if not row["control"]]
     return [row for name in names for row in (durable if name == "durable" else [name])]
 
 
@@ -217,20 +217,20 @@ def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
             settings=parameter_settings.of_design(settings_of(all_settings), _hardware(row)) + settings_of(of_row),
             workload_args=_args(sizes, table.get("args", {}), own, table.get("design_args", {}).get(row, {})),
         )
-        tolerated = design_rows().get(row, {"domains": [None]})["domains"]
+        tolerated = design_variants().get(row, {"domains": [None]})["domains"]
         for domain in tolerated if table.get("domains") == "all" else [None]:
             yield Unit(dataclasses.replace(scenario, domain=domain), _options(table))
 
 
 def _hardware(row: str) -> str:
     """Returns the hardware of a design; empty for an unknown name, which is refused later."""
-    return str(design_rows().get(row, {}).get("hardware", ""))
+    return str(design_variants().get(row, {}).get("hardware", ""))
 
 
 def _fits(table: Mapping[str, Any], row: str, workload: str) -> bool:
     """Whether the sweep includes this pair. A design that the file names is included, and refused later if need be."""
     is_named = row in table["designs"]
-    return is_named or workload_info(workload).interface in design_rows()[row]["interfaces"]
+    return is_named or workload_info(workload).interface in design_variants()[row]["interfaces"]
 
 
 def _control(table: Mapping[str, Any]) -> Unit:

@@ -19,7 +19,7 @@ from durasim.campaign_file import CampaignFile, Unit
 from durasim.crash_request import finish_crash
 from durasim.errors import DurasimError, HostIoError
 from durasim.results import CrashFailure
-from durasim.scenario import design_rows
+from durasim.scenario import design_variants
 from durasim.shrink import shrink
 from durasim.verdicts import Verdicts
 from durasim.workers import worker_processes
@@ -226,7 +226,7 @@ def crash_unit(request: str) -> str:
 
 def marks_required(designs: list[str]) -> dict[str, list[str]]:
     """Returns the marks that a long campaign over these designs must hit, by design."""
-    return {name: design_rows()[name]["marks"] for name in designs}
+    return {name: design_variants()[name]["marks"] for name in designs}
 
 
 def _document(campaign: CampaignFile, tally: Tally, mutated: mutation.MutationResult, wall_s: float) -> dict[str, Any]:

@@ -22,10 +22,10 @@ from durasim.scenario import (
     DEFAULT_DESIGN,
     Scenario,
     ScenarioArguments,
-    design_rows,
-    row_name,
+    design_variants,
     scenario_of,
     settings_of,
+    variant_name,
     workload_info,
 )
 from durasim.simulation import GuestOutput, RunProgress, run_request
@@ -91,14 +91,14 @@ def scenarios(
     expanded = (
         suites.designs_for(workload_names) if designs is None else suites.designs_of(_distinct("designs", designs))
     )
-    design_names = _distinct("designs", [row_name(name) for name in expanded])
+    design_names = _distinct("designs", [variant_name(name) for name in expanded])
     # Look up every name before the first run, which may take minutes.
     for name in design_names:
-        if name not in design_rows():
-            raise unknown_name("designs", name, design_rows())
+        if name not in design_variants():
+            raise unknown_name("designs", name, design_variants())
     for name in workload_names:
         workload_info(name)
-    hardware = {name: str(design_rows()[name]["hardware"]) for name in design_names}
+    hardware = {name: str(design_variants()[name]["hardware"]) for name in design_names}
     settings = settings_of(fields.pop("set", None))
     parameter_settings.check_any(settings, hardware.values())
     set_of = {name: parameter_settings.of_design(settings, hardware[name]) for name in design_names}
@@ -280,9 +280,9 @@ def baseline_of(field: str, name: str | None, scenarios: Iterable[Scenario]) -> 
         ConfigError: The design is not among the compared ones.
     """
     compared = dict.fromkeys(scenario.design for scenario in scenarios)
-    if name is not None and row_name(name) not in compared:
+    if name is not None and variant_name(name) not in compared:
         raise unknown_name(field, name, compared)
-    return name if name is None else row_name(name)
+    return name if name is None else variant_name(name)
 
 
 def check_lost_cycles(wanted: bool, scenarios: Iterable[Scenario]) -> None:
@@ -327,7 +327,7 @@ def _ratio(value: float | None, reference: float | None) -> float | None:
 
 
 def _rounds(result: RunResult) -> dict[str, int]:
-    row = design_rows()[result.design]
+    row = design_variants()[result.design]
     if not row["engines"]:
         return {}
     counters = {path: stat.value for path, stat in result.stats.walk()}

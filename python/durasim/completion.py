@@ -11,9 +11,9 @@ _TEXT_MAX = 40
 
 def designs(incomplete: str) -> _Offered:
     """Returns the designs with this prefix."""
-    from durasim.scenario import design_rows  # noqa: PLC0415 - only while a shell completes
+    from durasim.scenario import design_variants  # noqa: PLC0415 - only while a shell completes
 
-    for row in design_rows().values():
+    for row in design_variants().values():
         yield from _beginning(incomplete, ((name, row["summary"]) for name in (row["name"], *row["aliases"])))
 
 

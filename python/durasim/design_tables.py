@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 
 from durasim._core import __version__
 from durasim.errors import host_io, refusal, unknown_name
-from durasim.scenario import design_rows
+from durasim.scenario import design_variants
 
 COLUMNS = ("paper", "mechanism", "function", "test")
 Progress = Callable[[str], None]
@@ -90,11 +90,11 @@ def read_tables(root: Path, designs: Sequence[str] | None = None) -> list[Mechan
     """
     pages = {path.stem: path for path in sorted((root / "docs/designs").glob("*.md"))}
     for name in pages:
-        if name not in design_rows():
-            raise unknown_name(f"docs/designs/{name}.md", name, design_rows())
+        if name not in design_variants():
+            raise unknown_name(f"docs/designs/{name}.md", name, design_variants())
     for name in designs or ():
-        if name not in design_rows():
-            raise unknown_name("design", name, design_rows())
+        if name not in design_variants():
+            raise unknown_name("design", name, design_variants())
         if name not in pages:
             raise refusal("check", f"docs/designs/{name}.md is missing (pages: {', '.join(pages) or 'none'})")
     rows = []

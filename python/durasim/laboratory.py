@@ -10,7 +10,7 @@ from typing import Any
 
 from durasim import _core
 from durasim.crash_request import DEFAULT_FAULTS
-from durasim.scenario import design_rows, row_name
+from durasim.scenario import design_variants, variant_name
 
 Settings = tuple[str, ...]
 """Settings as for `--set`."""
@@ -95,12 +95,12 @@ class Laboratory:
 def laboratories() -> Mapping[str, Laboratory]:
     """Returns the test plans by name of the design, in the order of the registry."""
     documents = json.loads(_core.laboratories())
-    return {name: _laboratory(documents[name]) for name in design_rows()}
+    return {name: _laboratory(documents[name]) for name in design_variants()}
 
 
 def laboratory_of(design: str) -> Laboratory:
     """Returns the test plan of a design."""
-    return laboratories()[row_name(design)]
+    return laboratories()[variant_name(design)]
 
 
 def _laboratory(document: Mapping[str, Any]) -> Laboratory:
@@ -143,7 +143,7 @@ def measurements() -> dict[str, Measurement]:
     """Returns the measurements of the assumptions of designs, by key; designs that share a key are merged."""
     sharing: dict[str, dict[str, Alternatives]] = {}
     for design, laboratory in laboratories().items():
-        assumptions = design_rows()[design]["assumptions"]
+        assumptions = design_variants()[design]["assumptions"]
         for of in laboratory.alternatives:
             # Another variant of one hardware may depend on fewer assumptions.
             if of.key in assumptions:

@@ -20,7 +20,7 @@ from durasim._core import __version__
 from durasim.crash_request import CrashOptions, crash_request
 from durasim.errors import GuestFault, InternalError, StuckError, unknown_name
 from durasim.laboratory import ShortCampaign, laboratory_of
-from durasim.scenario import Scenario, design_rows, row_name
+from durasim.scenario import Scenario, design_variants, variant_name
 
 Tried = Callable[["Outcome"], None]
 """Called with the outcome of each mutant as soon as it is known."""
@@ -126,7 +126,7 @@ class MutationResult:
 def all_mutants() -> tuple[Mutant, ...]:
     """Returns the mutants of all designs except controls, in the order of the registry."""
     hardware = json.loads(_core.planted())
-    rows = [row for row in design_rows().values() if not row["control"]]
+    rows = [row for row in design_variants().values() if not row["control"]]
     mutants: list[Mutant] = []
     for row in rows:
         mutants += [Mutant(row["name"], **planted, in_guest=False) for planted in hardware[row["name"]]]
@@ -152,7 +152,7 @@ def chosen_mutants(design: str | None = None, names: Sequence[str] | None = None
     mutants = list(all_mutants())
     if design is not None:
         durable = dict.fromkeys(mutant.design for mutant in mutants)
-        mutants = [mutant for mutant in mutants if mutant.design == row_name(design)]
+        mutants = [mutant for mutant in mutants if mutant.design == variant_name(design)]
         if not mutants:
             raise unknown_name("design", design, durable)
     known = {mutant.name for mutant in mutants}

@@ -9,7 +9,7 @@ from typing import Any
 
 from durasim import _core
 from durasim.errors import refusal
-from durasim.scenario import row_name
+from durasim.scenario import variant_name
 
 DEFAULT_RUNS = 200
 
@@ -30,7 +30,7 @@ def run(
     _check(runs, seconds, seed)
     if runs is None and seconds is None:
         runs = DEFAULT_RUNS
-    request = {"designs": [row_name(name) for name in designs], "seed": seed, "runs": runs, "planted": planted}
+    request = {"designs": [variant_name(name) for name in designs], "seed": seed, "runs": runs, "planted": planted}
     began = time.monotonic()
 
     def report(done: int) -> bool:
@@ -62,5 +62,5 @@ def replay(design: str, run_id: str, planted: str | None = None) -> dict[str, An
     Raises:
         ConfigError: The design is unknown, or the text is no run id.
     """
-    found = json.loads(_core.random_replay(row_name(design), run_id, planted))
+    found = json.loads(_core.random_replay(variant_name(design), run_id, planted))
     return {"schema": "durasim-random-replay/1", "durasim_version": _core.__version__, **found}

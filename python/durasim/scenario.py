@@ -92,7 +92,7 @@ class Scenario(RunOptions):
     scale: str = DEFAULT_SCALE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "design", row_name(self.design))
+        object.__setattr__(self, "design", variant_name(self.design))
 
     def check(self) -> None:
         """Runs the checks that need no machine.
@@ -100,8 +100,8 @@ class Scenario(RunOptions):
         Raises:
             ConfigError: A name is unknown, a number is out of range, or options exclude each other.
         """
-        if self.design not in design_rows():
-            raise unknown_name("design", self.design, design_rows())
+        if self.design not in design_variants():
+            raise unknown_name("design", self.design, design_variants())
         if not _is_path(self.machine) and self.machine not in machine_names():
             raise unknown_name("machine", self.machine, machine_names())
         if self.domain is not None and self.domain not in _core.DOMAINS:
@@ -117,7 +117,7 @@ class Scenario(RunOptions):
                 _in_range(option.name, value, option.metadata["minimum"], _SEED_LIMIT - 1)
         self._check_start()
         _have_equals_sign("set", self.settings, "path.to.key=value")
-        parameter_settings.check(self.settings, self.design, str(design_rows()[self.design]["hardware"]))
+        parameter_settings.check(self.settings, self.design, str(design_variants()[self.design]["hardware"]))
         _have_equals_sign("env", self.env, "NAME=value")
 
     def _check_start(self) -> None:
@@ -161,7 +161,7 @@ class Scenario(RunOptions):
         own = {"ops": self.ops is not None, "arg": bool(self.workload_args), "threads": self.threads != 1}
         if given := [option for option, is_given in own.items() if is_given]:
             raise refusal(given[0], "applies only to workloads; give the arguments of an --elf program after --")
-        allowed = {self.backend, "plain"} if design_rows()[self.design]["control"] else {self.backend}
+        allowed = {self.backend, "plain"} if design_variants()[self.design]["control"] else {self.backend}
         for backend in () if self.control else sorted(set(_core.backends_of(elf)) - allowed):
             raise refusal(
                 "elf",
@@ -171,7 +171,7 @@ class Scenario(RunOptions):
 
     def _check_interface(self, info: WorkloadInfo) -> None:
         """Refuses a workload with an interface for which the design has no runtime."""
-        interfaces = design_rows()[self.design]["interfaces"]
+        interfaces = design_variants()[self.design]["interfaces"]
         if info.interface in interfaces:
             return
         fitting = ", ".join(work.name for work in workloads_of(self.design))
@@ -207,7 +207,7 @@ class Scenario(RunOptions):
 
     def _check_sharing(self, name: str) -> None:
         """Refuses words of different locks on one line for a design that separates only larger units."""
-        row = design_rows()[self.design]
+        row = design_variants()[self.design]
         larger = {"blocks": "blocks of 32 bytes", "lines": "lines"}
         if self.threads == 1 or self.control or row["control"] or row["locking"] not in larger:
             return
@@ -297,7 +297,7 @@ class Scenario(RunOptions):
     @property
     def backend(self) -> str:
         """Transaction runtime of the workload."""
-        return str(design_rows()[self.design]["backend"])
+        return str(design_variants()[self.design]["backend"])
 
     def arguments(self) -> dict[str, Argument]:
         """Returns the arguments of the workload by name, including those of its transaction runtime."""
@@ -347,14 +347,14 @@ def _argument(value: Any) -> str:
 
 
 @cache
-def design_rows() -> dict[str, dict[str, Any]]:
+def design_variants() -> dict[str, dict[str, Any]]:
     """Returns the descriptions of the designs in the registry, by name."""
     return {row["name"]: row for row in json.loads(_core.designs())}
 
 
-def row_name(name: str) -> str:
+def variant_name(name: str) -> str:
     """Returns the name of the design for a name or an alias; unknown names unchanged."""
-    return next((row["name"] for row in design_rows().values() if name in row["aliases"]), name)
+    return next((row["name"] for row in design_variants().values() if name in row["aliases"]), name)
 
 
 @cache
@@ -376,9 +376,9 @@ def workloads_of(design: str) -> list[WorkloadInfo]:
     """
     from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    if design not in design_rows():
-        raise unknown_name("design", design, design_rows())
-    interfaces = design_rows()[design]["interfaces"]
+    if design not in design_variants():
+        raise unknown_name("design", design, design_variants())
+    interfaces = design_variants()[design]["interfaces"]
     return [work for work in toolchain.workloads() if work.interface in interfaces]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from durasim.scenario import design_rows
+from durasim.scenario import design_variants
 
 DAGGER = "\N{DAGGER}"
 """Marks a design whose parameters depend on assumptions."""
@@ -180,7 +180,7 @@ def _ranges(machine: str | None = None) -> dict[str, SensitivityRange]:
         design, key = ratio.measured.design, ratio.measured.key
         if machine not in (None, ratio.measured.place.partition(",")[0]):
             continue
-        if key in design_rows()[design]["assumptions"]:
+        if key in design_variants()[design]["assumptions"]:
             throughput, pmem_bytes = found.setdefault(design, ([(1.0, None)], [(1.0, None)]))
             throughput.append((ratio.throughput, key))
             if ratio.pmem_bytes is not None:
@@ -217,12 +217,12 @@ def _varied() -> frozenset[tuple[str, str]]:
 
 def not_varied(design: str) -> list[str]:
     """Returns the keys of a design's assumptions without a measured alternative: no range covers them."""
-    return [key for key in design_rows()[design]["assumptions"] if (design, key) not in _varied()]
+    return [key for key in design_variants()[design]["assumptions"] if (design, key) not in _varied()]
 
 
 def varied_text(design: str, machine: str) -> str:
     """Says how many of a design's assumptions have alternatives that were measured on a machine."""
-    keys = design_rows()[design]["assumptions"]
+    keys = design_variants()[design]["assumptions"]
     of_machine = {
         (of.measured.design, of.measured.key)
         for of in ratios(measurements())
@@ -236,7 +236,7 @@ def footnote(design: str, machine: str) -> str | None:
 
     None if the design has no assumption.
     """
-    if not design_rows()[design]["assumptions"]:
+    if not design_variants()[design]["assumptions"]:
         return None
     found = range_of(design, machine)
     where = (
@@ -250,7 +250,7 @@ def footnote(design: str, machine: str) -> str | None:
 
 def with_dagger(design: str) -> str:
     """Returns the name of a design, with a dagger if it depends on assumptions."""
-    return f"{design}{DAGGER}" if design_rows()[design]["assumptions"] else design
+    return f"{design}{DAGGER}" if design_variants()[design]["assumptions"] else design
 
 
 def range_text(ends: tuple[float, float] | None) -> str:

@@ -54,7 +54,7 @@ def test_only_measurements_of_the_host_see_a_clock():
     ],
 )
 def test_a_design_has_no_hidden_state(word):
-    assert _places(word, _code("crates/designs/src/*", "crates/design/src/*")) == set()
+    assert _places(word, _code("crates/designs/src/*", "crates/contract/src/*")) == set()
 
 
 def test_the_machine_knows_no_design_by_name():
@@ -78,5 +78,5 @@ def _any_design():
 
 
 def test_recovery_has_no_self():
-    contract = (ROOT / "crates/design/src/registry.rs").read_text(encoding="utf-8")
+    contract = (ROOT / "crates/contract/src/registry.rs").read_text(encoding="utf-8")
     assert re.search(r"fn recover\(spec: &Self::Spec, geometry: &Geometry, image: &mut CrashImage\)", contract)

@@ -6,7 +6,7 @@ import pytest
 
 import durasim as ds
 from durasim import comparison, suites
-from durasim.scenario import Scenario, design_rows
+from durasim.scenario import Scenario, design_variants
 
 QUICK = {"scale": "quick", "ops": 300, "workload_args": {"warm-ops": 50, "populate": 2000}}
 
@@ -77,7 +77,7 @@ def test_names_that_papers_use_stand_for_rows():
     assert ds.run(design="optimal", workload="array-swap", ops=5).design == "opt"
     assert set(suites.designs_of(["all-hercules"])) >= {"opt", "swl-eadr", "tc", "hercules"}
     assert suites.designs_of(["tc", "sp"]) == ["tc", "sp"]
-    names = [name for row in design_rows().values() for name in (row["name"], *row["aliases"])]
+    names = [name for row in design_variants().values() for name in (row["name"], *row["aliases"])]
     assert len(set(names)) == len(names)
 
 

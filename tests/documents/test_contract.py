@@ -8,7 +8,8 @@ from document_blocks import ROOT
 
 PAGE = (ROOT / "docs/contract.md").read_text(encoding="utf-8")
 SOURCES = {
-    name: (ROOT / f"crates/design/src/{name}.rs").read_text(encoding="utf-8") for name in ("hooks", "verdict", "action")
+    name: (ROOT / f"crates/contract/src/{name}.rs").read_text(encoding="utf-8")
+    for name in ("hooks", "verdict", "action")
 }
 COMMENT = re.compile(r"//.*")
 

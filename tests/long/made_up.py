@@ -3,7 +3,7 @@
 DESIGN = """//! A made-up design: nothing in hardware, an undo log in software.
 
 use crate::small_runs::USUAL;
-use durasim_design::{
+use durasim_contract::{
     Backend, CommitRule, CrashImage, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Interface,
     Promise, RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, snapshot,
 };

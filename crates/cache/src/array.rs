@@ -1,6 +1,6 @@
 //! A set-associative array of lines with their data, tags and ages.
 
-use durasim_design::{LevelGeometry, LineTag};
+use durasim_contract::{LevelGeometry, LineTag};
 use durasim_types::{Cycle, LINE_BYTES, Line, LineAddr};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;

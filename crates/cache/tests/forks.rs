@@ -2,7 +2,7 @@
 //! nothing: a map of lines per array.
 
 use durasim_cache::{CacheArray, Version};
-use durasim_design::{LevelGeometry, LineTag};
+use durasim_contract::{LevelGeometry, LineTag};
 use durasim_types::{Cycle, LineAddr};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

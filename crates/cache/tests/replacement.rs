@@ -1,7 +1,7 @@
 //! Which line leaves a full set: any candidate with the same chance, and the same one again from the same state.
 
 use durasim_cache::{CacheArray, Replacement, Version};
-use durasim_design::{LevelGeometry, LineTag};
+use durasim_contract::{LevelGeometry, LineTag};
 use durasim_types::{Digest, LineAddr};
 use proptest::prelude::*;
 

@@ -2,7 +2,7 @@
 //! damaged ones.
 
 use durasim_cache::{CacheArray, CacheStats, Directory, Mshrs, Slot, Version};
-use durasim_design::{LevelGeometry, LineTag};
+use durasim_contract::{LevelGeometry, LineTag};
 use durasim_types::{CoreId, LineAddr, Rng};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};

@@ -19,7 +19,7 @@ use crate::result::{CrashResult, Failure};
 use crate::schedule::{All, DrawnFailures, Points, check_event, schedule};
 use crate::timeline::{Replayed, replay};
 use crate::timeline_document::Timeline;
-use durasim_design::{CrashImage, Row};
+use durasim_contract::{CrashImage, Variant};
 use durasim_machine::{Host, Prepared, Provenance, RunRequest, System, configuration, prepare};
 use durasim_types::{ConfigError, Error, EventKind, PersistEvent, Rng};
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ pub struct CrashRequest {
     /// One trial instead, as a failure names it.
     #[serde(default)]
     pub replay: Option<String>,
-    /// The planted fault that the row's hardware has, if it shall have one.
+    /// The planted fault that the variant's hardware has, if it shall have one.
     #[serde(default)]
     pub planted: Option<String>,
     /// Whether a recovery is cut at each of its writes, as it is with all crash points, so that some points tell how long
@@ -54,8 +54,8 @@ pub struct CrashRequest {
     pub cut_every_write: bool,
     /// Whether the program reports its operations, and its check dumps what it finds.
     pub history: bool,
-    /// Arguments of the program's recovery, which runs under rows whose software recovers. `None`: the check recovers first,
-    /// under every row, and so does the work after a crash.
+    /// Arguments of the program's recovery, which runs under variants whose software recovers. `None`: the check recovers first,
+    /// under every variant, and so does the work after a crash.
     pub recover_args: Option<Vec<String>>,
     /// Its arguments for recovery and check.
     pub check_args: Vec<String>,
@@ -108,7 +108,7 @@ struct CampaignOutcome {
 /// As from a run; a workload that fails without any crash; and a campaign that was stopped before its first crash.
 pub fn crash(
     request: &CrashRequest,
-    registry: &[Row],
+    registry: &[Variant],
     stop: &AtomicBool,
     progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
 ) -> Result<CrashResult, Error> {
@@ -151,7 +151,7 @@ impl Campaign<'_> {
     fn context(&self) -> Context<'_> {
         let recovery = match &self.request.recover_args {
             None => ProgramRecovery::Check,
-            Some(_) if self.prepared.plan.row.backend.hardware_recovers => ProgramRecovery::Nothing,
+            Some(_) if self.prepared.plan.variant.backend.hardware_recovers => ProgramRecovery::Nothing,
             Some(args) => ProgramRecovery::Command(args),
         };
         Context {
@@ -368,7 +368,7 @@ impl CrashResult {
         CrashResult {
             schema: "durasim-crash/5".into(),
             durasim_version: env!("CARGO_PKG_VERSION").into(),
-            design: prepared.plan.row.name.into(),
+            design: prepared.plan.variant.name.into(),
             workload: run.workload.clone(),
             machine: prepared.config.name.clone(),
             domain: prepared.plan.domain.name().into(),
@@ -379,7 +379,7 @@ impl CrashResult {
             trials,
             trials_by_fault,
             not_tried: BTreeMap::new(),
-            control: run.control || prepared.plan.row.control,
+            control: run.control || prepared.plan.variant.control,
             points_at_risk: 0,
             violations,
             hangs,

@@ -3,7 +3,7 @@
 use crate::case::PowerFault;
 use crate::crashed_run::{Crash, CrashPointSelector};
 use crate::power_faults::PowerFaultDraw;
-use durasim_design::CrashImage;
+use durasim_contract::CrashImage;
 use durasim_machine::System;
 use durasim_types::{PersistEvent, Rng};
 use std::collections::BTreeMap;

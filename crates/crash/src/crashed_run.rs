@@ -5,7 +5,7 @@ use crate::case::PowerFault;
 use crate::history::HistoryRecorder;
 use crate::order::{Checking, OrderChecker};
 use crate::timeline_recorder::TimelineRecorder;
-use durasim_design::{CrashImage, Promise};
+use durasim_contract::{CrashImage, Promise};
 use durasim_machine::{
     Budget, Ending, Machine, Observer, Output, PmemPool, PoolContents, Prepared, Program, Stream, System, Unfinished,
 };
@@ -382,7 +382,7 @@ pub(crate) fn run_with_crashes<M: CrashPointSelector>(
 ) -> Result<EndedRun<M>, Error> {
     let CrashedRun { prepared, program, expected, declares, recovers_first, limits } = run;
     let mut machine = Machine::new(&prepared.config, &prepared.plan, program)?;
-    let oracle = match prepared.plan.row.promise {
+    let oracle = match prepared.plan.variant.promise {
         Promise::Immediate => ByteOracle::new(expected),
         Promise::Epoch(further) => ByteOracle::of_epochs(expected, further),
     };
@@ -392,7 +392,7 @@ pub(crate) fn run_with_crashes<M: CrashPointSelector>(
     let journal_state = JournalState { oracle, then: None, waiting: VecDeque::new(), is_recording_complete: false };
     let journal_state = Arc::new(Mutex::new(journal_state));
     let timeline_recorder = timeline_recorder.cloned();
-    let awaits_commits = prepared.plan.row.backend.stores_inside_commit;
+    let awaits_commits = prepared.plan.variant.backend.stores_inside_commit;
     let observer = CrashPointObserver {
         selector,
         journal_state: journal_state.clone(),

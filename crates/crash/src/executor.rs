@@ -12,7 +12,7 @@ use crate::outcome::{Oracle, Outcome};
 use crate::power_faults::PowerFaultDraw;
 use crate::timeline_document::RunKind;
 use crate::timeline_recorder::TimelineRecorder;
-use durasim_design::{CrashImage, RecoveryCut, RecoveryReport};
+use durasim_contract::{CrashImage, RecoveryCut, RecoveryReport};
 use durasim_types::{Error, LineAddr, PAGE_BYTES, Pages, PhysAddr};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -382,7 +382,7 @@ impl<'a> Executor<'a> {
             image.keep_log();
         }
         let plan = &self.judge.context.prepared.plan;
-        let recover = || (plan.row.hardware.recover)(&plan.spec, &plan.geometry, image);
+        let recover = || (plan.variant.hardware.recover)(&plan.spec, &plan.geometry, image);
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(recover));
         self.record(|timeline_recorder| {
             timeline_recorder.recovered(image, cut, ran.as_ref().ok().and_then(|ran| ran.as_ref().ok()))

@@ -7,7 +7,7 @@ use crate::limits::{Limits, Stage};
 use crate::outcome::{Oracle, Outcome};
 use crate::timeline_recorder::TimelineRecorder;
 use crate::unfinished::UnfinishedStage;
-use durasim_design::{CrashImage, Promise, RecoveryReport};
+use durasim_contract::{CrashImage, Promise, RecoveryReport};
 use durasim_machine::{
     Budget, LoadedProgram, Output, PmemPool, PoolContents, Prepared, Program, Stream, Symbols, Unfinished,
 };
@@ -127,7 +127,7 @@ impl<'a> Judge<'a> {
 
     /// How many epochs later an acknowledged transaction survives; `None`: at once.
     pub fn epochs(&self) -> Option<u32> {
-        match self.context.prepared.plan.row.promise {
+        match self.context.prepared.plan.variant.promise {
             Promise::Immediate => None,
             Promise::Epoch(further) => Some(further),
         }

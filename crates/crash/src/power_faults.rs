@@ -2,7 +2,7 @@
 
 use crate::case::PowerFault;
 use crate::failure_kind::FailureKind;
-use durasim_design::CrashImage;
+use durasim_contract::CrashImage;
 use durasim_machine::System;
 use durasim_types::Rng;
 use std::collections::BTreeSet;

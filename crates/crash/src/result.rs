@@ -55,7 +55,7 @@ pub struct CrashResult {
     pub trials_by_fault: BTreeMap<String, u64>,
     /// Of the faults asked for, those for which there was nothing to try, each with the reason.
     pub not_tried: BTreeMap<String, String>,
-    /// Whether it is a negative control: a control row, or `--control`.
+    /// Whether it is a negative control: a control variant, or `--control`.
     pub control: bool,
     /// Crash points at which a clean power failure loses a dirty line of persistent memory. If there is none, a negative
     /// control shows little.

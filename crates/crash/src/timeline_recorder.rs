@@ -10,7 +10,7 @@ use crate::timeline_document::{
     LineContents, LineCopyRecord, Loss, PowerFailure, RecoveryWrite, RunKind, TimelineEvent, TimelinePhase, Trace,
     words,
 };
-use durasim_design::{CrashImage, Geometry, ImageWrite, LevelId, LineTag, RecoveryReport};
+use durasim_contract::{CrashImage, Geometry, ImageWrite, LevelId, LineTag, RecoveryReport};
 use durasim_machine::{CopyLocation, LineCopy, System};
 use durasim_types::{CoreId, Cycle, EventKind, Journal, Line, LineAddr, Pages, PersistEvent, PhysAddr, TxId, Write};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

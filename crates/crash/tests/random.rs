@@ -1,61 +1,64 @@
-//! Short random runs of every row on machines of many shapes, thousands in all: loads return the newest bytes, nothing
+//! Short random runs of every variant on machines of many shapes, thousands in all: loads return the newest bytes, nothing
 //! panics or gets stuck, and every crash recovers to what was acknowledged.
 //!
-//! `make test-all` tries 1,500 seeds of each row and kind. `DURASIM_SEEDS=100000 cargo test -p durasim-crash --test random` tries so many, and
-//! `DURASIM_ROW=tc` no other row with hardware of its own.
+//! `make test-all` tries 1,500 seeds of each variant and kind. `DURASIM_SEEDS=100000 cargo test -p durasim-crash --test random` tries so many, and
+//! `DURASIM_VARIANT=tc` no other variant with hardware of its own.
 
 mod common;
 
 use common::{is_of_its_own, is_wanted, seeds, sweep};
-use durasim_design::{Hooks, Row};
-use durasim_designs::ROWS;
+use durasim_contract::{Hooks, Variant};
+use durasim_designs::VARIANTS;
 use durasim_random::{Effort, Setting, Tally, has_hardware_transactions};
 use durasim_types::Domain;
 
-fn report(row: &Row, tally: &Tally) {
+fn report(variant: &Variant, tally: &Tally) {
     let Tally { ops, loads, committed, aborted, aborted_by_others, pending, conditionals, switches, findings, .. } =
         tally;
     println!(
         "{}: {ops} operations, {loads} loads, {committed} commits, {aborted} aborts ({aborted_by_others} by others), \
          {pending} waits, {conditionals:?} store-conditionals done and not, {switches:?} switches",
-        row.name
+        variant.name
     );
-    println!("{}: {findings:?}", row.name);
+    println!("{}: {findings:?}", variant.name);
 }
 
-/// The rows with hardware of their own; `DURASIM_ROW` names the one that is wanted.
-fn hardware_rows() -> impl Iterator<Item = &'static Row> {
-    ROWS.iter().filter(|row| row.hardware.hooks != Hooks::NONE && is_of_its_own(row) && is_wanted(row))
+/// The variants with hardware of their own; `DURASIM_VARIANT` names the one that is wanted.
+fn hardware_variants() -> impl Iterator<Item = &'static Variant> {
+    VARIANTS
+        .iter()
+        .filter(|variant| variant.hardware.hooks != Hooks::NONE && is_of_its_own(variant) && is_wanted(variant))
 }
 
-/// The seeds of a row: rows over the same hardware share them, as what differs is the domain alone.
-fn shared_seeds(row: &Row, usual: u64) -> u64 {
-    let sharing = ROWS.iter().filter(|other| other.hardware.name == row.hardware.name && is_of_its_own(other)).count();
+/// The seeds of a variant: variants over the same hardware share them, as what differs is the domain alone.
+fn shared_seeds(variant: &Variant, usual: u64) -> u64 {
+    let sharing =
+        VARIANTS.iter().filter(|other| other.hardware.name == variant.hardware.name && is_of_its_own(other)).count();
     seeds(usual / sharing as u64)
 }
 
-/// Of the rows without hardware of their own, which differ in software alone, the one that runs on every domain.
-fn plain_row() -> &'static Row {
-    let plain = || ROWS.iter().filter(|row| row.hardware.hooks == Hooks::NONE);
-    let row = plain().max_by_key(|row| row.domains.len()).expect("there is a design without hardware");
-    assert!(plain().flat_map(|row| row.domains).all(|domain| row.domains.contains(domain)));
-    row
+/// Of the variants without hardware of their own, which differ in software alone, the one that runs on every domain.
+fn plain_variant() -> &'static Variant {
+    let plain = || VARIANTS.iter().filter(|variant| variant.hardware.hooks == Hooks::NONE);
+    let variant = plain().max_by_key(|variant| variant.domains.len()).expect("there is a design without hardware");
+    assert!(plain().flat_map(|variant| variant.domains).all(|domain| variant.domains.contains(domain)));
+    variant
 }
 
 #[test]
 fn hardware_designs_survive_everything() {
-    for row in hardware_rows() {
-        let seeds = shared_seeds(row, 160);
+    for variant in hardware_variants() {
+        let seeds = shared_seeds(variant, 160);
         let effort = Effort { ops: 250, crash_percent: 10, cut_percent: 4, lives: 2 };
-        let tally = sweep(seeds, |seed| Setting::drawn(*row, seed), effort);
-        report(row, &tally);
+        let tally = sweep(seeds, |seed| Setting::drawn(*variant, seed), effort);
+        report(variant, &tally);
         let findings = &tally.findings;
         assert!(tally.commands > 10 * seeds, "the checker saw {} commands to media", tally.commands);
         assert!(findings.images > 10 * seeds && tally.committed > seeds);
-        assert!(findings.cuts > seeds || has_hardware_transactions(row));
+        assert!(findings.cuts > seeds || has_hardware_transactions(variant));
         // The rare situations are not rare here.
         assert!(
-            (tally.aborted_by_hardware > 0) != row.laboratory.random.never_aborts,
+            (tally.aborted_by_hardware > 0) != variant.laboratory.random.never_aborts,
             "transactions that found structures full: {}",
             tally.aborted_by_hardware
         );
@@ -65,17 +68,17 @@ fn hardware_designs_survive_everything() {
                 assert!(met > seeds / runs_for_one, "{mark}: {:?}", findings.marks);
             }
         };
-        often(row.laboratory.random.common_marks, 10);
-        often(row.laboratory.random.rare_marks, 20);
+        often(variant.laboratory.random.common_marks, 10);
+        often(variant.laboratory.random.rare_marks, 20);
     }
 }
 
 #[test]
 fn machines_without_design_keep_the_newest_bytes() {
-    let row = plain_row();
+    let variant = plain_variant();
     let seeds = seeds(200);
-    let tally = sweep(seeds, |seed| Setting::drawn(*row, seed), EFFORT_WITHOUT_DESIGN);
-    report(row, &tally);
+    let tally = sweep(seeds, |seed| Setting::drawn(*variant, seed), EFFORT_WITHOUT_DESIGN);
+    report(variant, &tally);
     assert!(tally.findings.reordered > seeds / 2, "{} images of unfenced cleans", tally.findings.reordered);
     let persistent = |counter: &str| tally.stats.get(&format!("persistent_writes.{counter}")).unwrap_or(0.0);
     for counter in ["writes", "fenced", "whole_lines", "from_memory"] {
@@ -87,9 +90,9 @@ const EFFORT_WITHOUT_DESIGN: Effort = Effort { ops: 400, crash_percent: 5, cut_p
 
 #[test]
 fn caches_of_many_cores_are_coherent() {
-    let (row, seeds) = (plain_row(), seeds(300));
-    let tally = sweep(seeds, |seed| Setting::drawn_for_many(*row, seed), EFFORT_WITHOUT_DESIGN);
-    report(row, &tally);
+    let (variant, seeds) = (plain_variant(), seeds(300));
+    let tally = sweep(seeds, |seed| Setting::drawn_for_many(*variant, seed), EFFORT_WITHOUT_DESIGN);
+    report(variant, &tally);
     let stats = &tally.stats;
     for counter in ["coherence.transfers", "coherence.invalidations", "coherence.upgrades"] {
         assert!(stats.get(counter).is_some_and(|n| n > 10.0 * seeds as f64), "{counter} is rare");
@@ -101,7 +104,7 @@ fn caches_of_many_cores_are_coherent() {
         assert!(stats.get(counter).is_some_and(|n| n > seeds as f64 / 2.0), "{counter} is rare");
     }
     assert!(stats.get("interconnect.hops").is_some_and(|n| n > 10.0 * seeds as f64), "meshes are rare");
-    assert!(row.domains.contains(&Domain::NvLlc));
+    assert!(variant.domains.contains(&Domain::NvLlc));
     assert!(stats.get("events.cache_arrival").is_some_and(|n| n > seeds as f64));
     assert!(tally.conditionals.iter().all(|n| *n > seeds / 4) && tally.findings.images > seeds);
     assert!(tally.findings.reordered > seeds / 2, "{} images of unfenced cleans", tally.findings.reordered);
@@ -109,22 +112,22 @@ fn caches_of_many_cores_are_coherent() {
 
 #[test]
 fn hardware_designs_of_many_cores_survive_everything() {
-    for row in hardware_rows() {
-        let seeds = shared_seeds(row, 100);
+    for variant in hardware_variants() {
+        let seeds = shared_seeds(variant, 100);
         let effort = Effort { ops: 400, crash_percent: 6, cut_percent: 4, lives: 2 };
-        let tally = sweep(seeds, |seed| Setting::drawn_for_many(*row, seed), effort);
-        report(row, &tally);
+        let tally = sweep(seeds, |seed| Setting::drawn_for_many(*variant, seed), effort);
+        report(variant, &tally);
         assert!(tally.findings.images > 5 * seeds && tally.committed > seeds);
-        assert!(tally.findings.cuts > seeds || has_hardware_transactions(row));
+        assert!(tally.findings.cuts > seeds || has_hardware_transactions(variant));
         assert!(
-            (tally.pending > seeds || row.laboratory.random.never_waits)
+            (tally.pending > seeds || variant.laboratory.random.never_waits)
                 && tally.switches[1] > seeds
                 && tally.conditionals.iter().all(|n| *n > seeds / 4)
         );
-        if row.hardware.hooks.has(Hooks::LOG) {
+        if variant.hardware.hooks.has(Hooks::LOG) {
             assert!(tally.logged_ahead > seeds, "hardly a flush left ahead of a store");
         }
-        if row.hardware.hooks.has(Hooks::PROBE) && !row.laboratory.random.probes_isolate_nothing {
+        if variant.hardware.hooks.has(Hooks::PROBE) && !variant.laboratory.random.probes_isolate_nothing {
             assert!(tally.aborted_by_others > seeds, "hardly a transaction lost a line to another core");
         }
     }

@@ -7,7 +7,7 @@
 //! round over a record its data has to be home: a scan of the caches sets a bit on dirty lines and writes those home that
 //! have it from the scan before. A torn bit that changes with each round of the log tells recovery where it ends.
 //!
-//! On a machine whose caches survive (the row `fwb-eadr`) nothing is redone, so nothing is scanned; undo records are
+//! On a machine whose caches survive (the variant `fwb-eadr`) nothing is redone, so nothing is scanned; undo records are
 //! durable before their stores reach a cache [D:fwb-eadr].
 //!
 //! This file has the hooks and the records of stores, `log.rs` the log buffer and the log, `scan.rs` force write-back and the
@@ -21,21 +21,21 @@ mod log_region;
 mod planted;
 mod record;
 mod recovery;
-pub(crate) mod row;
 mod scan;
 mod spec;
 #[cfg(test)]
 mod tests;
+pub(crate) mod variant;
 
 pub use spec::FwbSpec;
 
 use crate::undo::Undo;
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Actions, ActiveFault, Ctx, Design, Durability, Evict, FlushVerdict, Gate, Geometry, HardwareCost,
     Hooks, LevelId, LineTag, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, Scanned, SpecError, Store,
     Token, Wait, snapshot,
 };
-use durasim_design::{CrashImage, Interleave};
+use durasim_contract::{CrashImage, Interleave};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use log::Log;
 use record::{Kind, NO_TX, RECORD_BYTES, Record, word_in, words_of};

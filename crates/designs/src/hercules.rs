@@ -23,7 +23,6 @@ mod migration;
 mod planted;
 mod recovery;
 mod registers;
-pub(crate) mod row;
 mod spec;
 mod state;
 #[cfg(test)]
@@ -36,11 +35,12 @@ mod tests_chain;
 mod tests_compact;
 #[cfg(test)]
 mod tests_log;
+pub(crate) mod variant;
 mod zone;
 
 pub use spec::HerculesSpec;
 
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
     Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Origin, PlantedFault,
     Probe, RecoveryCut, RecoveryReport, RegionRequest, Request, SpecError, Store, Token, Wait,

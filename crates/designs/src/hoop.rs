@@ -25,19 +25,19 @@ mod line_table;
 mod planted;
 mod recovery;
 mod region;
-pub(crate) mod row;
 mod slice;
 mod spec;
 mod tags;
 #[cfg(test)]
 mod tests;
 mod transaction;
+pub(crate) mod variant;
 
 pub use spec::HoopSpec;
 
 use address_slices::AddressSlices;
 use collector::{Collector, Phase};
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Action, Actions, ActiveFault, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
     Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Origin, Overlay, Part,
     PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,

@@ -10,7 +10,7 @@
 //!
 //! This file has the hooks, then stores, commits, aborts and power failure; `banks.rs` has the commits of LAD-LLC.
 //!
-//! Where the caches above survive too (the domain `eadr`, row `kiln-eadr`), a commit needs no flush: the committing register
+//! Where the caches above survive too (the domain `eadr`, variant `kiln-eadr`), a commit needs no flush: the committing register
 //! and the change of states are all. No paper shows that machine.
 //!
 //! Kiln isolates nothing: programs keep transactions on the same line apart by locks, which they hold until the commit is
@@ -22,13 +22,13 @@ mod laboratory;
 mod overflow;
 mod planted;
 mod recovery;
-pub(crate) mod row;
 mod spec;
 mod state;
 mod survivors;
 #[cfg(test)]
 mod tests;
 mod transaction;
+pub(crate) mod variant;
 
 pub(crate) use area::reserve;
 pub(crate) use planted::DISTRIBUTED;
@@ -38,7 +38,7 @@ pub use spec::{Blocking, KilnSpec};
 pub(crate) use state::State;
 
 use banks::{Banks, tx_of};
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Action, Actions, BeginRule, BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design,
     Durability, Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
     Message, Node, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
@@ -411,9 +411,9 @@ impl Durability for State {
     }
 
     fn digest(&self, hasher: &mut dyn Hasher) {
-        hasher.write(&durasim_design::snapshot::to_bytes(&self.contents));
+        hasher.write(&durasim_contract::snapshot::to_bytes(&self.contents));
         if let Some(banks) = &self.banks {
-            hasher.write(&durasim_design::snapshot::to_bytes(banks));
+            hasher.write(&durasim_contract::snapshot::to_bytes(banks));
         }
     }
 

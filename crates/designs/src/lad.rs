@@ -18,16 +18,16 @@ mod memory_controller;
 mod planted;
 mod recovery;
 mod regions;
-pub(crate) mod row;
 mod spec;
 #[cfg(test)]
 mod tests;
+pub(crate) mod variant;
 
 pub use spec::LadSpec;
 
 use crate::dtx::{Dtx, Ids, THREADS};
 use crate::undo::Undo;
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Accept, Action, Actions, ActiveFault, Arrival, BeginRule, BudgetSpent, CrashImage, CrashSink,
     CrashView, Ctx, Departure, Design, Durability, Evict, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId,
     LineTag, Message, Node, PlantedFault, Probe, RecoveryCut, RecoveryReport, RegionRequest, Request, Signal,

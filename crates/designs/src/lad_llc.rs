@@ -8,10 +8,10 @@
 //! of the L1D and so never fills up.
 
 mod laboratory;
-pub(crate) mod row;
 mod spec;
 #[cfg(test)]
 mod tests;
+pub(crate) mod variant;
 
 pub use spec::LadLlcSpec;
 
@@ -19,7 +19,7 @@ use crate::Kiln;
 use crate::dtx::THREADS;
 use crate::kiln::banks::Banks;
 use crate::kiln::{DISTRIBUTED, State, recover_distributed, reserve};
-use durasim_design::{
+use durasim_contract::{
     CrashImage, Design, Durability, Geometry, HardwareCost, Hooks, PlantedFault, RecoveryCut, RecoveryReport,
     RegionRequest, SpecError,
 };

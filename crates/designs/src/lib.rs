@@ -1,6 +1,6 @@
 //! The durability designs, one file each beside its paper, and the registry that everything else iterates over.
 //!
-//! A design is a line among the modules and its rows in [`ROWS`].
+//! A design is a line among the modules and its variants in [`VARIANTS`].
 
 mod dtx;
 mod fwb;
@@ -23,7 +23,7 @@ mod tc;
 mod testing;
 mod undo;
 
-use durasim_design::Row;
+use durasim_contract::Variant;
 
 pub use fwb::{Fwb, FwbSpec};
 pub use hercules::{Hercules, HerculesSpec};
@@ -38,39 +38,39 @@ pub use proteus::{Proteus, ProteusSpec};
 pub use rtm::{Rtm, RtmSpec, status as htm_status};
 pub use tc::{Coalesce, Commit, Order, Tc, TcSpec};
 
-/// All rows, in the order in which they are listed.
-pub const ROWS: &[Row] = &[
-    opt::ROW,
+/// All variants, in the order in which they are listed.
+pub const VARIANTS: &[Variant] = &[
+    opt::VARIANT,
     software_logging::ROW_UNDO_FLUSH,
     software_logging::ROW_UNDO_FENCE,
     software_logging::ROW_WRITE_AHEAD,
-    software_logging::ROW_REDO,
-    hercules::row::ROW,
-    tc::row::ROW,
-    kiln::row::ROW,
-    kiln::row::ROW_EADR,
-    proteus::row::ROW,
-    proteus::row::ROW_EADR,
-    fwb::row::ROW,
-    fwb::row::ROW_EADR,
-    picl::row::ROW,
-    hoop::row::ROW,
-    hoop::row::ROW_EADR,
-    lad::row::ROW,
-    lad::row::ROW_BASE,
-    lad_llc::row::ROW,
-    reachability::ROW_AUTOPERSIST,
-    reachability::ROW_IDEAL,
-    p_inspect::row::ROW_SEPARATE,
-    p_inspect::row::ROW,
-    rtm::row::ROW_SGL,
-    rtm::row::ROW_SPHT,
-    rtm::row::ROW_SPHT_FLUSH,
-    rtm::row::ROW_SPHT_ADR,
-    rtm::row::ROW_NV_HTM,
+    software_logging::VARIANT_REDO,
+    hercules::variant::VARIANT,
+    tc::variant::VARIANT,
+    kiln::variant::VARIANT,
+    kiln::variant::VARIANT_EADR,
+    proteus::variant::VARIANT,
+    proteus::variant::VARIANT_EADR,
+    fwb::variant::VARIANT,
+    fwb::variant::VARIANT_EADR,
+    picl::variant::VARIANT,
+    hoop::variant::VARIANT,
+    hoop::variant::VARIANT_EADR,
+    lad::variant::VARIANT,
+    lad::variant::VARIANT_BASE,
+    lad_llc::variant::VARIANT,
+    reachability::VARIANT_AUTOPERSIST,
+    reachability::VARIANT_IDEAL,
+    p_inspect::variant::VARIANT_SEPARATE,
+    p_inspect::variant::VARIANT,
+    rtm::variant::VARIANT_SGL,
+    rtm::variant::VARIANT_SPHT,
+    rtm::variant::ROW_SPHT_FLUSH,
+    rtm::variant::ROW_SPHT_ADR,
+    rtm::variant::ROW_NV_HTM,
 ];
 
-/// The row of that name, or of that alias.
-pub fn row(name: &str) -> Option<&'static Row> {
-    ROWS.iter().find(|row| row.name == name || row.aliases.contains(&name))
+/// The variant of that name, or of that alias.
+pub fn variant(name: &str) -> Option<&'static Variant> {
+    VARIANTS.iter().find(|variant| variant.name == name || variant.aliases.contains(&name))
 }

@@ -2,16 +2,16 @@
 //! under software logging.
 
 use crate::small_runs::USUAL;
-use durasim_design::{
+use durasim_contract::{
     Backend, CommitRule, CrashImage, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Interface,
-    Promise, RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, snapshot,
+    Promise, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Variant, snapshot,
 };
 use durasim_types::{Domain, Stats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
-pub(crate) const ROW: Row = Row {
+pub(crate) const VARIANT: Variant = Variant {
     name: "opt",
     aliases: &["optimal", "volatile"],
     hardware: ErasedDesign::of::<Opt>(),

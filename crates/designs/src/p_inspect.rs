@@ -15,18 +15,18 @@
 
 mod crc;
 mod filters;
-pub(crate) mod row;
 mod spec;
 mod tables;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tests_filters;
+pub(crate) mod variant;
 
 pub use spec::{FilterHash, PInspectSpec};
 
 use crate::opt::{NoDurability, recover_nothing};
-use durasim_design::{
+use durasim_contract::{
     Checks, ChecksResult, CrashImage, Design, Durability, Geometry, HardwareCost, Hooks, RecoveryCut, RecoveryReport,
     RegionRequest, SpecError, snapshot,
 };

@@ -19,17 +19,17 @@ mod laboratory;
 mod log_region;
 mod planted;
 mod recovery;
-pub(crate) mod row;
 mod spec;
 #[cfg(test)]
 mod tests;
 mod undo_log;
+pub(crate) mod variant;
 
 pub(crate) use spec::PROMISED_EPOCHS;
 pub use spec::PiclSpec;
 
 use crate::undo::Undo;
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Actions, ActiveFault, CrashImage, Ctx, Design, Durability, Evict, FlushVerdict, Gate, Geometry,
     HardwareCost, Hooks, Interleave, LevelId, LineTag, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest,
     Scanned, Signal, SpecError, Store, Token, Wait, snapshot,

@@ -12,7 +12,7 @@
 //! This file has the hooks and aborts; `state.rs` has the ways of an entry from the LogQ to the LPQ and to the log, `inside.rs`
 //! those of entries that wait in the write pending queue, `recovery.rs` recovery.
 //!
-//! Where caches are durable (the row `proteus-eadr`), a commit has nothing to clean [D:proteus-eadr].
+//! Where caches are durable (the variant `proteus-eadr`), a commit has nothing to clean [D:proteus-eadr].
 
 mod entry;
 mod inside;
@@ -21,7 +21,6 @@ mod lookup_table;
 mod planted;
 mod planted_volatile_caches;
 mod recovery;
-pub(crate) mod row;
 mod spec;
 mod state;
 mod structures;
@@ -31,10 +30,11 @@ mod tests;
 mod tests_ends;
 #[cfg(test)]
 mod tests_inside;
+pub(crate) mod variant;
 
 pub use spec::ProteusSpec;
 
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Accept, Action, Actions, Arrival, BudgetSpent, CopyRequest, CrashImage, CrashSink, CrashView, Ctx,
     Design, Durability, Evict, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Message,
     Node, Origin, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,

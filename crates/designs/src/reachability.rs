@@ -1,17 +1,17 @@
 //! Persistence by reachability in software: the hardware is [`Opt`], and the runtime of objects (`guest/objects`) checks
-//! references, moves objects to persistent memory, logs regions, and cleans and fences what it stores there. The rows are
+//! references, moves objects to persistent memory, logs regions, and cleans and fences what it stores there. The variants are
 //! the two software baselines of P-INSPECT.
 
 use crate::Opt;
 use crate::small_runs::{FOUR_CONTROLLERS, ROOMY};
-use durasim_design::{
-    Alternatives, Backend, ErasedDesign, Interface, Laboratory, Promise, Row, Settings, ShortCampaign,
+use durasim_contract::{
+    Alternatives, Backend, ErasedDesign, Interface, Laboratory, Promise, Settings, ShortCampaign, Variant,
 };
 use durasim_types::Domain;
 
 /// Stores are durable where cleans are: at the media where no queue survives, as on the paper's machine, and at the
 /// controller under ADR.
-pub(crate) const ROW_AUTOPERSIST: Row = Row {
+pub(crate) const VARIANT_AUTOPERSIST: Variant = Variant {
     name: "autopersist",
     aliases: &["pinspect-baseline"],
     hardware: ErasedDesign::of::<Opt>(),
@@ -36,7 +36,7 @@ pub(crate) const ROW_AUTOPERSIST: Row = Row {
 };
 
 /// The same durable objects as a user would mark them: nothing is checked, and nothing moves.
-pub(crate) const ROW_IDEAL: Row = Row {
+pub(crate) const VARIANT_IDEAL: Variant = Variant {
     name: "ideal-r",
     aliases: &[],
     backend: Backend::IDEAL_R,
@@ -44,7 +44,7 @@ pub(crate) const ROW_IDEAL: Row = Row {
     paper: "P-INSPECT (MICRO 2020) Ideal-R, section VIII",
     assumptions: &["object-runtime", "volatile-heap", "coalescing", "hops", "write-drain", "write-granularity"],
     laboratory: &IDEAL,
-    ..ROW_AUTOPERSIST
+    ..VARIANT_AUTOPERSIST
 };
 
 pub(crate) const MAP: &[(&str, &str)] = &[
@@ -114,7 +114,7 @@ const COLLECTED_LINKS: &[(&str, &str)] = &[
     ("volatile-heap-bytes", "300000"),
 ];
 
-/// What shows on all rows of objects.
+/// What shows on all variants of objects.
 pub(crate) const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("pinspect-hashmap", MAP).ops(20),
     ShortCampaign::of("object-sharing", SHARING).threads(4).ops(60),

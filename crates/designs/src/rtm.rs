@@ -15,12 +15,12 @@
 //! Logs, timestamps, replay and the fall-back lock are software (`guest/runtimes`).
 
 mod planted;
-pub(crate) mod row;
 mod sets;
 #[cfg(test)]
 mod tests;
+pub(crate) mod variant;
 
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Action, Actions, ActiveFault, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design,
     Durability, Evict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Load, PlantedFault, Probe, RecoveryCut,
     RecoveryReport, RegionRequest, Request, SpecError, Store, Trap, snapshot,

@@ -1,6 +1,6 @@
 //! Small programs and machines that the campaigns of several designs share.
 
-use durasim_design::{Laboratory, Locking, Settings, ShortCampaign};
+use durasim_contract::{Laboratory, Locking, Settings, ShortCampaign};
 
 /// Arguments of `btree`.
 pub(crate) const BTREE: &[(&str, &str)] = &[("populate", "20"), ("node-bytes", "128")];
@@ -65,5 +65,5 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("false-sharing", APART).threads(4).ops(40),
 ];
 
-/// For a row that needs no settings of its own.
+/// For a variant that needs no settings of its own.
 pub(crate) const USUAL: Laboratory = Laboratory { campaigns: &[CAMPAIGNS], ..Laboratory::NONE };

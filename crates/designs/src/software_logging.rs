@@ -1,12 +1,12 @@
-//! Software logging: the hardware is [`Opt`], the runtime of the guest keeps transactions. The papers' rows differ in their
+//! Software logging: the hardware is [`Opt`], the runtime of the guest keeps transactions. The papers' variants differ in their
 //! log and in what they clean.
 
 use crate::Opt;
 use crate::small_runs::{APART, BTREE, FOUR_CONTROLLERS, RING_OF_16, ROOMY, SWAP, TWO_PLACES};
-use durasim_design::{Alternatives, Backend, ErasedDesign, Interface, Laboratory, Promise, Row, ShortCampaign};
+use durasim_contract::{Alternatives, Backend, ErasedDesign, Interface, Laboratory, Promise, ShortCampaign, Variant};
 use durasim_types::Domain;
 
-pub(crate) const ROW_UNDO_FLUSH: Row = Row {
+pub(crate) const ROW_UNDO_FLUSH: Variant = Variant {
     name: "swl-flush",
     aliases: &[],
     hardware: ErasedDesign::of::<Opt>(),
@@ -21,7 +21,7 @@ pub(crate) const ROW_UNDO_FLUSH: Row = Row {
     laboratory: &UNDO_FLUSH,
 };
 
-pub(crate) const ROW_UNDO_FENCE: Row = Row {
+pub(crate) const ROW_UNDO_FENCE: Variant = Variant {
     name: "swl-eadr",
     aliases: &[],
     hardware: ErasedDesign::of::<Opt>(),
@@ -38,7 +38,7 @@ pub(crate) const ROW_UNDO_FENCE: Row = Row {
 
 /// Its log is durable where cleans are: at the media where no queue survives, as on the paper's machine, and at the
 /// controller under ADR.
-pub(crate) const ROW_WRITE_AHEAD: Row = Row {
+pub(crate) const ROW_WRITE_AHEAD: Variant = Variant {
     name: "sp",
     aliases: &[],
     hardware: ErasedDesign::of::<Opt>(),
@@ -54,7 +54,7 @@ pub(crate) const ROW_WRITE_AHEAD: Row = Row {
 };
 
 /// The same promise with a write set in front of the log.
-pub(crate) const ROW_REDO: Row = Row {
+pub(crate) const VARIANT_REDO: Variant = Variant {
     name: "sp-indirect",
     backend: Backend::REDO_FLUSH,
     summary: "Software redo logging behind a write set that loads look up, with cache-line cleans and fences",

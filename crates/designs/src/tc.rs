@@ -19,15 +19,15 @@ mod fifo;
 mod laboratory;
 mod planted;
 mod recovery;
-pub(crate) mod row;
 mod shadow;
 mod spec;
 #[cfg(test)]
 mod tests;
+pub(crate) mod variant;
 
 pub use spec::{Coalesce, Commit, Order, TcSpec};
 
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Action, Actions, ActiveFault, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design,
     Durability, Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
     Origin, Payload, PlantedFault, PmRegion, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
@@ -324,7 +324,7 @@ impl Durability for State {
     fn fill(&mut self, cx: &Ctx, line: LineAddr, _: Option<TxId>, _: &mut Actions) -> Fill {
         let search_cycles = self.search(cx, line);
         let mut tag = LineTag::NONE;
-        let mut overlay = durasim_design::Overlay { mask: 0, data: [0; 64] };
+        let mut overlay = durasim_contract::Overlay { mask: 0, data: [0; 64] };
         let entries = self.caches.iter().enumerate().flat_map(|(core, c)| c.occupied().map(move |e| (core, e)));
         for (_, entry) in entries.filter(|(core, e)| e.line == line && self.answers_miss(cx.core, *core, e)) {
             let mask = self.fault.swaps(planted::FILL_OLDEST_WINS, entry.mask, entry.mask & !overlay.mask);

@@ -1,7 +1,7 @@
 //! A stand-in for the machine in unit tests of designs: it calls hooks for several cores, keeps what they hand over to
 //! the controller until it is delivered, and makes the power fail.
 
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Accept, Action, Actions, Arrival, CachedLine, CopyRequest, CrashImage, CrashSink, CrashView, Ctx,
     Design, Durability, Evict, Fill, Gate, Geometry, Inclusion, LevelGeometry, LevelId, LineTag, LogBlock, Message,
     Node, Occupancy, PmRegion, Probe, Request, Signal, StagedWrite, Store, Token, Wait, snapshot,
@@ -45,7 +45,7 @@ pub(crate) fn geometry_of<D: Design>(spec: &D::Spec, cores: u16, controllers: u1
         pmem_bytes: PMEM_BYTES,
         pmem_data_bytes: DATA_BYTES,
         regions: Vec::new(),
-        planted: durasim_design::ActiveFault::NONE,
+        planted: durasim_contract::ActiveFault::NONE,
     };
     let mut base = BASE.plus(DATA_BYTES);
     for request in D::reserve(spec, &geometry) {

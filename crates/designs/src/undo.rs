@@ -1,6 +1,6 @@
 //! What an abort undoes under designs whose caches keep no older version: the bytes that each store overwrote.
 
-use durasim_design::{Action, Actions, Payload, Store, Token};
+use durasim_contract::{Action, Actions, Payload, Store, Token};
 use durasim_types::PhysAddr;
 use serde::{Deserialize, Serialize};
 

@@ -56,13 +56,13 @@ fn turn(request: &RunRequest) -> Turn {
     let mut output = Captured::default();
     let begin = Instant::now();
     if request.functional {
-        let result = run(request, durasim_designs::ROWS, &mut output).expect("a program that runs");
+        let result = run(request, durasim_designs::VARIANTS, &mut output).expect("a program that runs");
         let seconds = begin.elapsed().as_secs_f64();
         return Turn { instructions: result.program.instructions, seconds, digest: result.digest };
     }
-    let prepared = prepare(request, durasim_designs::ROWS).expect("a machine");
+    let prepared = prepare(request, durasim_designs::VARIANTS).expect("a machine");
     let mut session =
-        Session::start(request, prepared, durasim_designs::ROWS, &mut output).expect("a program that comes there");
+        Session::start(request, prepared, durasim_designs::VARIANTS, &mut output).expect("a program that comes there");
     let seconds = begin.elapsed().as_secs_f64();
     let machine = session.machine();
     Turn { instructions: machine.instructions(), seconds, digest: machine.digest() }

@@ -1,7 +1,7 @@
 //! How far a program may go, and where it is if that is not enough.
 
 use crate::machine::{Ending, Machine};
-use durasim_guest::Output;
+use durasim_kernel::Output;
 use durasim_types::{CoreId, Cycle, Error, PAGE_BYTES};
 
 /// Cycles for each instruction of a budget: a run in which a core waits for longer than this on average does not end.

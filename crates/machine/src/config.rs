@@ -6,9 +6,9 @@ pub use interconnect::{CleanLineAnswer, Inclusion, InterconnectConfig, RouterPor
 
 use crate::pauses::{PauseConfig, PlacePauseConfig};
 use durasim_cache::{CORES_MAX, Replacement};
+use durasim_contract::LevelGeometry;
 use durasim_core::CoreConfig;
 use durasim_core::tlb::TlbConfig;
-use durasim_design::LevelGeometry;
 use durasim_memory::MemoryConfig;
 use durasim_types::{ConfigError, Cycle, LINE_BYTES};
 use schemars::JsonSchema;

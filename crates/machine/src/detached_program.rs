@@ -16,8 +16,8 @@ use crate::{Machine, Prepared};
 use durasim_core::branch::{Predictor, PredictorConfig};
 use durasim_core::tlb::{CachedPages, Tlbs};
 use durasim_core::{Core, CoreConfig};
-use durasim_guest::{Output, Process};
 use durasim_isa::Hart;
+use durasim_kernel::{Output, Process};
 use durasim_types::{Clock, ConfigError, CoreId, Cycle, DataRange, Error, Pages, PhysAddr, Picos};
 
 /// Where a functional phase ends.

@@ -1,7 +1,7 @@
 //! What checks and filters did, for figures. A filter does not know its false positives: the objects that were inserted are
 //! kept here beside it, for counting alone.
 
-use durasim_design::Checks;
+use durasim_contract::Checks;
 use durasim_types::{
     AccessKind, CheckRegisters, CheckVerdict, CheckedAccess, FILTER_LINES, FilterOperation, Line, Stats,
 };

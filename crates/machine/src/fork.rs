@@ -9,7 +9,7 @@ impl Machine {
     /// be borrowed mutably.
     ///
     /// Nobody watches the fork, and it keeps no journal. It never writes to files of the host
-    /// ([`durasim_guest::Process::fork`]).
+    /// ([`durasim_kernel::Process::fork`]).
     pub fn fork(&mut self) -> Machine {
         Machine {
             system: self.system.fork(),

@@ -1,7 +1,7 @@
 //! The memory as the kernel sees it while it serves a system call.
 
 use crate::system::System;
-use durasim_guest::PhysMemory;
+use durasim_kernel::PhysMemory;
 use durasim_types::{CoreId, Cycle, PhysAddr, TxId};
 
 pub(crate) struct KernelMemory<'a> {

@@ -34,7 +34,7 @@ pub use config::{
     CacheConfig, CleanLineAnswer, Inclusion, InterconnectConfig, MachineConfig, PersistBufferConfig, RouterPorts,
     Topology,
 };
-pub use durasim_guest::{Output, PmemPool, Stream, Symbols};
+pub use durasim_kernel::{Output, PmemPool, Stream, Symbols};
 pub use functional::{FunctionalEnding, FunctionalRegion, LoadedProgram, TxLines, TxProfile, run_functionally};
 pub use machine::{Captured, Ending, Machine, PoolContents, Program, memory_map, read_elf};
 pub use metrics::{AccessesPerTx, Bytes, Latencies, Metrics, Phase, Phases};

@@ -11,8 +11,8 @@ use crate::scheduler::{DrainReason, InterruptedTurn, Scheduler};
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan, System};
 use durasim_core::tlb::TlbStats;
 use durasim_core::{Core, CoreStats, StallCycles, StallPlace};
-use durasim_guest::{MemoryMap, Output, PmemPool, PoolFile, Process, ProcessConfig};
 use durasim_isa::Hart;
+use durasim_kernel::{MemoryMap, Output, PmemPool, PoolFile, Process, ProcessConfig};
 use durasim_types::{ConfigError, CoreId, Cycle, Digest, Error, PAGE_BYTES, Pages, StallCause, Stats};
 
 /// A program for the machine.
@@ -55,7 +55,7 @@ impl PoolContents {
         PoolContents { files: file.files.clone(), pages }
     }
 
-    /// A pool file with these contents, written by the row `written_by`.
+    /// A pool file with these contents, written by the variant `written_by`.
     pub fn to_file(&self, written_by: &str) -> PoolFile {
         let data_bytes = self.files.capacity_bytes();
         let pages = self
@@ -301,7 +301,7 @@ impl Machine {
         let (mut image, _) = self.system.crash_image(u64::MAX);
         self.system.write_caches_home(&mut image);
         self.system.shut_down_design(&mut image);
-        let report = (plan.row.hardware.recover)(&plan.spec, &plan.geometry, &mut image)
+        let report = (plan.variant.hardware.recover)(&plan.spec, &plan.geometry, &mut image)
             .expect("nothing interrupts recovery in an orderly shutdown");
         if let Some(loss) = report.losses.first() {
             return Err(Error::Stuck { cycle: at, what: format!("an orderly shutdown lost committed work: {loss}") });
@@ -342,7 +342,7 @@ impl Machine {
 /// # Errors
 /// A file that cannot be read is a wrong argument, not a failure of the host's disk.
 pub fn read_elf(path: &std::path::Path) -> Result<Vec<u8>, Error> {
-    durasim_guest::read_file(path)
+    durasim_kernel::read_file(path)
         .map_err(|e| ConfigError::new("elf", format!("{} cannot be read: {e}", path.display())).into())
 }
 
@@ -363,7 +363,7 @@ impl Captured {
 }
 
 impl Output for Captured {
-    fn write(&mut self, _: durasim_guest::Stream, bytes: &[u8]) {
+    fn write(&mut self, _: durasim_kernel::Stream, bytes: &[u8]) {
         self.0.extend(bytes);
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::latency::{Latency, LoadLatency};
 use crate::metrics::Metrics;
-use durasim_guest::ThreadId;
 use durasim_isa::Marker;
+use durasim_kernel::ThreadId;
 use durasim_types::{CoreId, Cycle, PhysAddr, Stats};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 use crate::measure::Measurements;
 use crate::system::{PMEM_BASE, System};
 use durasim_core::{Control, EarlyFlushOutcome, HtmAbort, LogFlush, Outcome, PendingStore, PersistentStores, Port};
-use durasim_guest::{PAGE_TABLE_LEVELS, Process};
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
+use durasim_kernel::{PAGE_TABLE_LEVELS, Process};
 use durasim_types::{
     CheckRegisters, CheckVerdict, CheckedAccess, CoreId, Cycle, DataRange, FilterOperation, HistoryStep, LineAddr,
     PhysAddr, StallSegment, TxId,

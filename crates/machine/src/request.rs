@@ -3,8 +3,8 @@
 use crate::machine::{Ending, PoolContents, Program, read_elf};
 use crate::system::Plan;
 use crate::{MachineConfig, presets, shrink};
-use durasim_design::Row;
-use durasim_guest::PoolFile;
+use durasim_contract::Variant;
+use durasim_kernel::PoolFile;
 use durasim_types::{ConfigError, Domain, Error};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub struct RunRequest {
     pub machine: String,
     /// Durability design.
     pub design: String,
-    /// Domain other than the row's default.
+    /// Domain other than the variant's default.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub domain: Option<Domain>,
@@ -147,7 +147,7 @@ pub struct Prepared {
 }
 
 /// Reads the machine file or preset.
-fn machine_of(request: &RunRequest, row: &Row) -> Result<MachineConfig, Error> {
+fn machine_of(request: &RunRequest, variant: &Variant) -> Result<MachineConfig, Error> {
     let name = &request.machine;
     let text = match presets::text(name) {
         Some(text) => text.to_owned(),
@@ -159,20 +159,20 @@ fn machine_of(request: &RunRequest, row: &Row) -> Result<MachineConfig, Error> {
     };
     let mut set = Vec::new();
     if let Some(divisor) = request.shrink {
-        set = shrink::overrides(&MachineConfig::parse(name, &text, &[])?, row, divisor)?;
+        set = shrink::overrides(&MachineConfig::parse(name, &text, &[])?, variant, divisor)?;
     }
     set.extend_from_slice(&request.set);
     Ok(MachineConfig::parse(name, &text, &set)?)
 }
 
-/// The domain of a request on a row, or the refusal of one that the row does not tolerate.
-fn domain_of(request: &RunRequest, row: &Row) -> Result<Domain, ConfigError> {
-    let domain = request.domain.unwrap_or(row.default_domain());
-    if !row.domains.contains(&domain) && !request.control {
-        let names: Vec<&str> = row.domains.iter().map(|d| d.name()).collect();
+/// The domain of a request on a variant, or the refusal of one that the variant does not tolerate.
+fn domain_of(request: &RunRequest, variant: &Variant) -> Result<Domain, ConfigError> {
+    let domain = request.domain.unwrap_or(variant.default_domain());
+    if !variant.domains.contains(&domain) && !request.control {
+        let names: Vec<&str> = variant.domains.iter().map(|d| d.name()).collect();
         let problem = format!(
             "{} is not durable on {domain}, only on {}; --control runs the failing case",
-            row.name,
+            variant.name,
             names.join(", ")
         );
         return Err(ConfigError::new("domain", problem));
@@ -216,9 +216,9 @@ fn check_start(request: &RunRequest) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// The row of that name, or of that alias.
-fn row_of<'a>(name: &str, registry: &'a [Row]) -> Result<&'a Row, ConfigError> {
-    registry.iter().find(|row| row.name == name || row.aliases.contains(&name)).ok_or_else(|| {
+/// The variant of that name, or of that alias.
+fn variant_of<'a>(name: &str, registry: &'a [Variant]) -> Result<&'a Variant, ConfigError> {
+    registry.iter().find(|variant| variant.name == name || variant.aliases.contains(&name)).ok_or_else(|| {
         let names: Vec<&str> = registry.iter().map(|r| r.name).collect();
         ConfigError::new("design", format!("'{name}' is none of {}", names.join(", ")))
     })
@@ -228,15 +228,15 @@ fn row_of<'a>(name: &str, registry: &'a [Row]) -> Result<&'a Row, ConfigError> {
 ///
 /// # Errors
 /// Everything that is refused before cycle 0.
-pub fn prepare(request: &RunRequest, registry: &[Row]) -> Result<Prepared, Error> {
+pub fn prepare(request: &RunRequest, registry: &[Variant]) -> Result<Prepared, Error> {
     check_start(request)?;
-    let row = row_of(&request.design, registry)?;
-    let config = machine_of(request, row)?;
-    let known = |name: &str| registry.iter().any(|row| row.hardware.name == name);
+    let variant = variant_of(&request.design, registry)?;
+    let config = machine_of(request, variant)?;
+    let known = |name: &str| registry.iter().any(|variant| variant.hardware.name == name);
     if let Some(name) = config.design.keys().find(|name| !known(name)) {
         return Err(ConfigError::new(format!("design.{name}"), "no such design has parameters").into());
     }
-    let plan = Plan::new(&config, row, domain_of(request, row)?)?;
+    let plan = Plan::new(&config, variant, domain_of(request, variant)?)?;
     if !(1..=THREADS_MAX).contains(&request.threads) {
         let problem = format!("{} is not between 1 and {THREADS_MAX}", request.threads);
         return Err(ConfigError::new("threads", problem).into());
@@ -268,7 +268,7 @@ pub fn configuration(prepared: &Prepared) -> Value {
         let design = if prepared.plan.spec.as_object().is_some_and(|s| s.is_empty()) {
             json!({})
         } else {
-            json!({ prepared.plan.row.hardware.name: prepared.plan.spec })
+            json!({ prepared.plan.variant.hardware.name: prepared.plan.spec })
         };
         fields.insert("design".into(), design);
         if let Some(start) = &prepared.start {
@@ -278,8 +278,8 @@ pub fn configuration(prepared: &Prepared) -> Value {
     machine
 }
 
-pub(crate) fn save_pool(path: &Path, contents: &PoolContents, row: &str) -> Result<(), Error> {
-    contents.to_file(row).save(path).map(drop)
+pub(crate) fn save_pool(path: &Path, contents: &PoolContents, variant: &str) -> Result<(), Error> {
+    contents.to_file(variant).save(path).map(drop)
 }
 
 /// The program's exit code; none if it was to be stopped after its region of interest.

@@ -131,7 +131,7 @@ impl RunResult {
         RunResult {
             schema: SCHEMA,
             durasim_version: env!("CARGO_PKG_VERSION"),
-            design: prepared.plan.row.name,
+            design: prepared.plan.variant.name,
             workload: request.workload.clone(),
             machine: prepared.config.name.clone(),
             domain: prepared.plan.domain.name(),

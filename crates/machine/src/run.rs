@@ -6,8 +6,8 @@ use crate::request::{Prepared, RunRequest, exit_code, prepare, save_pool};
 use crate::result::{Host, Region, RunEnd, RunResult};
 use crate::session::Session;
 use crate::{FunctionalEnding, TxProfile, run_functionally};
-use durasim_design::Row;
-use durasim_guest::Output;
+use durasim_contract::Variant;
+use durasim_kernel::Output;
 use durasim_types::{ConfigError, Error};
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use std::time::Instant;
 ///
 /// # Errors
 /// What is refused before cycle 0, faults of the guest, a stuck machine, and host files that cannot be written.
-pub fn run(request: &RunRequest, registry: &[Row], output: &mut dyn Output) -> Result<RunResult, Error> {
+pub fn run(request: &RunRequest, registry: &[Variant], output: &mut dyn Output) -> Result<RunResult, Error> {
     let prepared = prepare(request, registry)?;
     if request.functional {
         return run_flat(request, &prepared, output);
@@ -37,7 +37,7 @@ pub fn run(request: &RunRequest, registry: &[Row], output: &mut dyn Output) -> R
 ///
 /// # Errors
 /// What is refused before the first instruction, faults of the guest, and a program that fails.
-pub fn profile(request: &RunRequest, registry: &[Row], output: &mut dyn Output) -> Result<TxProfile, Error> {
+pub fn profile(request: &RunRequest, registry: &[Variant], output: &mut dyn Output) -> Result<TxProfile, Error> {
     crate::functional::profile(&prepare(request, registry)?, output)
 }
 
@@ -54,7 +54,7 @@ fn run_flat(request: &RunRequest, prepared: &Prepared, output: &mut dyn Output) 
     let ops = if roi.ops > 0 { Some(roi.ops) } else { (roi.tx.committed > 0).then_some(roi.tx.committed) };
     let per_tx = (roi.tx.committed > 0).then(|| roi.instructions as f64 / roi.tx.committed as f64);
     if let Some(path) = &request.pool {
-        save_pool(path, &pool, prepared.plan.row.name)?;
+        save_pool(path, &pool, prepared.plan.variant.name)?;
     }
     let end = RunEnd {
         ops: ops.or(request.ops),

@@ -2,7 +2,7 @@
 //! slices of simulated time. Threads that sleep or wait for a futex are parked with their registers.
 
 use durasim_core::ThreadContext;
-use durasim_guest::ThreadId;
+use durasim_kernel::ThreadId;
 use durasim_types::{CoreId, Cycle};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};

@@ -7,8 +7,8 @@ use crate::measure::Moment;
 use crate::request::{blend, exit_code, save_pool};
 use crate::result::{Host, Region, RunEnd, RunResult, ops_of};
 use crate::{Prepared, RunRequest, Snapshot};
-use durasim_design::Row;
-use durasim_guest::Output;
+use durasim_contract::Variant;
+use durasim_kernel::Output;
 use durasim_types::{Clock, Error};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ impl Session {
     pub fn start(
         request: &RunRequest,
         mut prepared: Prepared,
-        registry: &[Row],
+        registry: &[Variant],
         output: &mut dyn Output,
     ) -> Result<Session, Error> {
         let machine = if let Some(path) = &request.from {
@@ -143,7 +143,7 @@ impl Session {
         };
         let result = RunResult::of(request, prepared, end);
         if let Some(path) = &request.pool {
-            save_pool(path, &machine.shut_down(&prepared.plan)?, prepared.plan.row.name)?;
+            save_pool(path, &machine.shut_down(&prepared.plan)?, prepared.plan.variant.name)?;
         }
         Ok(result)
     }

@@ -1,20 +1,20 @@
 //! A machine made smaller by one factor, so that a short run reaches the steady state of a long one: data caches, and what
-//! the design says of its own that shrinks with them ([`durasim_design::Design::SCALED`]). Programs shrink their data by
+//! the design says of its own that shrinks with them ([`durasim_contract::Design::SCALED`]). Programs shrink their data by
 //! themselves. Latencies, queues of the controllers and everything that one transaction fills stay.
 
 use crate::MachineConfig;
-use durasim_design::Row;
+use durasim_contract::Variant;
 use durasim_types::ConfigError;
 use serde_json::Value;
 
 /// The largest divisor; a machine that is smaller by more is another machine.
 const DIVISOR_MAX: u64 = 1024;
 
-/// The overrides that make `config` smaller by `divisor`, for a run of `row`. Sizes that are not zero stay above it.
+/// The overrides that make `config` smaller by `divisor`, for a run of `variant`. Sizes that are not zero stay above it.
 ///
 /// # Errors
 /// A divisor out of range, or a level whose size it does not divide.
-pub(crate) fn overrides(config: &MachineConfig, row: &Row, divisor: u64) -> Result<Vec<String>, ConfigError> {
+pub(crate) fn overrides(config: &MachineConfig, variant: &Variant, divisor: u64) -> Result<Vec<String>, ConfigError> {
     if !(1..=DIVISOR_MAX).contains(&divisor) {
         return Err(ConfigError::new("shrink", format!("{divisor} is not between 1 and {DIVISOR_MAX}")));
     }
@@ -26,7 +26,7 @@ pub(crate) fn overrides(config: &MachineConfig, row: &Row, divisor: u64) -> Resu
         }
         list.push(format!("{name}.size_bytes={}", level.size_bytes / divisor));
     }
-    let hardware = &row.hardware;
+    let hardware = &variant.hardware;
     let defaults = (hardware.default_spec)();
     let section = config.design.get(hardware.name);
     for &field in hardware.scaled {
@@ -42,7 +42,7 @@ pub(crate) fn overrides(config: &MachineConfig, row: &Row, divisor: u64) -> Resu
 mod tests {
     use super::*;
     use crate::presets;
-    use durasim_designs::{ROWS, row};
+    use durasim_designs::{VARIANTS, variant};
 
     fn preset(overrides: &[String]) -> MachineConfig {
         MachineConfig::parse("hercules-tecs23-modern", presets::text("hercules-tecs23-modern").unwrap(), overrides)
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn caches_and_what_designs_name_shrink_and_nothing_else() {
         let whole = preset(&[]);
-        let list = overrides(&whole, row("hercules").unwrap(), 8).unwrap();
+        let list = overrides(&whole, variant("hercules").unwrap(), 8).unwrap();
         let small = preset(&list);
         assert_eq!((small.l1d.size_bytes, small.l2.unwrap().size_bytes, small.llc.size_bytes), (4096, 32768, 2 << 20));
         assert_eq!((small.l1i, small.pmem.clone()), (whole.l1i, whole.pmem.clone()));
@@ -61,23 +61,23 @@ mod tests {
         assert_eq!(small.design["tc"], whole.design["tc"]);
     }
 
-    /// Every name is that of a number, for every row, also where the machine's file sets it.
+    /// Every name is that of a number, for every variant, also where the machine's file sets it.
     #[test]
     fn every_row_can_be_made_smaller() {
-        for row in ROWS {
-            let list = overrides(&preset(&[]), row, 8).unwrap();
-            assert_eq!(list.len(), 3 + row.hardware.scaled.len(), "{}", row.name);
-            crate::Plan::new(&preset(&list), row, row.default_domain()).unwrap();
+        for variant in VARIANTS {
+            let list = overrides(&preset(&[]), variant, 8).unwrap();
+            assert_eq!(list.len(), 3 + variant.hardware.scaled.len(), "{}", variant.name);
+            crate::Plan::new(&preset(&list), variant, variant.default_domain()).unwrap();
         }
         let set = ["design.hercules.ewpq_entries=80".to_owned(), "design.hercules.log_extension_bytes=0".to_owned()];
-        let list = overrides(&preset(&set), row("hercules").unwrap(), 8).unwrap();
+        let list = overrides(&preset(&set), variant("hercules").unwrap(), 8).unwrap();
         assert!(list.contains(&"design.hercules.ewpq_entries=10".to_owned()), "{list:?}");
         assert!(list.contains(&"design.hercules.log_extension_bytes=0".to_owned()), "{list:?}");
     }
 
     #[test]
     fn divisors_that_make_no_machine_are_refused() {
-        let refused = |divisor| overrides(&preset(&[]), &ROWS[0], divisor).unwrap_err().to_string();
+        let refused = |divisor| overrides(&preset(&[]), &VARIANTS[0], divisor).unwrap_err().to_string();
         assert!(refused(0).contains("not between 1 and 1024"));
         assert!(refused(1025).contains("not between 1 and 1024"));
         assert!(refused(3).contains("not a multiple of the divisor 3"));

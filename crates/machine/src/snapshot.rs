@@ -9,9 +9,9 @@ use crate::pauses::Pauses;
 use crate::scheduler::{DrainReason, InterruptedTurn, Scheduler};
 use crate::system::{self, Plan, System};
 use crate::{Machine, MachineConfig, Prepared};
+use durasim_contract::Variant;
 use durasim_core::Core;
-use durasim_design::Row;
-use durasim_guest::{Process, SavedProcess, read_file, replace_file};
+use durasim_kernel::{Process, SavedProcess, read_file, replace_file};
 use durasim_types::{ConfigError, Domain, Error};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub struct SnapshotDescription {
     pub durasim_version: String,
     /// The machine.
     pub machine: MachineConfig,
-    /// The row of the registry.
+    /// The variant of the registry.
     pub design: String,
     /// The persistence domain.
     pub domain: Domain,
@@ -141,7 +141,7 @@ impl Machine {
         let about = SnapshotDescription {
             durasim_version: env!("CARGO_PKG_VERSION").into(),
             machine: prepared.config.clone(),
-            design: prepared.plan.row.name.into(),
+            design: prepared.plan.variant.name.into(),
             domain: prepared.plan.domain,
             spec: prepared.plan.spec.clone(),
             program: ProgramId::of(&prepared.program),
@@ -169,7 +169,7 @@ impl Machine {
             return Err(refuse("the snapshot holds a machine with another number of cores").into());
         }
         let mut system = System::new(config, plan)?;
-        system.put_state(&plan.row, &plan.spec, read.system)?;
+        system.put_state(&plan.variant, &plan.spec, read.system)?;
         Ok(Machine {
             system,
             process: Process::restore(read.process, program.root.as_deref())?,
@@ -198,9 +198,9 @@ impl Snapshot {
         let (old, new) = (&self.about.program, ProgramId::of(&prepared.program));
         if old.elf_digest != new.elf_digest {
             let problem = format!(
-                "the snapshot is of another build of {} than {} runs: a snapshot of {} serves rows with the same guest \
+                "the snapshot is of another build of {} than {} runs: a snapshot of {} serves variants with the same guest \
                  code only; --pool hands persistent data to other programs",
-                old.elf_name, prepared.plan.row.name, self.about.design
+                old.elf_name, prepared.plan.variant.name, self.about.design
             );
             return Err(refuse(problem));
         }
@@ -228,7 +228,7 @@ impl Snapshot {
             ..config.clone()
         };
         bare(&self.about.machine) == bare(&prepared.config)
-            && self.about.design == prepared.plan.row.name
+            && self.about.design == prepared.plan.variant.name
             && self.about.domain == prepared.plan.domain
             && self.about.spec == prepared.plan.spec
     }
@@ -236,13 +236,16 @@ impl Snapshot {
     /// What the snapshot's machine was built from, for the program of `prepared`.
     ///
     /// # Errors
-    /// A row that is not in the registry, or does not fit the machine any more.
-    pub fn prepared(&self, registry: &[Row], prepared: &Prepared) -> Result<Prepared, Error> {
-        let row = registry.iter().find(|row| row.name == self.about.design);
-        let row = row.ok_or_else(|| refuse(format!("the design {} of the snapshot is unknown", self.about.design)))?;
-        let plan = Plan::new(&self.about.machine, row, self.about.domain)?;
+    /// A variant that is not in the registry, or does not fit the machine any more.
+    pub fn prepared(&self, registry: &[Variant], prepared: &Prepared) -> Result<Prepared, Error> {
+        let variant = registry.iter().find(|variant| variant.name == self.about.design);
+        let variant =
+            variant.ok_or_else(|| refuse(format!("the design {} of the snapshot is unknown", self.about.design)))?;
+        let plan = Plan::new(&self.about.machine, variant, self.about.domain)?;
         if plan.spec != self.about.spec {
-            return Err(refuse(format!("{} has other parameters than when the snapshot was taken", row.name)).into());
+            return Err(
+                refuse(format!("{} has other parameters than when the snapshot was taken", variant.name)).into()
+            );
         }
         Ok(Prepared {
             config: self.about.machine.clone(),

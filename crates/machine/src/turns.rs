@@ -6,10 +6,10 @@ use crate::machine::{Ending, Machine};
 use crate::measure::Moment;
 use crate::port::MachinePort;
 use crate::scheduler::{DrainReason, InterruptedTurn};
+use durasim_contract::Trap;
 use durasim_core::{Exit, ThreadContext};
-use durasim_design::Trap;
-use durasim_guest::{Output, SyscallOutcome, ThreadEvent};
 use durasim_isa::{AccessFault, AccessFaultKind, Marker, Stop, disassemble};
+use durasim_kernel::{Output, SyscallOutcome, ThreadEvent};
 use durasim_types::{CoreId, Cycle, Error, GuestFault};
 
 /// Instructions between two polls for output and cancellation.
@@ -379,7 +379,7 @@ impl Machine {
     }
 
     /// The thread on a core, which is empty, gives it up.
-    fn vacate(&mut self, id: CoreId) -> Result<(durasim_guest::ThreadId, ThreadContext), Error> {
+    fn vacate(&mut self, id: CoreId) -> Result<(durasim_kernel::ThreadId, ThreadContext), Error> {
         let index = id.0 as usize;
         if self.cores[index].lost_a_commit() {
             return Err(self.lost_commit(id).into());

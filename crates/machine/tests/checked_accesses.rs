@@ -1,7 +1,7 @@
 //! Checked accesses of programs on the functional machine, whose filters lie in the memory of the program.
 
-use durasim_design::{ErasedDesign, Row};
-use durasim_designs::{PInspect, row};
+use durasim_contract::{ErasedDesign, Variant};
+use durasim_designs::{PInspect, variant};
 use durasim_isa::encodings::*;
 use durasim_machine::{Captured, MachineConfig, Plan, Program, presets, run_functionally};
 use durasim_types::CheckRegisters;
@@ -128,18 +128,18 @@ fn start() -> Vec<u32> {
 /// Leaves a handler.
 const RETURN: u32 = 7 << 12 | CUSTOM_0;
 
-fn run_on(row: &Row, settings: &[&str], code: &[u32]) -> Result<i32, String> {
+fn run_on(variant: &Variant, settings: &[&str], code: &[u32]) -> Result<i32, String> {
     let settings: Vec<String> = settings.iter().map(|s| s.to_string()).collect();
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &settings).unwrap();
-    let plan = Plan::new(&config, row, row.default_domain()).map_err(|e| e.to_string())?;
+    let plan = Plan::new(&config, variant, variant.default_domain()).map_err(|e| e.to_string())?;
     let program = Program { elf: elf(code), elf_name: "program".into(), ..Program::default() };
     let ending = run_functionally(&config, &plan, &program, 100_000, &mut Captured::default());
     ending.map(|ending| ending.exit_code.expect("the program ends")).map_err(|e| e.to_string())
 }
 
 fn run(settings: &[&str], code: &[u32]) -> Result<i32, String> {
-    let row = Row { name: "checked", hardware: ErasedDesign::of::<PInspect>(), ..*row("opt").unwrap() };
-    run_on(&row, settings, code)
+    let variant = Variant { name: "checked", hardware: ErasedDesign::of::<PInspect>(), ..*variant("opt").unwrap() };
+    run_on(&variant, settings, code)
 }
 
 /// A load of an object that forwards: the handler finds the copy, which lies 0x400 bytes behind, and loads from there. What
@@ -304,7 +304,7 @@ fn what_is_not_set_or_not_there_is_one_sentence() {
 
 #[test]
 fn other_designs_have_no_checked_accesses() {
-    let message = run_on(row("opt").unwrap(), &[], &forwarded_load(&[])).unwrap_err();
+    let message = run_on(variant("opt").unwrap(), &[], &forwarded_load(&[])).unwrap_err();
     assert!(
         message.contains("checked accesses are instructions of designs that check accesses in hardware"),
         "{message}"

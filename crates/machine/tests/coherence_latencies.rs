@@ -19,7 +19,7 @@ fn machine(snoop_cycles: Cycle, sets: &[&str]) -> System {
     let mut sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
     sets.push(format!("interconnect.snoop_cycles={snoop_cycles}"));
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-    let plan = Plan::new(&config, durasim_designs::row("opt").unwrap(), Domain::Adr).unwrap();
+    let plan = Plan::new(&config, durasim_designs::variant("opt").unwrap(), Domain::Adr).unwrap();
     System::new(&config, &plan).unwrap()
 }
 

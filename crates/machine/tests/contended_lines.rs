@@ -19,7 +19,7 @@ type Access = fn(&mut System, CoreId, Cycle) -> Cycle;
 fn machine(sets: &[&str]) -> System {
     let sets: Vec<String> = ["cores=32"].iter().chain(sets).map(|s| (*s).to_owned()).collect();
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-    let plan = Plan::new(&config, durasim_designs::row("opt").unwrap(), Domain::Adr).unwrap();
+    let plan = Plan::new(&config, durasim_designs::variant("opt").unwrap(), Domain::Adr).unwrap();
     System::new(&config, &plan).unwrap()
 }
 

@@ -18,7 +18,7 @@ const T: Cycle = 300_000;
 fn machine(sets: &[&str]) -> System {
     let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-    let plan = Plan::new(&config, durasim_designs::row("opt").unwrap(), Domain::Adr).unwrap();
+    let plan = Plan::new(&config, durasim_designs::variant("opt").unwrap(), Domain::Adr).unwrap();
     System::new(&config, &plan).unwrap()
 }
 

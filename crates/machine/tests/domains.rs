@@ -1,7 +1,7 @@
 //! What survives a power failure on machines whose persist buffers or last level keep what they hold, and when it does.
 
+use durasim_contract::Hooks;
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::Hooks;
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, System, presets};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, PersistEvent, PhysAddr};
@@ -16,7 +16,7 @@ const T: Cycle = 30_000;
 fn machine(domain: Domain, sets: &[&str]) -> System {
     let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-    let plan = Plan::new(&config, durasim_designs::row("opt").unwrap(), domain).unwrap();
+    let plan = Plan::new(&config, durasim_designs::variant("opt").unwrap(), domain).unwrap();
     System::new(&config, &plan).unwrap()
 }
 
@@ -193,9 +193,9 @@ fn the_battery_saves_an_entry_for_each_64_bytes_of_its_energy() {
 #[test]
 fn hardware_that_keeps_versions_has_no_persist_buffers() {
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &[]).unwrap();
-    for row in durasim_designs::ROWS {
-        let refused = Plan::new(&config, row, Domain::Bbb).err();
-        assert_eq!(refused.is_some(), row.hardware.hooks != Hooks::NONE);
+    for variant in durasim_designs::VARIANTS {
+        let refused = Plan::new(&config, variant, Domain::Bbb).err();
+        assert_eq!(refused.is_some(), variant.hardware.hooks != Hooks::NONE);
         assert!(refused.is_none_or(|e| e.field == "domain" && e.problem.contains("several versions")));
     }
 }

@@ -1,8 +1,8 @@
 //! Lines of filters in the buffers of cores: nothing is ever missing from them, whatever else is done with the lines, and
 //! changes come one after the other.
 
+use durasim_contract::{ErasedDesign, Variant};
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::{ErasedDesign, Row};
 use durasim_designs::PInspect;
 use durasim_machine::{DRAM_BASE, MachineConfig, Plan, System, presets};
 use durasim_types::{
@@ -26,8 +26,8 @@ fn machine(cores: u16, others: &[&str]) -> System {
     let sets: Vec<String> =
         [format!("cores={cores}")].into_iter().chain(others.iter().map(|set| (*set).to_owned())).collect();
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-    let row = Row { hardware: ErasedDesign::of::<PInspect>(), ..*durasim_designs::row("opt").unwrap() };
-    let plan = Plan::new(&config, &row, Domain::Adr).unwrap();
+    let variant = Variant { hardware: ErasedDesign::of::<PInspect>(), ..*durasim_designs::variant("opt").unwrap() };
+    let plan = Plan::new(&config, &variant, Domain::Adr).unwrap();
     System::new(&config, &plan).unwrap()
 }
 

@@ -1,15 +1,15 @@
 //! Hierarchies that are refused, and how many lines of a set may have TransTags.
 
+use durasim_contract::LevelId;
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::LevelId;
 use durasim_machine::{CopyLocation, MachineConfig, PMEM_BASE, Plan, System, presets};
 use durasim_types::{CoreId, Cycle, Domain, PhysAddr, TxId};
 
 const CORE: CoreId = CoreId(0);
 
-fn plan(row: &str, sets: &[String]) -> Result<(MachineConfig, Plan), durasim_types::ConfigError> {
+fn plan(variant: &str, sets: &[String]) -> Result<(MachineConfig, Plan), durasim_types::ConfigError> {
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), sets)?;
-    let plan = Plan::new(&config, durasim_designs::row(row).unwrap(), Domain::Eadr)?;
+    let plan = Plan::new(&config, durasim_designs::variant(variant).unwrap(), Domain::Eadr)?;
     Ok((config, plan))
 }
 
@@ -20,10 +20,10 @@ fn exclusive_hierarchies_are_refused() {
     let refusal = plan("hercules", &sets).map(drop).unwrap_err();
     assert_eq!(refusal.field, "design.hercules");
     assert!(refusal.problem.contains("the older version of a line") && refusal.problem.contains("section 4.5.1"));
-    for row in ["opt", "swl-flush", "tc"] {
-        let domain = if row == "tc" { Domain::NvTc } else { Domain::Eadr };
+    for variant in ["opt", "swl-flush", "tc"] {
+        let domain = if variant == "tc" { Domain::NvTc } else { Domain::Eadr };
         let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-        let refusal = Plan::new(&config, durasim_designs::row(row).unwrap(), domain).map(drop).unwrap_err();
+        let refusal = Plan::new(&config, durasim_designs::variant(variant).unwrap(), domain).map(drop).unwrap_err();
         assert_eq!(refusal.field, "interconnect.inclusion");
         assert!(refusal.problem.contains("exclusive caches are not supported"), "{}", refusal.problem);
     }

@@ -28,7 +28,7 @@ const WIDE_LINKS: &str = "interconnect.controller_link_bytes=64";
 fn machine(design: &str, domain: Domain, sets: &[&str]) -> System {
     let sets: Vec<String> = sets.iter().chain(&[WIDE_LINKS]).map(|s| (*s).to_owned()).collect();
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-    let plan = Plan::new(&config, durasim_designs::row(design).unwrap(), domain).unwrap();
+    let plan = Plan::new(&config, durasim_designs::variant(design).unwrap(), domain).unwrap();
     System::new(&config, &plan).unwrap()
 }
 

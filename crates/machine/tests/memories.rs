@@ -15,9 +15,9 @@ fn config(sets: &[&str]) -> Result<MachineConfig, durasim_types::ConfigError> {
     MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets)
 }
 
-fn system(row: &str, sets: &[&str]) -> Result<System, durasim_types::ConfigError> {
+fn system(variant: &str, sets: &[&str]) -> Result<System, durasim_types::ConfigError> {
     let config = config(sets)?;
-    let plan = Plan::new(&config, durasim_designs::row(row).unwrap(), Domain::Eadr)?;
+    let plan = Plan::new(&config, durasim_designs::variant(variant).unwrap(), Domain::Eadr)?;
     System::new(&config, &plan)
 }
 
@@ -61,7 +61,7 @@ fn designs_deal_lines_out_as_the_memory_does() {
         for interleave_bytes in [64, 128, 1024, 4096] {
             let sets = [format!("pmem.controllers={controllers}"), format!("pmem.interleave_bytes={interleave_bytes}")];
             let config = config(&[&sets[0], &sets[1]]).unwrap();
-            let plan = Plan::new(&config, durasim_designs::row("hercules").unwrap(), Domain::Eadr).unwrap();
+            let plan = Plan::new(&config, durasim_designs::variant("hercules").unwrap(), Domain::Eadr).unwrap();
             let memory = Memory::new(&config.pmem, Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20));
             assert_eq!(plan.geometry.pmem_bytes, config.pmem.capacity_mib << 20);
             let last = PMEM_BASE.plus(plan.geometry.pmem_bytes).line().0;
@@ -143,7 +143,7 @@ fn program(kernel: &str, n: &str, set: &[String]) -> (MachineConfig, Vec<Command
         "workload": kernel,
     });
     let request: RunRequest = serde_json::from_value(request).unwrap();
-    let registry = durasim_designs::ROWS;
+    let registry = durasim_designs::VARIANTS;
     let prepared = prepare(&request, registry).unwrap();
     let config = prepared.config.clone();
     let mut session = Session::start(&request, prepared, registry, &mut Nowhere).unwrap();

@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 const CORES: u64 = 4;
 const REQUESTS: u64 = 1500;
 
-fn machine(row: &str, sets: &[&str]) -> System {
+fn machine(variant: &str, sets: &[&str]) -> System {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-    let row = durasim_designs::row(row).unwrap();
-    System::new(&config, &Plan::new(&config, row, row.default_domain()).unwrap()).unwrap()
+    let variant = durasim_designs::variant(variant).unwrap();
+    System::new(&config, &Plan::new(&config, variant, variant.default_domain()).unwrap()).unwrap()
 }
 
 /// Every combination of what decides which lines meet in a set and which of them leaves.
@@ -137,14 +137,14 @@ fn requests_of_all_kinds_end_and_lines_stay_coherent() {
     }
 }
 
-/// Transactions that write more lines of a set than its L1D has ways: each row's hardware moves their versions down.
+/// Transactions that write more lines of a set than its L1D has ways: each variant's hardware moves their versions down.
 #[test]
 fn transactions_overflow_a_set_of_two_ways_on_every_row() {
     let core = CoreId(0);
-    for row in durasim_designs::ROWS {
+    for variant in durasim_designs::VARIANTS {
         for sets in hierarchies().filter(|sets| sets.contains(&"l1d.ways=2")) {
             let mut stress =
-                Stress { system: machine(row.name, &sets), rng: Rng::new(7), memory: BTreeMap::new(), now: 10_000 };
+                Stress { system: machine(variant.name, &sets), rng: Rng::new(7), memory: BTreeMap::new(), now: 10_000 };
             for round in 0..6 {
                 let tx = stress.system.new_tx();
                 while let Outcome::Pending = stress.system.tx_begin(core, tx, stress.now) {
@@ -152,7 +152,7 @@ fn transactions_overflow_a_set_of_two_ways_on_every_row() {
                 }
                 for n in 0..3 {
                     stress.store(core, PMEM_BASE.plus(256 * n + 8 * round), round + n, Some(tx));
-                    assert_eq!(stress.system.check_all_lines(), Ok(()), "{} {sets:?}", row.name);
+                    assert_eq!(stress.system.check_all_lines(), Ok(()), "{} {sets:?}", variant.name);
                 }
                 while let Outcome::Pending = stress.system.tx_commit(core, tx, stress.now) {
                     stress.now = stress.system.wait_alone(core);
@@ -162,7 +162,7 @@ fn transactions_overflow_a_set_of_two_ways_on_every_row() {
             for addr in stress.memory.keys().copied().collect::<Vec<_>>() {
                 stress.load(core, PhysAddr(addr));
             }
-            assert_eq!(stress.system.check_all_lines(), Ok(()), "{} {sets:?}", row.name);
+            assert_eq!(stress.system.check_all_lines(), Ok(()), "{} {sets:?}", variant.name);
         }
     }
 }

@@ -9,7 +9,7 @@ const T: Cycle = 30_000;
 fn machine(domain: Domain, sets: &[&str]) -> System {
     let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-    let plan = Plan::new(&config, durasim_designs::row("kiln").unwrap(), domain).unwrap();
+    let plan = Plan::new(&config, durasim_designs::variant("kiln").unwrap(), domain).unwrap();
     System::new(&config, &plan).unwrap()
 }
 

@@ -16,7 +16,7 @@ const SHARED: PhysAddr = PMEM_BASE;
 fn machine() -> System {
     let sets = SETS.map(str::to_owned);
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-    let plan = Plan::new(&config, durasim_designs::row("picl").unwrap(), Domain::Adr).unwrap();
+    let plan = Plan::new(&config, durasim_designs::variant("picl").unwrap(), Domain::Adr).unwrap();
     System::new(&config, &plan).unwrap()
 }
 

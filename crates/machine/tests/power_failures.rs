@@ -12,7 +12,7 @@ const LATER: Cycle = 100_000;
 
 fn machine(domain: Domain) -> System {
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &["cores=2".to_owned()]).unwrap();
-    let plan = Plan::new(&config, durasim_designs::row("opt").unwrap(), domain).unwrap();
+    let plan = Plan::new(&config, durasim_designs::variant("opt").unwrap(), domain).unwrap();
     let mut system = System::new(&config, &plan).unwrap();
     system.track_unfenced_cleans();
     system

@@ -1,11 +1,11 @@
 //! Versions that leave private levels: a design that names the hook is asked with the level, the core and the thread, and
 //! each of its answers is carried out.
 
-use durasim_core::{Outcome, PendingStore};
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Actions, Backend, Ctx, Design, Durability, ErasedDesign, Evict, Gate, Geometry, HardwareCost, Hooks,
-    Interface, LevelId, LineTag, Promise, RegionRequest, Row, SpecError, Store, Token, Wait,
+    Interface, LevelId, LineTag, Promise, RegionRequest, SpecError, Store, Token, Variant, Wait,
 };
+use durasim_core::{Outcome, PendingStore};
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System, presets};
 use durasim_types::{Cause, CoreId, Cycle, Domain, Line, LineAddr, PhysAddr, Stats, TxId};
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ impl Durability for Asked {
         Gate::Done
     }
     fn tx_abort(&mut self, _: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
-        out.push(durasim_design::Action::InvalidateTagged(tx));
+        out.push(durasim_contract::Action::InvalidateTagged(tx));
         Gate::Done
     }
     fn belongs_to(&self, tag: LineTag, tx: TxId) -> bool {
@@ -109,9 +109,9 @@ impl Design for AskedDesign {
     fn recover(
         _: &AskedSpec,
         _: &Geometry,
-        _: &mut durasim_design::CrashImage,
-    ) -> Result<durasim_design::RecoveryReport, durasim_design::RecoveryCut> {
-        Ok(durasim_design::RecoveryReport::default())
+        _: &mut durasim_contract::CrashImage,
+    ) -> Result<durasim_contract::RecoveryReport, durasim_contract::RecoveryCut> {
+        Ok(durasim_contract::RecoveryReport::default())
     }
     fn cost(_: &AskedSpec, _: &Geometry) -> HardwareCost {
         HardwareCost::default()
@@ -121,7 +121,7 @@ impl Design for AskedDesign {
 fn machine(answer: &str, inclusion: &str) -> System {
     let sets = [format!("interconnect.inclusion={inclusion}"), format!("design.asked.answer={answer}")];
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-    let row = Row {
+    let variant = Variant {
         name: "asked",
         aliases: &[],
         hardware: ErasedDesign::of::<AskedDesign>(),
@@ -133,10 +133,10 @@ fn machine(answer: &str, inclusion: &str) -> System {
         summary: "",
         paper: "",
         assumptions: &[],
-        laboratory: &durasim_design::Laboratory::NONE,
+        laboratory: &durasim_contract::Laboratory::NONE,
     };
     SEEN.lock().unwrap().clear();
-    System::new(&config, &Plan::new(&config, &row, Domain::Adr).unwrap()).unwrap()
+    System::new(&config, &Plan::new(&config, &variant, Domain::Adr).unwrap()).unwrap()
 }
 
 fn place(line: u64) -> PhysAddr {

@@ -29,7 +29,7 @@ fn sets(is_shared: bool, more: &[&str]) -> Vec<String> {
 
 fn system(is_shared: bool, more: &[&str]) -> System {
     let config = config(&sets(is_shared, more)).unwrap();
-    let plan = Plan::new(&config, durasim_designs::row("opt").unwrap(), Domain::Adr).unwrap();
+    let plan = Plan::new(&config, durasim_designs::variant("opt").unwrap(), Domain::Adr).unwrap();
     System::new(&config, &plan).unwrap()
 }
 
@@ -119,7 +119,7 @@ fn program(machine: &str, kernel: &str, n: &str, set: &[&str]) -> (RunResult, Ma
         "workload": kernel,
     });
     let request: RunRequest = serde_json::from_value(request).unwrap();
-    let registry = durasim_designs::ROWS;
+    let registry = durasim_designs::VARIANTS;
     let prepared = prepare(&request, registry).unwrap();
     let config = prepared.config.clone();
     let mut text = Text(Vec::new());

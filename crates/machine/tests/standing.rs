@@ -1,10 +1,11 @@
 //! A design that waits again and again for something that has already occurred: the machine says so and stops.
 
-use durasim_core::Outcome;
-use durasim_design::{
+use durasim_contract::{
     Action, Actions, Backend, CrashImage, Ctx, Design, Durability, ErasedDesign, Gate, Geometry, HardwareCost, Hooks,
-    Interface, Laboratory, Promise, RecoveryCut, RecoveryReport, RegionRequest, Row, Signal, SpecError, Token, Wait,
+    Interface, Laboratory, Promise, RecoveryCut, RecoveryReport, RegionRequest, Signal, SpecError, Token, Variant,
+    Wait,
 };
+use durasim_core::Outcome;
 use durasim_machine::{MachineConfig, Plan, System, presets};
 use durasim_types::{CoreId, Domain, Error, Stats, TxId};
 
@@ -52,7 +53,7 @@ impl Design for Stubborn {
 
 fn system_with(hardware: ErasedDesign) -> System {
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &[]).unwrap();
-    let row = Row {
+    let variant = Variant {
         name: "stubborn",
         aliases: &[],
         hardware,
@@ -66,7 +67,7 @@ fn system_with(hardware: ErasedDesign) -> System {
         assumptions: &[],
         laboratory: &Laboratory::NONE,
     };
-    let plan = Plan::new(&config, &row, Domain::Adr).unwrap();
+    let plan = Plan::new(&config, &variant, Domain::Adr).unwrap();
     System::new(&config, &plan).unwrap()
 }
 

@@ -30,7 +30,7 @@ fn machine(l1_tag: Option<Cycle>, sets: &[&str]) -> System {
     ]);
     sets.extend(l1_tag.map(|cycles| format!("l1d.tag_latency_cycles={cycles}")));
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-    let plan = Plan::new(&config, durasim_designs::row("opt").unwrap(), Domain::Adr).unwrap();
+    let plan = Plan::new(&config, durasim_designs::variant("opt").unwrap(), Domain::Adr).unwrap();
     System::new(&config, &plan).unwrap()
 }
 

@@ -1,8 +1,8 @@
 //! Machines without an L2: their times, each as the sum of its parts, what they count and keep, and what L1Ds of few ways
 //! hold. `latencies.rs` and `coherence_latencies.rs` have the same formulas with an L2 between the two levels.
 
+use durasim_contract::LevelId;
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::LevelId;
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{CopyLocation, DRAM_BASE, MachineConfig, PMEM_BASE, Plan, System, presets};
 use durasim_types::{CoreId, Cycle, Domain, PhysAddr};
@@ -35,7 +35,7 @@ const LINKS: [Links; 3] = [
 
 fn build(design: &str, domain: Domain, sets: &[String]) -> System {
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), sets).unwrap();
-    let plan = Plan::new(&config, durasim_designs::row(design).unwrap(), domain).unwrap();
+    let plan = Plan::new(&config, durasim_designs::variant(design).unwrap(), domain).unwrap();
     System::new(&config, &plan).unwrap()
 }
 
@@ -222,12 +222,12 @@ fn a_miss_waits_for_the_buffer_of_the_dirty_line_before() {
 
 #[test]
 fn nothing_is_counted_or_kept_of_a_level_that_is_not_there() {
-    for row in durasim_designs::ROWS {
+    for variant in durasim_designs::VARIANTS {
         for inclusion in ["inclusive", "non-inclusive"] {
             let inclusion = format!("interconnect.inclusion={inclusion}");
-            let mut system = build(row.name, row.default_domain(), &strings(&["l2=none", &inclusion]));
+            let mut system = build(variant.name, variant.default_domain(), &strings(&["l2=none", &inclusion]));
             let tx = system.new_tx();
-            let Outcome::Done(mut now) = system.tx_begin(CORE, tx, T) else { panic!("{}", row.name) };
+            let Outcome::Done(mut now) = system.tx_begin(CORE, tx, T) else { panic!("{}", variant.name) };
             for n in 0..6 {
                 let store = PendingStore::plain(line(8 * n), 8, n, Some(tx));
                 now += 1000;
@@ -235,24 +235,24 @@ fn nothing_is_counted_or_kept_of_a_level_that_is_not_there() {
                     now = system.wait_alone(CORE);
                 }
             }
-            assert_eq!(system.check_all_lines(), Ok(()), "{}", row.name);
+            assert_eq!(system.check_all_lines(), Ok(()), "{}", variant.name);
             let stats = system.stats();
             let of_l2 = stats.0.iter().find(|(path, _)| path.split(['.', '_']).any(|part| part == "l2"));
-            assert!(of_l2.is_none(), "{}: {of_l2:?}", row.name);
+            assert!(of_l2.is_none(), "{}: {of_l2:?}", variant.name);
             let copies = (0..6).flat_map(|n| system.copies(line(8 * n).line()));
             assert!(!copies.into_iter().any(|c| matches!(c.place, CopyLocation::Cache(LevelId::L2, _))));
-            system.marks(&mut |mark| assert!(!mark.contains("l2"), "{}: {mark}", row.name));
-            let plan = plan(row.name, row.default_domain(), &strings(&["l2=none"]));
-            let cost = (row.hardware.cost)(&plan.spec, &plan.geometry).unwrap();
+            system.marks(&mut |mark| assert!(!mark.contains("l2"), "{}: {mark}", variant.name));
+            let plan = plan(variant.name, variant.default_domain(), &strings(&["l2=none"]));
+            let cost = (variant.hardware.cost)(&plan.spec, &plan.geometry).unwrap();
             let of_l2 = cost.structures.iter().find(|s| s.name.contains("l2") || s.name.contains("L2"));
-            assert!(of_l2.is_none(), "{}: {of_l2:?}", row.name);
+            assert!(of_l2.is_none(), "{}: {of_l2:?}", variant.name);
         }
     }
 }
 
 fn plan(design: &str, domain: Domain, sets: &[String]) -> Plan {
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), sets).unwrap();
-    Plan::new(&config, durasim_designs::row(design).unwrap(), domain).unwrap()
+    Plan::new(&config, durasim_designs::variant(design).unwrap(), domain).unwrap()
 }
 
 /// An inclusive last level takes data and code away from above; another one does not.
@@ -280,7 +280,7 @@ fn an_inclusive_last_level_takes_its_lines_from_the_first_levels() {
 fn hercules_takes_no_way_of_an_l1d_that_has_one() {
     let refusal = |sets: &[&str]| {
         let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &strings(sets)).unwrap();
-        let plan = Plan::new(&config, durasim_designs::row("hercules").unwrap(), Domain::Eadr).unwrap();
+        let plan = Plan::new(&config, durasim_designs::variant("hercules").unwrap(), Domain::Eadr).unwrap();
         System::new(&config, &plan).err().map(|e| e.to_string())
     };
     let refused = refusal(&["l1d.ways=1", "l1d.size_bytes=1024"]).unwrap();

@@ -1,11 +1,12 @@
 //! Hooks that a design does not name are not called. The design of these tests panics in each hook that it has not named.
 
-use durasim_core::{LogFlush, Outcome, PendingStore};
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Accept, Action, Actions, Arrival, Backend, CrashImage, Ctx, Departure, Design, Durability,
     ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, Interface, LevelId, LineTag, Load,
-    LogBlock, Merge, Probe, Promise, RecoveryCut, RecoveryReport, RegionRequest, Request, Row, SpecError, Store, Token,
+    LogBlock, Merge, Probe, Promise, RecoveryCut, RecoveryReport, RegionRequest, Request, SpecError, Store, Token,
+    Variant,
 };
+use durasim_core::{LogFlush, Outcome, PendingStore};
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System, presets};
 use durasim_types::{CoreId, Cycle, Domain, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -55,7 +56,7 @@ impl Durability for Witness {
     fn tx_begin(&mut self, _: &Ctx, _: TxId, out: &mut Actions) -> Gate {
         self.called("TX");
         if self.named.has(Hooks::READ) {
-            out.push(Action::Read { by: durasim_design::Origin::Controller, at: PMEM_BASE, token: Token(1) });
+            out.push(Action::Read { by: durasim_contract::Origin::Controller, at: PMEM_BASE, token: Token(1) });
         }
         Gate::Done
     }
@@ -184,7 +185,7 @@ impl Design for Witness {
 fn machine(named: Hooks) -> (System, Called) {
     let called = Called::default();
     *NEXT.lock().unwrap() = Some(Witness { named, called: called.clone() });
-    let row = Row {
+    let variant = Variant {
         name: "witness",
         aliases: &[],
         hardware: ErasedDesign { hooks: named, ..ErasedDesign::of::<Witness>() },
@@ -196,10 +197,10 @@ fn machine(named: Hooks) -> (System, Called) {
         summary: "",
         paper: "",
         assumptions: &[],
-        laboratory: &durasim_design::Laboratory::NONE,
+        laboratory: &durasim_contract::Laboratory::NONE,
     };
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &["cores=2".to_owned()]).unwrap();
-    let plan = Plan::new(&config, &row, Domain::Adr).unwrap();
+    let plan = Plan::new(&config, &variant, Domain::Adr).unwrap();
     (System::new(&config, &plan).unwrap(), called)
 }
 

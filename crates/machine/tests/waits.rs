@@ -28,7 +28,7 @@ fn machine(design: &str, domain: Domain, more: &[&str]) -> System {
     ];
     let sets: Vec<String> = sets.iter().chain(more).map(|set| (*set).to_owned()).collect();
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-    let plan = Plan::new(&config, durasim_designs::row(design).unwrap(), domain).unwrap();
+    let plan = Plan::new(&config, durasim_designs::variant(design).unwrap(), domain).unwrap();
     System::new(&config, &plan).unwrap()
 }
 

@@ -11,7 +11,7 @@ use crate::controller::{Controller, ControllerStats, Read, Step};
 use crate::media::{ModuleStats, RowStats};
 use crate::trace::Command;
 use crate::{Entry, MemoryConfig, Write, WriteToken};
-use durasim_design::Occupancy;
+use durasim_contract::Occupancy;
 use durasim_types::{LINE_BYTES, Line, LineAddr, Pages, PhysAddr, Picos};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;

@@ -1,6 +1,6 @@
 //! Writes and the entries of a write pending queue.
 
-use durasim_design::Origin;
+use durasim_contract::Origin;
 use durasim_types::{Cause, Cycle, Line, LineAddr, Picos};
 use serde::{Deserialize, Serialize};
 

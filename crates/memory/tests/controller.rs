@@ -1,7 +1,7 @@
 //! Queues of a controller in front of media with fixed latencies, and what many accesses leave behind.
 
 use crate::common::{KINDS, drawn, write};
-use durasim_design::Origin;
+use durasim_contract::Origin;
 use durasim_memory::{EntryUntil, Memory, MemoryConfig, Step, Write, WritePolicy, WriteToken};
 use durasim_types::{LineAddr, Pages, PhysAddr, Picos, Rng};
 

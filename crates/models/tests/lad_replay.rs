@@ -6,7 +6,7 @@
 
 mod lad_common;
 
-use durasim_design::{ActiveFault, Design, PlantedFault};
+use durasim_contract::{ActiveFault, Design, PlantedFault};
 use durasim_designs::Lad as LadDesign;
 use durasim_models::lad::{Lad, ProtocolFault};
 use lad_common::driver::run;

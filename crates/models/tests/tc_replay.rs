@@ -6,7 +6,7 @@
 
 mod tc_common;
 
-use durasim_design::{ActiveFault, Design};
+use durasim_contract::{ActiveFault, Design};
 use durasim_designs::Tc;
 use durasim_models::tc::{ProtocolFault, TransactionCaches};
 use tc_common::driver::run;

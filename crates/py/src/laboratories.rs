@@ -1,7 +1,7 @@
-//! How the rows of the registry are tested, for the tests and tools in Python.
+//! How the variants of the registry are tested, for the tests and tools in Python.
 
-use durasim_design::{Alternatives, Laboratory, ShortCampaign};
-use durasim_designs::ROWS;
+use durasim_contract::{Alternatives, Laboratory, ShortCampaign};
+use durasim_designs::VARIANTS;
 use durasim_types::Domain;
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -11,11 +11,11 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(laboratories, module)?)
 }
 
-/// The descriptions by the name of the row: a JSON object. What the random tester alone has to know is left out.
+/// The descriptions by the name of the variant: a JSON object. What the random tester alone has to know is left out.
 #[pyfunction]
 fn laboratories() -> String {
-    let rows = ROWS.iter().map(|row| (row.name.to_owned(), describe(row.laboratory)));
-    Value::Object(rows.collect::<Map<String, Value>>()).to_string()
+    let variants = VARIANTS.iter().map(|variant| (variant.name.to_owned(), describe(variant.laboratory)));
+    Value::Object(variants.collect::<Map<String, Value>>()).to_string()
 }
 
 fn describe(laboratory: &Laboratory) -> Value {

@@ -1,8 +1,8 @@
 //! What there is to choose from: designs and machines.
 
 use crate::errors::to_python;
-use durasim_design::{CommitRule, HardwareCost, PlantedFault, Promise, Row};
-use durasim_designs::ROWS;
+use durasim_contract::{CommitRule, HardwareCost, PlantedFault, Promise, Variant};
+use durasim_designs::VARIANTS;
 use durasim_machine::{MachineConfig, Plan, RunRequest, RunResult, presets};
 use durasim_types::{ConfigError, Domain, Error};
 use pyo3::prelude::*;
@@ -26,9 +26,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run_schemas, module)?)
 }
 
-/// A row of the registry as users see it; the order of the fields is that of the JSON.
+/// A variant of the registry as users see it; the order of the fields is that of the JSON.
 #[derive(Serialize)]
-struct DesignRow {
+struct DesignVariant {
     name: &'static str,
     aliases: &'static [&'static str],
     hardware: &'static str,
@@ -53,7 +53,7 @@ struct DesignRow {
 
 /// A preset as users see it.
 #[derive(Serialize)]
-struct MachineRow {
+struct MachineEntry {
     name: &'static str,
     description: String,
     cores: u16,
@@ -63,33 +63,34 @@ struct MachineRow {
 /// The names of the backends that a program was built for; none if its file does not say or cannot be read.
 #[pyfunction]
 fn backends_of(program: PathBuf) -> Vec<String> {
-    std::fs::read(program).map(|data| durasim_guest::backends(&data)).unwrap_or_default()
+    std::fs::read(program).map(|data| durasim_kernel::backends(&data)).unwrap_or_default()
 }
 
-/// The rows of the registry as a JSON list, in their order.
+/// The variants of the registry as a JSON list, in their order.
 #[pyfunction]
 fn designs(py: Python<'_>) -> PyResult<String> {
     let machine = preset(py, DEFAULT_MACHINE)?;
-    let rows: Result<Vec<DesignRow>, Error> = ROWS.iter().map(|row| describe(row, &machine)).collect();
-    rows.map(|rows| to_json(&rows)).map_err(|error| to_python(py, &error))
+    let variants: Result<Vec<DesignVariant>, Error> =
+        VARIANTS.iter().map(|variant| describe(variant, &machine)).collect();
+    variants.map(|variants| to_json(&variants)).map_err(|error| to_python(py, &error))
 }
 
-fn describe(row: &Row, machine: &MachineConfig) -> Result<DesignRow, Error> {
-    let hardware = &row.hardware;
-    let plan = Plan::new(machine, row, row.default_domain())?;
+fn describe(variant: &Variant, machine: &MachineConfig) -> Result<DesignVariant, Error> {
+    let hardware = &variant.hardware;
+    let plan = Plan::new(machine, variant, variant.default_domain())?;
     let cost = (hardware.cost)(&plan.spec, &plan.geometry)
         .map_err(|e| ConfigError::new(format!("design.{}.{}", hardware.name, e.field), e.problem))?;
     let built = (hardware.build)(&plan.spec, &plan.geometry)
         .map_err(|e| ConfigError::new(format!("design.{}.{}", hardware.name, e.field), e.problem))?;
-    Ok(DesignRow {
-        name: row.name,
-        aliases: row.aliases,
+    Ok(DesignVariant {
+        name: variant.name,
+        aliases: variant.aliases,
         hardware: hardware.name,
-        backend: row.backend.name,
-        interfaces: row.interfaces.iter().map(|interface| interface.name()).collect(),
-        domains: row.domains.iter().map(|domain| domain.name()).collect(),
-        default_domain: row.default_domain().name(),
-        promise: match row.promise {
+        backend: variant.backend.name,
+        interfaces: variant.interfaces.iter().map(|interface| interface.name()).collect(),
+        domains: variant.domains.iter().map(|domain| domain.name()).collect(),
+        default_domain: variant.default_domain().name(),
+        promise: match variant.promise {
             Promise::Immediate => "immediate".to_owned(),
             Promise::Epoch(epochs) => format!("epoch({epochs})"),
         },
@@ -97,45 +98,46 @@ fn describe(row: &Row, machine: &MachineConfig) -> Result<DesignRow, Error> {
             CommitRule::AtGate => "at gate",
             CommitRule::Early => "early",
         },
-        locking: row.laboratory.random.locking.name(),
-        control: row.control,
-        summary: row.summary,
-        paper: row.paper,
-        assumptions: row.assumptions,
-        marks: [hardware.marks, row.backend.situations].concat(),
+        locking: variant.laboratory.random.locking.name(),
+        control: variant.control,
+        summary: variant.summary,
+        paper: variant.paper,
+        assumptions: variant.assumptions,
+        marks: [hardware.marks, variant.backend.situations].concat(),
         scaled: hardware.scaled,
         engines: hardware.engines,
         cost,
     })
 }
 
-/// The planted faults of each row's hardware, by the name of the row: a JSON object of lists.
+/// The planted faults of each variant's hardware, by the name of the variant: a JSON object of lists.
 #[pyfunction]
 fn planted() -> String {
-    let faults = |row: &Row| -> Vec<Value> {
+    let faults = |variant: &Variant| -> Vec<Value> {
         let describe = |p: PlantedFault| json!({ "name": p.name, "summary": p.summary, "equivalent": p.equivalent });
-        row.planted().map(describe).collect()
+        variant.planted().map(describe).collect()
     };
-    let rows: Map<String, Value> = ROWS.iter().map(|row| (row.name.to_owned(), faults(row).into())).collect();
-    Value::Object(rows).to_string()
+    let variants: Map<String, Value> =
+        VARIANTS.iter().map(|variant| (variant.name.to_owned(), faults(variant).into())).collect();
+    Value::Object(variants).to_string()
 }
 
 /// The machine presets as a JSON list, in their order.
 #[pyfunction]
 fn machines(py: Python<'_>) -> PyResult<String> {
-    let rows: PyResult<Vec<MachineRow>> = presets::PRESETS
+    let variants: PyResult<Vec<MachineEntry>> = presets::PRESETS
         .iter()
         .map(|&(name, _)| {
             let machine = preset(py, name)?;
             let MachineConfig { description, cores, frequency_mhz, .. } = machine;
-            Ok(MachineRow { name, description, cores, frequency_mhz })
+            Ok(MachineEntry { name, description, cores, frequency_mhz })
         })
         .collect();
-    rows.map(|rows| to_json(&rows))
+    variants.map(|variants| to_json(&variants))
 }
 
-fn to_json<T: Serialize>(rows: &[T]) -> String {
-    serde_json::to_string(rows).expect("rows are plain data")
+fn to_json<T: Serialize>(variants: &[T]) -> String {
+    serde_json::to_string(variants).expect("variants are plain data")
 }
 
 /// The TOML text of the preset `name`.
@@ -174,8 +176,8 @@ fn machine_schema() -> String {
     let mut schema = schemars::schema_for!(MachineConfig).to_value();
     let mut sections = Map::new();
     let mut definitions = schema.get("$defs").and_then(Value::as_object).cloned().unwrap_or_default();
-    for row in ROWS {
-        let mut parameters = (row.hardware.schema)().to_value();
+    for variant in VARIANTS {
+        let mut parameters = (variant.hardware.schema)().to_value();
         let fields = parameters.as_object_mut().expect("parameters are a struct");
         fields.remove("$schema");
         // References count from the root of the whole schema.
@@ -184,7 +186,7 @@ fn machine_schema() -> String {
         }
         // What a machine file leaves out has the design's default.
         fields.remove("required");
-        sections.insert(row.hardware.name.to_owned(), parameters);
+        sections.insert(variant.hardware.name.to_owned(), parameters);
     }
     schema["properties"]["design"] = json!({
         "description": "Parameters of durability designs by name; what is left out has the design's default.",

@@ -3,7 +3,7 @@
 use crate::errors::to_python;
 use crate::simulate::parse;
 use crate::supervise::supervise;
-use durasim_designs::ROWS;
+use durasim_designs::VARIANTS;
 use durasim_random::RandomRequest;
 use pyo3::prelude::*;
 
@@ -21,7 +21,7 @@ fn random_campaign(py: Python<'_>, request: &str, progress: Option<&Bound<'_, Py
     let result = supervise(
         py,
         None,
-        |line| durasim_random::campaign(&request, ROWS, line.stop(), &mut |done| line.send(done)),
+        |line| durasim_random::campaign(&request, VARIANTS, line.stop(), &mut |done| line.send(done)),
         |_, done: u64| match progress {
             Some(progress) => progress.call1((done,))?.extract(),
             None => Ok(true),
@@ -38,7 +38,7 @@ fn random_replay(py: Python<'_>, design: &str, run: &str, planted: Option<String
     let result = supervise(
         py,
         None,
-        |line| durasim_random::replay(design, run, planted.as_ref(), ROWS, line.stop()),
+        |line| durasim_random::replay(design, run, planted.as_ref(), VARIANTS, line.stop()),
         |_, ()| Ok(true),
     )?;
     let result = result.map_err(|error| to_python(py, &error.into()))?;

@@ -3,8 +3,8 @@
 use crate::errors::to_python;
 use crate::supervise::{Cancellation, Line, supervise};
 use durasim_crash::CrashRequest;
-use durasim_designs::ROWS;
-use durasim_guest::{Output, Stream};
+use durasim_designs::VARIANTS;
+use durasim_kernel::{Output, Stream};
 use durasim_machine::RunRequest;
 use durasim_types::{ConfigError, Error};
 use pyo3::prelude::*;
@@ -58,14 +58,14 @@ fn run(
     cancellation: Option<&Cancellation>,
 ) -> PyResult<String> {
     let request: RunRequest = parse(py, request)?;
-    watched(py, output, progress, cancellation, |line| durasim_machine::run(&request, ROWS, &mut Forward(line)))
+    watched(py, output, progress, cancellation, |line| durasim_machine::run(&request, VARIANTS, &mut Forward(line)))
 }
 
 /// What the transactions of a program write. `output` as for `run`.
 #[pyfunction]
 fn profile(py: Python<'_>, request: &str, output: &Bound<'_, PyAny>) -> PyResult<String> {
     let request: RunRequest = parse(py, request)?;
-    watched(py, output, None, None, |line| durasim_machine::profile(&request, ROWS, &mut Forward(line)))
+    watched(py, output, None, None, |line| durasim_machine::profile(&request, VARIANTS, &mut Forward(line)))
 }
 
 /// Does the work while `output` and `progress` are told what the guest writes and has done; gives its result as JSON.
@@ -104,7 +104,7 @@ fn crash(py: Python<'_>, request: &str, progress: Option<&Bound<'_, PyAny>>) -> 
     let result = supervise(
         py,
         None,
-        |line| durasim_crash::crash(&request, ROWS, line.stop(), &mut |done, total| line.send((done, total))),
+        |line| durasim_crash::crash(&request, VARIANTS, line.stop(), &mut |done, total| line.send((done, total))),
         |_, (done, total): (u64, u64)| match progress {
             Some(progress) => progress.call1((done, total))?.extract(),
             None => Ok(true),

@@ -1,10 +1,10 @@
 //! Many runs: of all designs in turn, each with another seed, until a number of runs or the caller ends it.
 
-use crate::run::{distinct_rows, run_until};
+use crate::run::{distinct_variants, run_until};
 use crate::settings::Setting;
 use crate::tally::{Effort, Tally};
 use crate::trace::Trace;
-use durasim_design::{Hooks, PlantedFault, Row};
+use durasim_contract::{Hooks, PlantedFault, Variant};
 use durasim_types::ConfigError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ const FAILURES_MAX: usize = 50;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RandomRequest {
-    /// Names of rows; all that differ in what is tried if there are none.
+    /// Names of variants; all that differ in what is tried if there are none.
     #[serde(default)]
     pub designs: Vec<String>,
     /// The first seed. Each design gets this one and those after it.
@@ -53,7 +53,7 @@ pub struct RandomResult {
 /// What was tried of one design.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RandomDesign {
-    /// The row.
+    /// The variant.
     pub design: String,
     /// Machines that were drawn and run.
     pub runs: u64,
@@ -82,7 +82,7 @@ pub struct RandomDesign {
 /// A run in which something was wrong.
 #[derive(Clone, Debug, Serialize)]
 pub struct RandomFailure {
-    /// The row.
+    /// The variant.
     pub design: String,
     /// Its persistence domain.
     pub domain: &'static str,
@@ -97,7 +97,7 @@ pub struct RandomFailure {
 /// One run that was made again.
 #[derive(Clone, Debug, Serialize)]
 pub struct RandomReplay {
-    /// The row.
+    /// The variant.
     pub design: String,
     /// Its persistence domain.
     pub domain: &'static str,
@@ -138,43 +138,44 @@ impl FromStr for RunId {
 }
 
 impl RunId {
-    /// The machine that is drawn for this run of a row.
-    fn setting(self, row: Row, planted: Option<PlantedFault>) -> Setting {
-        let drawn = if self.is_many { Setting::drawn_for_many(row, self.seed) } else { Setting::drawn(row, self.seed) };
+    /// The machine that is drawn for this run of a variant.
+    fn setting(self, variant: Variant, planted: Option<PlantedFault>) -> Setting {
+        let drawn =
+            if self.is_many { Setting::drawn_for_many(variant, self.seed) } else { Setting::drawn(variant, self.seed) };
         Setting { planted, ..drawn.tightened(self.seed) }
     }
 
-    fn effort(self, row: &Row) -> Effort {
+    fn effort(self, variant: &Variant) -> Effort {
         let (ops, crash_percent) = if self.is_many { (400, 6) } else { (250, 10) };
-        let cut_percent = if row.hardware.hooks == Hooks::NONE { 0 } else { 4 };
+        let cut_percent = if variant.hardware.hooks == Hooks::NONE { 0 } else { 4 };
         Effort { ops, crash_percent, cut_percent, lives: 2 }
     }
 }
 
-/// A row with the fault that is planted in it.
-type Subject = (Row, Option<PlantedFault>);
+/// A variant with the fault that is planted in it.
+type Subject = (Variant, Option<PlantedFault>);
 
-fn subject(row: &Row, planted: Option<&String>) -> Result<Subject, ConfigError> {
-    let Some(name) = planted else { return Ok((*row, None)) };
-    let further = row.laboratory.random.further_faults.iter().copied().find(|further| further == name);
+fn subject(variant: &Variant, planted: Option<&String>) -> Result<Subject, ConfigError> {
+    let Some(name) = planted else { return Ok((*variant, None)) };
+    let further = variant.laboratory.random.further_faults.iter().copied().find(|further| further == name);
     let further = further.map(|name| PlantedFault { name, summary: "", equivalent: None });
-    let fault = row.planted().find(|fault| fault.name == name).or(further);
+    let fault = variant.planted().find(|fault| fault.name == name).or(further);
     fault
-        .map(|fault| (*row, Some(fault)))
-        .ok_or_else(|| ConfigError::new("planted", format!("{} has no fault '{name}'", row.name)))
+        .map(|fault| (*variant, Some(fault)))
+        .ok_or_else(|| ConfigError::new("planted", format!("{} has no fault '{name}'", variant.name)))
 }
 
-fn subjects(designs: &[String], planted: Option<&String>, rows: &[Row]) -> Result<Vec<Subject>, ConfigError> {
+fn subjects(designs: &[String], planted: Option<&String>, variants: &[Variant]) -> Result<Vec<Subject>, ConfigError> {
     if designs.is_empty() {
-        return distinct_rows(rows).iter().map(|row| subject(row, planted)).collect();
+        return distinct_variants(variants).iter().map(|variant| subject(variant, planted)).collect();
     }
-    designs.iter().map(|name| subject(row_of(name, rows)?, planted)).collect()
+    designs.iter().map(|name| subject(variant_of(name, variants)?, planted)).collect()
 }
 
-fn row_of<'a>(name: &str, rows: &'a [Row]) -> Result<&'a Row, ConfigError> {
-    let found = rows.iter().find(|row| row.name == name || row.aliases.contains(&name));
+fn variant_of<'a>(name: &str, variants: &'a [Variant]) -> Result<&'a Variant, ConfigError> {
+    let found = variants.iter().find(|variant| variant.name == name || variant.aliases.contains(&name));
     found.ok_or_else(|| {
-        let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
+        let names: Vec<&str> = variants.iter().map(|variant| variant.name).collect();
         ConfigError::new("design", format!("'{name}' is none of {}", names.join(", ")))
     })
 }
@@ -192,14 +193,14 @@ fn nth(n: u64, designs: usize, first_seed: u64) -> (usize, RunId) {
 /// A name that is unknown, or a number of runs that is 0.
 pub fn campaign(
     request: &RandomRequest,
-    rows: &[Row],
+    variants: &[Variant],
     stop: &AtomicBool,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<RandomResult, ConfigError> {
     if request.runs == Some(0) {
         return Err(ConfigError::new("runs", "0 is less than 1"));
     }
-    let subjects = subjects(&request.designs, request.planted.as_ref(), rows)?;
+    let subjects = subjects(&request.designs, request.planted.as_ref(), variants)?;
     let runs = request.runs.unwrap_or(u64::MAX);
     let (next, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -215,9 +216,9 @@ pub fn campaign(
                         return;
                     }
                     let (place, id) = nth(n, subjects.len(), request.seed);
-                    let (row, planted) = subjects[place];
-                    let setting = id.setting(row, planted);
-                    let outcome = run_until(stop, &setting, id.seed, id.effort(&row), &Trace::default());
+                    let (variant, planted) = subjects[place];
+                    let setting = id.setting(variant, planted);
+                    let outcome = run_until(stop, &setting, id.seed, id.effort(&variant), &Trace::default());
                     if stop.load(Ordering::Relaxed) {
                         return;
                     }
@@ -241,7 +242,7 @@ pub fn campaign(
 
 fn failure(setting: &Setting, id: RunId, message: String) -> RandomFailure {
     RandomFailure {
-        design: setting.row.name.to_owned(),
+        design: setting.variant.name.to_owned(),
         domain: setting.domain.name(),
         id: id.to_string(),
         settings: setting.sets.clone(),
@@ -258,7 +259,7 @@ struct Outcomes {
 impl Outcomes {
     fn new(subjects: &[Subject], seed: u64) -> Self {
         let designs =
-            subjects.iter().map(|(row, _)| RandomDesign { design: row.name.to_owned(), ..Default::default() });
+            subjects.iter().map(|(variant, _)| RandomDesign { design: variant.name.to_owned(), ..Default::default() });
         let result = RandomResult { seed, designs: designs.collect(), ..RandomResult::default() };
         Outcomes { result, failures: BTreeMap::new() }
     }
@@ -308,16 +309,16 @@ pub fn replay(
     design: &str,
     id: &str,
     planted: Option<&String>,
-    rows: &[Row],
+    variants: &[Variant],
     stop: &AtomicBool,
 ) -> Result<RandomReplay, ConfigError> {
-    let (row, planted) = subject(row_of(design, rows)?, planted)?;
+    let (variant, planted) = subject(variant_of(design, variants)?, planted)?;
     let id: RunId = id.parse()?;
-    let setting = id.setting(row, planted);
+    let setting = id.setting(variant, planted);
     let trace = Trace::wanted();
-    let message = run_until(stop, &setting, id.seed, id.effort(&row), &trace).err();
+    let message = run_until(stop, &setting, id.seed, id.effort(&variant), &trace).err();
     Ok(RandomReplay {
-        design: row.name.to_owned(),
+        design: variant.name.to_owned(),
         domain: setting.domain.name(),
         id: id.to_string(),
         settings: setting.sets,
@@ -329,7 +330,7 @@ pub fn replay(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use durasim_designs::ROWS;
+    use durasim_designs::VARIANTS;
 
     #[test]
     fn designs_and_numbers_of_cores_take_turns() {
@@ -355,10 +356,11 @@ mod tests {
     /// Results are those of the runs, whatever order they end in; a failure ends the same way when it is made again.
     #[test]
     fn equal_requests_have_equal_results_and_failures_are_replayed() {
-        let is_canary = |row: &&Row| row.planted().any(|fault| Some(fault.name) == row.laboratory.canary);
-        let row = ROWS.iter().find(is_canary).expect("the hardware of one has a canary");
-        let request = request(&[row.name], 30, row.laboratory.canary);
-        let result = || campaign(&request, ROWS, &AtomicBool::new(false), &mut |_| true).unwrap();
+        let is_canary =
+            |variant: &&Variant| variant.planted().any(|fault| Some(fault.name) == variant.laboratory.canary);
+        let variant = VARIANTS.iter().find(is_canary).expect("the hardware of one has a canary");
+        let request = request(&[variant.name], 30, variant.laboratory.canary);
+        let result = || campaign(&request, VARIANTS, &AtomicBool::new(false), &mut |_| true).unwrap();
         let [first, second] = [result(), result()];
         assert_eq!(serde_json::to_string(&first).unwrap(), serde_json::to_string(&second).unwrap());
         assert_eq!(
@@ -367,7 +369,7 @@ mod tests {
         );
         let failure = first.failures.first().expect("a recovery that overlooks an entry is noticed");
         let again =
-            replay(&failure.design, &failure.id, request.planted.as_ref(), ROWS, &AtomicBool::new(false)).unwrap();
+            replay(&failure.design, &failure.id, request.planted.as_ref(), VARIANTS, &AtomicBool::new(false)).unwrap();
         assert_eq!(again.message.as_ref(), Some(&failure.message));
         assert_eq!(again.settings, failure.settings);
         assert!(!again.steps.is_empty());
@@ -376,20 +378,21 @@ mod tests {
     #[test]
     fn runs_that_have_begun_end_when_the_caller_stops_and_count_for_nothing() {
         let stop = AtomicBool::new(true);
-        let row = ROWS.iter().find(|row| row.name == "opt").unwrap();
+        let variant = VARIANTS.iter().find(|variant| variant.name == "opt").unwrap();
         let id: RunId = "many-1".parse().unwrap();
-        let error = run_until(&stop, &id.setting(*row, None), id.seed, id.effort(row), &Trace::default()).unwrap_err();
+        let error =
+            run_until(&stop, &id.setting(*variant, None), id.seed, id.effort(variant), &Trace::default()).unwrap_err();
         assert!(error.ends_with("after 0 operations: the caller has ended the run"), "{error}");
-        assert_eq!(campaign(&request(&["opt"], 5, None), ROWS, &stop, &mut |_| true).unwrap().runs, 0);
+        assert_eq!(campaign(&request(&["opt"], 5, None), VARIANTS, &stop, &mut |_| true).unwrap().runs, 0);
     }
 
     #[test]
     fn a_campaign_ends_when_it_is_told_to_and_refuses_what_it_does_not_know() {
         let without_end = RandomRequest { runs: None, ..request(&["opt"], 1, None) };
-        let result = campaign(&without_end, ROWS, &AtomicBool::new(false), &mut |done| done < 3).unwrap();
+        let result = campaign(&without_end, VARIANTS, &AtomicBool::new(false), &mut |done| done < 3).unwrap();
         assert!(result.runs >= 3 && result.violations == 0, "{result:?}");
         let refused =
-            |request: &RandomRequest| campaign(request, ROWS, &AtomicBool::new(false), &mut |_| true).unwrap_err();
+            |request: &RandomRequest| campaign(request, VARIANTS, &AtomicBool::new(false), &mut |_| true).unwrap_err();
         assert_eq!(refused(&request(&["nobody"], 1, None)).field, "design");
         assert_eq!(refused(&request(&["opt"], 0, None)).field, "runs");
         assert_eq!(refused(&request(&["opt"], 1, Some("nothing"))).field, "planted");

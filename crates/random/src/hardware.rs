@@ -3,8 +3,8 @@
 
 use crate::life::{Life, core};
 use crate::model::{OpenTx, Place, Request};
+use durasim_contract::Trap;
 use durasim_core::{HtmAbort, Outcome};
-use durasim_design::Trap;
 
 /// Bits of the status of an abort (Intel SDM, volume 1, table 16-1).
 const EXPLICIT: u64 = 1;

@@ -5,8 +5,8 @@
 use crate::REGION_BYTES;
 use crate::tally::{Effort, Findings};
 use crate::trace::Trace;
+use durasim_contract::{CrashImage, Hooks, RecoveryCut, RecoveryReport};
 use durasim_crash::{ByteOracle, OrderChecker, Verdict};
-use durasim_design::{CrashImage, Hooks, RecoveryCut, RecoveryReport};
 use durasim_machine::{Observer, PMEM_BASE, Plan, PowerFailureOptions, System};
 use durasim_types::{CoreId, DataRange, EventKind, Journal, LineAddr, Pages, PersistEvent, PhysAddr, Rng, TxId, Write};
 use std::sync::{Arc, Mutex};
@@ -94,7 +94,7 @@ impl Shared {
     }
 
     fn recover(&self, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
-        (self.plan.row.hardware.recover)(&self.plan.spec, &self.plan.geometry, image)
+        (self.plan.variant.hardware.recover)(&self.plan.spec, &self.plan.geometry, image)
     }
 
     fn crash(&mut self, event: u64, system: &System) -> Result<(), String> {
@@ -123,7 +123,7 @@ impl Shared {
     /// Without hardware of its own: another part of the cleans that no fence has waited for survives.
     fn reorder(&mut self, system: &System) -> Result<(), String> {
         let ways = system.power_failure_choices().reorder;
-        if self.plan.row.hardware.hooks != Hooks::NONE || ways == 1 {
+        if self.plan.variant.hardware.hooks != Hooks::NONE || ways == 1 {
             return Ok(());
         }
         self.findings.reordered += 1;

@@ -22,7 +22,7 @@ mod tally;
 mod trace;
 
 pub use campaign::{RandomDesign, RandomFailure, RandomReplay, RandomRequest, RandomResult, campaign, replay};
-pub use run::{distinct_rows, has_hardware_transactions, is_of_its_own, run};
+pub use run::{distinct_variants, has_hardware_transactions, is_of_its_own, run};
 pub use settings::Setting;
 pub use tally::{Effort, Findings, Tally};
 pub use trace::Trace;

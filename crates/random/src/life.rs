@@ -6,9 +6,9 @@ use crate::model::{DRAM_REGION, Locks, Memory, OpenTx, Place, Port, Request, Thr
 use crate::settings::Setting;
 use crate::tally::{Effort, Tally};
 use crate::trace::Trace;
+use durasim_contract::{Hooks, Locking, Promise, Trap};
 use durasim_core::{Outcome, PendingStore};
 use durasim_crash::ByteOracle;
-use durasim_design::{Hooks, Locking, Promise, Trap};
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System};
 use durasim_memory::MediaConfig;
 use durasim_types::{CoreId, Cycle, DataRange, Pages, Rng, StoreKind, TxId};
@@ -102,7 +102,7 @@ impl Life {
         }
         let mut pmem = vec![0; REGION_BYTES as usize];
         pages.read(PMEM_BASE, &mut pmem);
-        let oracle = setting.crashes.then(|| match setting.row.promise {
+        let oracle = setting.crashes.then(|| match setting.variant.promise {
             Promise::Immediate => ByteOracle::new(pages),
             Promise::Epoch(further) => ByteOracle::of_epochs(pages, further),
         });
@@ -110,7 +110,7 @@ impl Life {
         let shared = Arc::new(Mutex::new(shared));
         system.keep_journal(Box::new(Watcher(shared.clone())));
         system.observe(Box::new(Watcher(shared.clone())));
-        if setting.row.hardware.hooks == Hooks::NONE {
+        if setting.variant.hardware.hooks == Hooks::NONE {
             system.track_unfenced_cleans();
         }
         system.declare_data(DataRange { base: PMEM_BASE, size_bytes: REGION_BYTES });
@@ -133,10 +133,10 @@ impl Life {
             tx_ops_max: 1 + rng.below(60),
             transactions: setting.transactions,
             aborts: setting.aborts,
-            persists: setting.row.hardware.hooks == Hooks::NONE && !plan.domain.stores_are_durable(),
-            isolated: setting.row.hardware.hooks.has(Hooks::PROBE)
-                && !setting.row.laboratory.random.probes_isolate_nothing,
-            hardware: setting.row.hardware.hooks.has(Hooks::HARDWARE_TX),
+            persists: setting.variant.hardware.hooks == Hooks::NONE && !plan.domain.stores_are_durable(),
+            isolated: setting.variant.hardware.hooks.has(Hooks::PROBE)
+                && !setting.variant.laboratory.random.probes_isolate_nothing,
+            hardware: setting.variant.hardware.hooks.has(Hooks::HARDWARE_TX),
             disorder_percent: [0, 0, 5, 100][rng.below(4) as usize],
             switch_percent: if cores > 1 || threads > 1 { [0, 1, 5, 15][rng.below(4) as usize] } else { 0 },
             steps: 0,

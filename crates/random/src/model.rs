@@ -1,7 +1,7 @@
 //! What the tester knows: the newest bytes, who holds which locks, and what each thread and port is about.
 
 use crate::REGION_BYTES;
-use durasim_design::Locking;
+use durasim_contract::Locking;
 use durasim_machine::{DRAM_BASE, PMEM_BASE};
 use durasim_types::{Cycle, LineAddr, PhysAddr, StoreKind, TxId};
 use std::collections::BTreeMap;

@@ -2,8 +2,8 @@
 
 use crate::life::{Life, core};
 use crate::model::{DRAM_REGION, Place, Request, Reserved};
+use durasim_contract::Trap;
 use durasim_core::{EarlyFlushOutcome, LogFlush, Outcome, PendingStore};
-use durasim_design::Trap;
 use durasim_isa::{CacheBlockOp, LOG_BLOCK_BYTES};
 use durasim_machine::{DRAM_BASE, PMEM_BASE};
 use durasim_types::{Cycle, LineAddr, PhysAddr, StoreKind, TxId};

@@ -5,7 +5,7 @@ use crate::life::Life;
 use crate::settings::Setting;
 use crate::tally::{Effort, Tally};
 use crate::trace::Trace;
-use durasim_design::{Hooks, Row};
+use durasim_contract::{Hooks, Variant};
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, presets};
 use durasim_types::{Pages, Rng};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,7 +38,7 @@ pub(crate) fn run_until(
 fn lives(stop: &AtomicBool, setting: &Setting, seed: u64, effort: Effort, trace: &Trace) -> Result<Tally, String> {
     let text = presets::text("tiny").expect("tiny is a preset");
     let config = MachineConfig::parse("tiny", text, &setting.sets).map_err(|e| e.to_string())?;
-    let mut plan = Plan::new(&config, &setting.row, setting.domain).map_err(|e| e.to_string())?;
+    let mut plan = Plan::new(&config, &setting.variant, setting.domain).map_err(|e| e.to_string())?;
     if let Some(planted) = setting.planted {
         plan.geometry.planted = planted.fault();
     }
@@ -54,7 +54,7 @@ fn lives(stop: &AtomicBool, setting: &Setting, seed: u64, effort: Effort, trace:
         life.finish(&mut tally);
         if setting.crashes {
             let (mut image, _) = life.system.crash_image(u64::MAX);
-            let recover = setting.row.hardware.recover;
+            let recover = setting.variant.hardware.recover;
             recover(&plan.spec, &plan.geometry, &mut image).map_err(|_| "an uncut recovery was cut".to_owned())?;
             life.shared.lock().expect("no thread panics with it").judge(&image.pmem)?;
             pages = image.pmem;
@@ -63,29 +63,34 @@ fn lives(stop: &AtomicBool, setting: &Setting, seed: u64, effort: Effort, trace:
     Ok(tally)
 }
 
-/// Whether instructions begin and commit transactions, and programs recover: what markers do for other rows.
+/// Whether instructions begin and commit transactions, and programs recover: what markers do for other variants.
 #[must_use]
-pub fn has_hardware_transactions(row: &Row) -> bool {
-    row.hardware.hooks.has(Hooks::HARDWARE_TX)
+pub fn has_hardware_transactions(variant: &Variant) -> bool {
+    variant.hardware.hooks.has(Hooks::HARDWARE_TX)
 }
 
-/// Whether a row differs in what is tried here from those before it: rows on hardware transactions on the same domains differ
+/// Whether a variant differs in what is tried here from those before it: variants on hardware transactions on the same domains differ
 /// in software alone.
 #[must_use]
-pub fn is_of_its_own(row: &Row, rows: &[Row]) -> bool {
-    let is_alike = |other: &&Row| other.hardware.name == row.hardware.name && other.domains == row.domains;
-    !has_hardware_transactions(row) || rows.iter().find(is_alike).is_some_and(|first| first.name == row.name)
+pub fn is_of_its_own(variant: &Variant, variants: &[Variant]) -> bool {
+    let is_alike = |other: &&Variant| other.hardware.name == variant.hardware.name && other.domains == variant.domains;
+    !has_hardware_transactions(variant)
+        || variants.iter().find(is_alike).is_some_and(|first| first.name == variant.name)
 }
 
-/// The rows that differ in what is tried here: those with hardware of their own, and of the others, which differ in software
+/// The variants that differ in what is tried here: those with hardware of their own, and of the others, which differ in software
 /// alone, the one that runs on the most domains.
 #[must_use]
-pub fn distinct_rows(rows: &[Row]) -> Vec<Row> {
-    let without_hardware = rows.iter().filter(|row| row.hardware.hooks == Hooks::NONE);
+pub fn distinct_variants(variants: &[Variant]) -> Vec<Variant> {
+    let without_hardware = variants.iter().filter(|variant| variant.hardware.hooks == Hooks::NONE);
     // Of several the last one, as `max_by_key` has it.
-    let plain = without_hardware.max_by_key(|row| row.domains.len()).map(|row| row.name);
-    let is_wanted = |row: &&Row| {
-        if row.hardware.hooks == Hooks::NONE { Some(row.name) == plain } else { is_of_its_own(row, rows) }
+    let plain = without_hardware.max_by_key(|variant| variant.domains.len()).map(|variant| variant.name);
+    let is_wanted = |variant: &&Variant| {
+        if variant.hardware.hooks == Hooks::NONE {
+            Some(variant.name) == plain
+        } else {
+            is_of_its_own(variant, variants)
+        }
     };
-    rows.iter().filter(is_wanted).copied().collect()
+    variants.iter().filter(is_wanted).copied().collect()
 }

@@ -1,20 +1,20 @@
 //! Machines and parameters of designs, drawn by seed: all of them so small that rare paths are common.
 
 use crate::sizes::{self, is_accepted};
-use durasim_design::{Choice, Draw, Hooks, Locking, PlantedFault, Row, SmallestRegion};
+use durasim_contract::{Choice, Draw, Hooks, Locking, PlantedFault, SmallestRegion, Variant};
 use durasim_machine::{MachineConfig, Plan, presets};
 use durasim_types::{Domain, Rng};
 
-/// A row on a domain with overrides of the machine `tiny`.
+/// A variant on a domain with overrides of the machine `tiny`.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// The row.
-    pub row: Row,
+    /// The variant.
+    pub variant: Variant,
     /// Its persistence domain.
     pub domain: Domain,
     /// Settings of the machine `tiny`, as for `--set`.
     pub sets: Vec<String>,
-    /// Whether the row keeps its promise without help of a guest runtime, so that crashes can be judged.
+    /// Whether the variant keeps its promise without help of a guest runtime, so that crashes can be judged.
     pub crashes: bool,
     /// Whether threads open transactions.
     pub transactions: bool,
@@ -91,14 +91,14 @@ fn path(rng: &mut Rng, sets: &mut Vec<String>) {
 const NO_L2: &str = "l2=none";
 
 /// In a third of the machines: no L2. In another third, which overlaps: an L1D of two ways, or of one where the design takes it.
-fn hierarchy(rng: &mut Rng, row: &Row, domain: Domain, sets: &mut Vec<String>) {
+fn hierarchy(rng: &mut Rng, variant: &Variant, domain: Domain, sets: &mut Vec<String>) {
     if rng.below(3) == 0 {
         sets.push(NO_L2.to_owned());
     }
     if rng.below(3) == 0 {
         let ways = one_of(rng, &[1, 2, 2]);
         let set = |ways| format!("l1d.ways={ways}");
-        let is_taken = is_accepted(row, domain, sets, set(ways));
+        let is_taken = is_accepted(variant, domain, sets, set(ways));
         sets.push(set(if is_taken { ways } else { 2 }));
     }
 }
@@ -180,10 +180,10 @@ fn design(rng: &mut Rng, draws: &[Draw], sets: &mut Vec<String>) {
 
 /// Gives a region that has to be small the least size that the machine accepts, and some bytes more. What else the design
 /// keeps there depends on all other settings.
-fn shrink_region(rng: &mut Rng, row: &Row, domain: Domain, sets: &mut Vec<String>) {
-    let Some(region) = row.laboratory.random.smallest_region.filter(|region| is_set(region, sets)) else { return };
+fn shrink_region(rng: &mut Rng, variant: &Variant, domain: Domain, sets: &mut Vec<String>) {
+    let Some(region) = variant.laboratory.random.smallest_region.filter(|region| is_set(region, sets)) else { return };
     let size = |bytes: u64| format!("{}={bytes}", region.parameter);
-    let is_accepted = |bytes: u64| is_accepted(row, domain, sets, size(bytes));
+    let is_accepted = |bytes: u64| is_accepted(variant, domain, sets, size(bytes));
     let (mut refused, mut accepted) = (0, 1 << 20);
     while accepted - refused > 64 {
         let between = (accepted + refused) / 2;
@@ -214,9 +214,9 @@ fn sharing(rng: &mut Rng, sets: &mut Vec<String>) {
 }
 
 /// In a third of the machines whose design takes it: half as many cores, with two hardware threads each.
-fn hardware_threads(rng: &mut Rng, row: &Row, domain: Domain, sets: &mut Vec<String>) {
+fn hardware_threads(rng: &mut Rng, variant: &Variant, domain: Domain, sets: &mut Vec<String>) {
     let cores: u16 = value_of("cores", sets).map_or(4, |cores| cores.parse().expect("a number"));
-    let is_taken = is_accepted(row, domain, sets, "threads_per_core=2".to_owned());
+    let is_taken = is_accepted(variant, domain, sets, "threads_per_core=2".to_owned());
     if rng.below(3) == 0 && cores.is_multiple_of(2) && is_taken {
         sets.push(format!("cores={}", cores / 2));
         sets.push("threads_per_core=2".to_owned());
@@ -275,24 +275,24 @@ fn shared(rng: &mut Rng, sets: &mut Vec<String>) {
 }
 
 /// Meshes and controllers of both memories, as far as the machine takes them.
-fn topology(rng: &mut Rng, row: &Row, domain: Domain, sets: &mut Vec<String>) {
+fn topology(rng: &mut Rng, variant: &Variant, domain: Domain, sets: &mut Vec<String>) {
     for change in [shared, mesh] {
         let mut changed = sets.clone();
         change(rng, &mut changed);
         let text = presets::text("tiny").expect("tiny is a preset");
         let config = MachineConfig::parse("tiny", text, &changed);
-        if config.is_ok_and(|config| Plan::new(&config, row, domain).is_ok()) {
+        if config.is_ok_and(|config| Plan::new(&config, variant, domain).is_ok()) {
             *sets = changed;
         }
     }
 }
 
 impl Setting {
-    /// What `seed` makes of this row, on one core.
+    /// What `seed` makes of this variant, on one core.
     #[must_use]
-    pub fn drawn(row: Row, seed: u64) -> Setting {
+    pub fn drawn(variant: Variant, seed: u64) -> Setting {
         let mut rng = Rng::new(seed ^ 0x5e77_1265);
-        let domain = row.domains[rng.below(row.domains.len() as u64) as usize];
+        let domain = variant.domains[rng.below(variant.domains.len() as u64) as usize];
         let mut sets = vec!["cores=1".to_owned()];
         machine(&mut rng, &mut sets);
         path(&mut Rng::new(seed ^ 0x7a17_0400), &mut sets);
@@ -300,16 +300,16 @@ impl Setting {
             buffers(&mut rng, &mut sets);
         }
         controllers(&mut rng, &mut sets);
-        let laboratory = &row.laboratory.random;
+        let laboratory = &variant.laboratory.random;
         design(&mut rng, laboratory.draws, &mut sets);
-        hierarchy(&mut Rng::new(seed ^ 0x1e5e_1500), &row, domain, &mut sets);
-        shrink_region(&mut rng, &row, domain, &mut sets);
-        let hooked = row.hardware.hooks != Hooks::NONE;
+        hierarchy(&mut Rng::new(seed ^ 0x1e5e_1500), &variant, domain, &mut sets);
+        shrink_region(&mut rng, &variant, domain, &mut sets);
+        let hooked = variant.hardware.hooks != Hooks::NONE;
         // Without hardware nothing holds transactions together, but stores outside of them keep their promises.
         let transactions = hooked || rng.below(2) == 0;
-        let crashes = if hooked { !row.control } else { !transactions };
+        let crashes = if hooked { !variant.control } else { !transactions };
         Setting {
-            row,
+            variant,
             domain,
             sets,
             crashes,
@@ -321,21 +321,21 @@ impl Setting {
         }
     }
 
-    /// What `seed` makes of this row, on 2 to 16 cores.
+    /// What `seed` makes of this variant, on 2 to 16 cores.
     #[must_use]
-    pub fn drawn_for_many(row: Row, seed: u64) -> Setting {
-        let mut setting = Setting::drawn(row, seed);
+    pub fn drawn_for_many(variant: Variant, seed: u64) -> Setting {
+        let mut setting = Setting::drawn(variant, seed);
         let mut rng = Rng::new(seed ^ 0x0d15_0e27);
         sharing(&mut rng, &mut setting.sets);
         if setting.sets.iter().any(|set| set == NO_L2) {
             // What has been said of the L2 since goes with it.
             setting.sets.push(NO_L2.to_owned());
         }
-        shrink_region(&mut rng, &row, setting.domain, &mut setting.sets);
-        let laboratory = &row.laboratory.random;
+        shrink_region(&mut rng, &variant, setting.domain, &mut setting.sets);
+        let laboratory = &variant.laboratory.random;
         design(&mut rng, laboratory.draws_on_many_cores, &mut setting.sets);
-        hardware_threads(&mut Rng::new(seed ^ 0x0732_ead5), &row, setting.domain, &mut setting.sets);
-        topology(&mut Rng::new(seed ^ 0x0e54_c0de), &row, setting.domain, &mut setting.sets);
+        hardware_threads(&mut Rng::new(seed ^ 0x0732_ead5), &variant, setting.domain, &mut setting.sets);
+        topology(&mut Rng::new(seed ^ 0x0e54_c0de), &variant, setting.domain, &mut setting.sets);
         setting.locking = one_of(&mut rng, laboratory.locking_on_many_cores);
         setting
     }
@@ -346,8 +346,8 @@ impl Setting {
     pub fn tightened(mut self, seed: u64) -> Setting {
         let mut rng = Rng::new(seed ^ 0x0071_6417);
         if rng.below(2) == 0 {
-            sizes::shrink(&mut rng, &self.row, self.domain, &mut self.sets);
-            shrink_region(&mut rng, &self.row, self.domain, &mut self.sets);
+            sizes::shrink(&mut rng, &self.variant, self.domain, &mut self.sets);
+            shrink_region(&mut rng, &self.variant, self.domain, &mut self.sets);
         }
         self.aimed_percent = one_of(&mut rng, &[0, 0, 10, 40]);
         self

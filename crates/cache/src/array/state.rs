@@ -1,7 +1,7 @@
 //! An array in a snapshot: its occupied slots and its counters.
 
 use super::{CacheArray, CacheStats, EMPTY, Meta, Order, WAYS_MAX};
-use durasim_design::{LevelGeometry, LineTag};
+use durasim_contract::{LevelGeometry, LineTag};
 use durasim_types::{Cycle, LINE_BYTES, Line, LineAddr};
 use serde::{Deserialize, Serialize, Serializer};
 

@@ -2,20 +2,20 @@
 
 #![allow(dead_code, reason = "each test program uses a part of this")]
 
-use durasim_design::Row;
-use durasim_designs::ROWS;
+use durasim_contract::Variant;
+use durasim_designs::VARIANTS;
 use durasim_random::{Effort, Setting, Tally, Trace};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Whether a row with hardware of its own is to be tried: all are, unless `DURASIM_ROW` names one.
-pub fn is_wanted(row: &Row) -> bool {
-    std::env::var("DURASIM_ROW").map_or(true, |name| name == row.name)
+/// Whether a variant with hardware of its own is to be tried: all are, unless `DURASIM_VARIANT` names one.
+pub fn is_wanted(variant: &Variant) -> bool {
+    std::env::var("DURASIM_VARIANT").map_or(true, |name| name == variant.name)
 }
 
-/// Whether a row differs in what is tried here from those before it.
-pub fn is_of_its_own(row: &Row) -> bool {
-    durasim_random::is_of_its_own(row, ROWS)
+/// Whether a variant differs in what is tried here from those before it.
+pub fn is_of_its_own(variant: &Variant) -> bool {
+    durasim_random::is_of_its_own(variant, VARIANTS)
 }
 
 /// Seeds to try: the usual ones, or as many as `DURASIM_SEEDS` says, from `DURASIM_FIRST_SEED` on.
@@ -28,8 +28,8 @@ pub fn run(setting: &Setting, seed: u64, effort: Effort) -> Result<Tally, String
     let trace = if std::env::var_os("DURASIM_TRACE").is_some() { Trace::wanted() } else { Trace::default() };
     let outcome = durasim_random::run(setting, seed, effort, &trace);
     trace.lines().iter().for_each(|line| eprintln!("{line}"));
-    let (row, domain, sets) = (setting.row.name, setting.domain, &setting.sets);
-    outcome.map_err(|what| format!("{row} on {domain} with {sets:?}, seed {seed}: {what}"))
+    let (variant, domain, sets) = (setting.variant.name, setting.domain, &setting.sets);
+    outcome.map_err(|what| format!("{variant} on {domain} with {sets:?}, seed {seed}: {what}"))
 }
 
 /// Runs seeds on two threads; the sum of what they did, or the first failures.

@@ -1,14 +1,14 @@
 //! Campaigns over programs that have no transactions: they store, clean and make fences.
 
 use super::text::{AT, COUNT, FENCE, FENCE_W_W, addi, clean, program, repeated, sd};
+use durasim_contract::{Laboratory, Variant, path_faults};
 use durasim_crash::{CrashRequest, CrashResult, TimelinePhase, crash};
-use durasim_design::{Laboratory, Row, path_faults};
 use std::sync::atomic::AtomicBool;
 
 const LINES: i32 = 24;
 const LINE: i32 = 64;
 
-/// The row `opt` with the faults of the path.
+/// The variant `opt` with the faults of the path.
 const FAULTY: Laboratory = Laboratory { path_faults: path_faults::ALL, ..Laboratory::NONE };
 
 /// Each line gets two words, and what stands between and behind them.
@@ -48,10 +48,10 @@ fn trials(body: &[u32], domain: &str, faults: &[&str], planted: Option<&str>, re
         "workers": 1,
     });
     let request: CrashRequest = serde_json::from_value(request).unwrap();
-    let mut rows = durasim_designs::ROWS.to_vec();
-    let row: &mut Row = rows.iter_mut().find(|row| row.name == "opt").unwrap();
-    row.laboratory = &FAULTY;
-    crash(&request, &rows, &AtomicBool::new(false), &mut |_, _| true).unwrap()
+    let mut variants = durasim_designs::VARIANTS.to_vec();
+    let variant: &mut Variant = variants.iter_mut().find(|variant| variant.name == "opt").unwrap();
+    variant.laboratory = &FAULTY;
+    crash(&request, &variants, &AtomicBool::new(false), &mut |_, _| true).unwrap()
 }
 
 const ALL: &[&str] = &["clean", "torn", "reorder", "energy"];

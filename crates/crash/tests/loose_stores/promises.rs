@@ -1,8 +1,8 @@
 //! The memory system without cores: when the journal learns that a store is durable, and that it is then.
 
+use durasim_contract::{CrashImage, path_faults};
 use durasim_core::{Outcome, PendingStore};
 use durasim_crash::{ByteOracle, Verdict};
-use durasim_design::{CrashImage, path_faults};
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, PowerFailureOptions, System, presets};
 use durasim_types::{
@@ -109,7 +109,7 @@ impl Machine {
 
     fn with(domain: Domain, change: impl Fn(&mut Plan)) -> Self {
         let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &["cores=2".to_owned()]).unwrap();
-        let mut plan = Plan::new(&config, durasim_designs::row("opt").unwrap(), domain).unwrap();
+        let mut plan = Plan::new(&config, durasim_designs::variant("opt").unwrap(), domain).unwrap();
         change(&mut plan);
         let mut system = System::new(&config, &plan).unwrap();
         let oracle = ByteOracle::new(Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20));

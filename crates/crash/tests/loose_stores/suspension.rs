@@ -1,7 +1,7 @@
 //! Programs that suspend transactions, on whole machines.
 
 use super::text::{A0, AT, BASE, FENCE, T0, addi, amoadd, call, clean, exit, li, marker, marker_with, program, sd};
-use durasim_design::Hooks;
+use durasim_contract::Hooks;
 use durasim_isa::Marker::{self, SnapshotPoint, TxAbort, TxBegin, TxCommit, TxCommitting, TxResume, TxSuspend};
 use durasim_machine::{Captured, Ending, Machine, Prepared, RunRequest, prepare, profile};
 use durasim_types::{CoreId, DataRange, Error, Journal, LineAddr, TxId, Write};
@@ -64,7 +64,7 @@ fn request(elf: &Path, design: &str, fast_forward: Option<&str>) -> RunRequest {
 }
 
 fn prepared(body: &[u32], design: &str) -> Prepared {
-    prepare(&request(program(body).path(), design, None), durasim_designs::ROWS).unwrap()
+    prepare(&request(program(body).path(), design, None), durasim_designs::VARIANTS).unwrap()
 }
 
 fn machine(prepared: &Prepared) -> Machine {
@@ -162,16 +162,17 @@ fn only_machines_without_hardware_transactions_suspend_them() {
     let mut body = begin().to_vec();
     body.extend([marker(TxSuspend), sd(T0, AT, 0), marker(TxResume), marker(TxCommit)]);
     let mut refusing = 0;
-    for row in durasim_designs::ROWS {
-        let hardware = row.hardware.name;
-        match run(&body, row.name) {
+    for variant in durasim_designs::VARIANTS {
+        let hardware = variant.hardware.name;
+        match run(&body, variant.name) {
             Ok(ending) => {
-                let tracks_nothing = row.hardware.hooks == Hooks::NONE || row.hardware.hooks.has(Hooks::HARDWARE_TX);
-                assert_eq!((ending, tracks_nothing), (Ending::Exited(0), true), "{}", row.name);
+                let tracks_nothing =
+                    variant.hardware.hooks == Hooks::NONE || variant.hardware.hooks.has(Hooks::HARDWARE_TX);
+                assert_eq!((ending, tracks_nothing), (Ending::Exited(0), true), "{}", variant.name);
             }
             Err(error) => {
                 refusing += 1;
-                assert!(matches!(error, Error::Guest(_)) && row.hardware.hooks != Hooks::NONE);
+                assert!(matches!(error, Error::Guest(_)) && variant.hardware.hooks != Hooks::NONE);
                 assert!(error.to_string().contains(&format!("{hardware} has no suspended transactions")), "{error}");
             }
         }
@@ -196,7 +197,7 @@ fn functional_execution_keeps_to_the_same_rules() {
         let body: Vec<u32> = markers.iter().map(|&of| marker(of)).chain(exit(0)).collect();
         let elf = program(&body);
         let request = request(elf.path(), design, Some("roi"));
-        let ran = durasim_machine::run(&request, durasim_designs::ROWS, &mut Captured::default());
+        let ran = durasim_machine::run(&request, durasim_designs::VARIANTS, &mut Captured::default());
         match (ran, sentence) {
             (Ok(result), None) => assert_eq!(result.guest_exit_code, Some(0)),
             (Err(error), Some(sentence)) => assert!(error.to_string().contains(sentence), "{markers:?}: {error}"),
@@ -209,18 +210,18 @@ fn functional_execution_keeps_to_the_same_rules() {
 #[test]
 fn a_functional_run_refuses_aborts_that_only_hardware_undoes() {
     let elf = program(&[begin().to_vec(), vec![marker(TxAbort)], exit(0).to_vec()].concat());
-    for row in durasim_designs::ROWS {
-        let mut request = request(elf.path(), row.name, None);
+    for variant in durasim_designs::VARIANTS {
+        let mut request = request(elf.path(), variant.name, None);
         request.functional = true;
-        let ran = durasim_machine::run(&request, durasim_designs::ROWS, &mut Captured::default());
+        let ran = durasim_machine::run(&request, durasim_designs::VARIANTS, &mut Captured::default());
         let sentence = "the program aborts a transaction, which functional execution cannot undo";
         match ran {
             Ok(result) => {
-                assert!(!row.hardware.hooks.track_transactions(), "{}", row.name);
-                assert_eq!((result.metrics.tx.aborted, result.guest_exit_code), (1, Some(0)), "{}", row.name);
+                assert!(!variant.hardware.hooks.track_transactions(), "{}", variant.name);
+                assert_eq!((result.metrics.tx.aborted, result.guest_exit_code), (1, Some(0)), "{}", variant.name);
             }
             Err(error) => {
-                assert!(row.hardware.hooks.track_transactions(), "{}: {error}", row.name);
+                assert!(variant.hardware.hooks.track_transactions(), "{}: {error}", variant.name);
                 assert!(error.to_string().contains(sentence), "{error}");
             }
         }
@@ -234,6 +235,7 @@ fn what_a_transaction_writes_leaves_out_what_is_written_while_it_is_suspended() 
     body.extend([sd(T0, BASE, 0), marker(TxSuspend), sd(T0, BASE, 64), sd(T0, BASE, 128), marker(TxResume)]);
     body.extend([sd(T0, BASE, 192), marker(TxCommit), marker(Marker::RoiEnd)]);
     let elf = program(&body);
-    let found = profile(&request(elf.path(), "opt", None), durasim_designs::ROWS, &mut Captured::default()).unwrap();
+    let found =
+        profile(&request(elf.path(), "opt", None), durasim_designs::VARIANTS, &mut Captured::default()).unwrap();
     assert_eq!((found.transactions, found.tx_lines.map(|lines| (lines.min, lines.max))), (1, Some((2, 2))));
 }

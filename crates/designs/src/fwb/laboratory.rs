@@ -4,7 +4,7 @@ use crate::small_runs::{
     BTREE, FAR_CAMPAIGNS, FOUR_CONTROLLERS, FULL_QUEUE, ONE_SET, ONE_SET_ON_ALL_CORES, ROOMY, SHARED, SWAP, TURNS,
     WORDS_OR_LINES,
 };
-use durasim_design::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults};
+use durasim_contract::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults};
 
 /// A log that wraps around all the time, scanned in a few cycles.
 const SHORT_RING: Settings =

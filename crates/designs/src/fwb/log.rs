@@ -6,7 +6,7 @@
 
 use super::planted;
 use super::record::{Kind, RECORD_BYTES, Record};
-use durasim_design::{Actions, ActiveFault, Origin, Token};
+use durasim_contract::{Actions, ActiveFault, Origin, Token};
 use durasim_types::{Cause, CoreId, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;

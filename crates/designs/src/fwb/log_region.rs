@@ -2,7 +2,7 @@
 
 use super::FwbSpec;
 use super::record::RECORD_BYTES;
-use durasim_design::{CrashImage, Geometry, RecoveryCut};
+use durasim_contract::{CrashImage, Geometry, RecoveryCut};
 use durasim_types::{PAGE_BYTES, PhysAddr};
 
 /// Bytes of the region with the head: its number, then whether the log is being erased.

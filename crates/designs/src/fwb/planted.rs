@@ -1,8 +1,8 @@
 //! Faults that FWB can be built with; see [`PlantedFault`].
 
-use durasim_design::PlantedFault;
+use durasim_contract::PlantedFault;
 
-durasim_design::planted! {
+durasim_contract::planted! {
     // Records.
     STORE_NOT_LOGGED = "store-not-logged", "The second store of a transaction to a line is not logged";
     UNDO_TAKES_NEW = "undo-takes-new", "The undo word of a record is the new one";
@@ -66,7 +66,7 @@ pub(super) const STORE_NOT_HELD: PlantedFault = PlantedFault {
     name: "store-not-held",
     summary: "Where caches survive, a store does not wait for its record",
     equivalent: Some(
-        "A record is handed over in the cycle of its store, and on eADR, the only domain of the row, what waits for the \
+        "A record is handed over in the cycle of its store, and on eADR, the only domain of the variant, what waits for the \
          queue survives as what is in it",
     ),
 };

@@ -10,7 +10,7 @@ use super::log::torn_bit;
 use super::log_region::{ERASING, HEAD_BYTES, erase};
 use super::record::{Kind, NO_TX, RECORD_BYTES, Record, bits_of};
 use super::{FwbSpec, planted};
-use durasim_design::{ActiveFault, CrashImage, Geometry, RecoveryCut, RecoveryReport};
+use durasim_contract::{ActiveFault, CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{Domain, PhysAddr};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -12,7 +12,7 @@
 //! accepted: an empty write to each controller comes after it.
 
 use super::{ProtocolState, State, planted};
-use durasim_design::{Action, Actions, LineTag, Origin, Scanned, Token};
+use durasim_contract::{Action, Actions, LineTag, Origin, Scanned, Token};
 use durasim_types::{Cause, EventKind, LineAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

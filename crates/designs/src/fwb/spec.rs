@@ -1,7 +1,7 @@
 //! Parameters and cost of FWB. Sizes marked [D:fwb-sizes] are from memory of the paper, which is not at hand.
 
 use super::record::RECORD_BYTES;
-use durasim_design::{Geometry, HardwareCost, SpecError, check_ranges};
+use durasim_contract::{Geometry, HardwareCost, SpecError, check_ranges};
 use durasim_types::{Cycle, Domain};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 use super::scan::{SCAN, TIMER};
 use super::*;
 use crate::testing::{Bench, geometry, line, word};
-use durasim_design::Evict;
+use durasim_contract::Evict;
 use durasim_types::Pages;
 
 fn small(log_bytes: u64) -> FwbSpec {

@@ -1,7 +1,7 @@
 //! What Hercules costs in hardware: Table 6 and the energy of section 5.4.
 
 use super::spec::{HerculesSpec, LOG_ENTRY_BITS};
-use durasim_design::{Geometry, HardwareCost, LevelId};
+use durasim_contract::{Geometry, HardwareCost, LevelId};
 use durasim_types::LINE_BYTES;
 
 /// Section 5.4: energy of a store to persistent memory during the crash flush, in nJ per byte.
@@ -62,7 +62,7 @@ impl HerculesSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use durasim_design::{Inclusion, LevelGeometry};
+    use durasim_contract::{Inclusion, LevelGeometry};
     use durasim_types::{Clock, PhysAddr};
 
     fn paper() -> Geometry {
@@ -90,7 +90,7 @@ mod tests {
             pmem_bytes: 0,
             pmem_data_bytes: 0,
             regions: Vec::new(),
-            planted: durasim_design::ActiveFault::NONE,
+            planted: durasim_contract::ActiveFault::NONE,
         }
     }
 

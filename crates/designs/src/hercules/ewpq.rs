@@ -6,7 +6,7 @@ use super::extension_chain::Occupancy;
 use super::planted;
 use super::spec::{ExtensionLookup, HerculesSpec};
 use super::zone::PartZone;
-use durasim_design::{Actions, ActiveFault, Origin, Token};
+use durasim_contract::{Actions, ActiveFault, Origin, Token};
 use durasim_types::{Cause, Cycle, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 

@@ -15,7 +15,7 @@
 use super::planted;
 use super::state::State;
 use super::zone::PartZone;
-use durasim_design::{AbortCause, Actions, ActiveFault, CrashImage, Origin};
+use durasim_contract::{AbortCause, Actions, ActiveFault, CrashImage, Origin};
 use durasim_types::{Cause, LineAddr, PhysAddr};
 use std::ops::Range;
 

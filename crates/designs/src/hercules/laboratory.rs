@@ -3,7 +3,7 @@
 use crate::small_runs::{
     BIG_BTREE, BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, ONE_SET, PARKED, SHARED, SLOW, SWAP, TURNS, WIDE,
 };
-use durasim_design::{
+use durasim_contract::{
     Alternatives, Choice, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign,
     SmallestRegion, path_faults,
 };

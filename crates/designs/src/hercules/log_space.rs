@@ -16,7 +16,7 @@ use super::registers::Phase;
 use super::state::State;
 use super::zone::{PartZone, entry_header};
 use super::{COLLECT, ONCE_WRITTEN, planted};
-use durasim_design::{Action, Actions, ActiveFault, CopyRequest, Origin, Token, Wait};
+use durasim_contract::{Action, Actions, ActiveFault, CopyRequest, Origin, Token, Wait};
 use durasim_types::{Cause, EventKind, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

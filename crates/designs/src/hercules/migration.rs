@@ -4,7 +4,7 @@
 use super::ewpq::Mapping;
 use super::state::State;
 use super::zone::PartZone;
-use durasim_design::{Action, Actions, CopyRequest, Origin, Token};
+use durasim_contract::{Action, Actions, CopyRequest, Origin, Token};
 use durasim_types::{Cause, EventKind, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 

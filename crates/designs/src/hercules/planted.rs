@@ -1,14 +1,14 @@
-//! Faults that Hercules can be built with; see [`durasim_design::PlantedFault`].
+//! Faults that Hercules can be built with; see [`durasim_contract::PlantedFault`].
 
-use durasim_design::PlantedFault;
+use durasim_contract::PlantedFault;
 
-durasim_design::planted! {
+durasim_contract::planted! {
     // Transactions.
     TX_LEN_KEPT_AT_BEGIN = "tx-len-kept-at-begin", "A transaction begins with the TxLen of the last user of its identifier";
     TX_LEN_SKIPPED = "tx-len-skipped", "Commits store no TxLen";
     TX_LEN_OF_ANOTHER = "tx-len-of-another", "Commits store their TxLen in the profile of the neighbouring identifier";
     TX_LEN_NOT_AWAITED = "tx-len-not-awaited", "A commit does not wait until the controller has its TxLen",
-        equivalent: "On eADR, the only domain of the row, a write that waits for the queue survives as one in the queue \
+        equivalent: "On eADR, the only domain of the variant, a write that waits for the queue survives as one in the queue \
                      does, and it is handed over before the commit goes on";
     STATES_RESET_FIRST = "states-reset-first", "Commits reset the states of their lines before they store TxLen";
     IDENTIFIER_SHARED = "identifier-shared", "GlobalTxID wraps around to identifiers that open transactions still use";

@@ -11,7 +11,7 @@ use super::state::{Part, State};
 use super::zone::{
     CompactEntry, FLUSHED, LogZone, PartZone, RECOVERED, RUNNING, emergency_owner, entry_header, is_entry_of,
 };
-use durasim_design::{
+use durasim_contract::{
     ActiveFault, BudgetSpent, CrashImage, CrashSink, CrashView, Geometry, RecoveryCut, RecoveryReport,
 };
 use durasim_types::{Line, LineAddr, PhysAddr, TxId};

@@ -4,7 +4,7 @@
 //! for an afterward execution". They are kept here by transaction, with the core that has them in its registers.
 
 use super::planted;
-use durasim_design::{ActiveFault, Token};
+use durasim_contract::{ActiveFault, Token};
 use durasim_types::{CoreId, TxId};
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! Parameters of Hercules. Section numbers are the paper's.
 
-use durasim_design::{LevelGeometry, LevelId, SpecError, check_ranges};
+use durasim_contract::{LevelGeometry, LevelId, SpecError, check_ranges};
 use durasim_types::Cycle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

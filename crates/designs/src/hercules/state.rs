@@ -8,7 +8,7 @@ use super::migration::Migration;
 use super::registers::{Phase, Registers};
 use super::spec::{HerculesSpec, TxLenStore};
 use super::zone::{LogZone, PartZone};
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Action, Actions, ActiveFault, Evict, Geometry, Inclusion, Interleave, Origin, Payload, SpecError,
     Token, Wait, snapshot,
 };

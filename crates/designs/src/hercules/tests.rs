@@ -4,7 +4,7 @@ use super::Hercules;
 use super::spec::{ConflictLoser, HerculesSpec, TxLenStore};
 use super::zone::LogZone;
 use crate::testing::{Bench, cached, geometry, word};
-use durasim_design::{AbortCause, CrashImage, Design, Evict, Fill, Gate, LineTag, Probe, RecoveryReport, Wait};
+use durasim_contract::{AbortCause, CrashImage, Design, Evict, Fill, Gate, LineTag, Probe, RecoveryReport, Wait};
 use durasim_types::{Pages, TxId};
 
 const CONFLICT: AbortCause = AbortCause::Conflict;

@@ -3,7 +3,7 @@
 use super::Hercules;
 use super::spec::HerculesSpec;
 use crate::testing::{Bench, word};
-use durasim_design::{AbortCause, Action, Actions, Ctx, Evict, Fill, Gate, LevelId, LineTag, Merge, Store, Wait};
+use durasim_contract::{AbortCause, Action, Actions, Ctx, Evict, Fill, Gate, LevelId, LineTag, Merge, Store, Wait};
 use durasim_types::{CoreId, TxId};
 
 const NONE: LineTag = LineTag::NONE;

@@ -4,7 +4,7 @@ use super::spec::{ExtensionLookup, TxLenStore};
 use super::tests::{bench, recovered_within_flush, small, writer, writer_line, zone};
 use super::{Hercules, HerculesSpec, planted};
 use crate::testing::{Bench, word};
-use durasim_design::{AbortCause, ActiveFault, Design, Evict, Fill, Gate, LineTag, RecoveryReport, Wait};
+use durasim_contract::{AbortCause, ActiveFault, Design, Evict, Fill, Gate, LineTag, RecoveryReport, Wait};
 use durasim_types::{Pages, PhysAddr, TxId};
 
 /// Two entries in the eWPQ, two in its extension area, three in each further block.
@@ -310,7 +310,7 @@ fn a_region_without_room_for_a_block_is_refused() {
 /// The planted faults of the chain are seen here as well as in campaigns.
 #[test]
 fn a_broken_chain_loses_lines() {
-    let build = |fault: Option<durasim_design::PlantedFault>| {
+    let build = |fault: Option<durasim_contract::PlantedFault>| {
         let mut bench = bench(chained());
         bench.geometry.planted = fault.map_or(ActiveFault::NONE, |fault| fault.fault());
         bench.design = Hercules::build(&bench.spec, &bench.geometry).unwrap();

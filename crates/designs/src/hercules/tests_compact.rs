@@ -4,7 +4,7 @@ use super::spec::LOG_ENTRIES_MAX;
 use super::tests::{bench, small, writer, writer_line, zone};
 use super::{Hercules, HerculesSpec, LogZone, planted};
 use crate::testing::{Bench, geometry, line, word};
-use durasim_design::{AbortCause, ActiveFault, Design, Evict, Fill, LineTag};
+use durasim_contract::{AbortCause, ActiveFault, Design, Evict, Fill, LineTag};
 use durasim_types::{PhysAddr, TxId};
 
 /// Two bits of home address: every fourth line has the same.
@@ -184,7 +184,7 @@ fn the_fields_of_an_entry_do_not_overlap() {
 /// The planted faults of compact entries are seen here as well as in campaigns.
 #[test]
 fn a_match_that_is_trusted_and_a_bitmap_that_is_missing_lose_lines() {
-    let build = |fault: Option<durasim_design::PlantedFault>| {
+    let build = |fault: Option<durasim_contract::PlantedFault>| {
         let mut bench = bench(partial());
         bench.geometry.planted = fault.map_or(ActiveFault::NONE, |fault| fault.fault());
         bench.design = Hercules::build(&bench.spec, &bench.geometry).unwrap();

@@ -3,7 +3,7 @@
 use super::tests::{bench, recovered_within_flush, small, writer, writer_line, zone};
 use super::{Hercules, HerculesSpec};
 use crate::testing::{Bench, cached, geometry, word};
-use durasim_design::{AbortCause, CrashImage, Design, Evict, Fill, Gate, LineTag, RecoveryReport, Wait};
+use durasim_contract::{AbortCause, CrashImage, Design, Evict, Fill, Gate, LineTag, RecoveryReport, Wait};
 use durasim_types::{PhysAddr, TxId};
 
 /// A log that is collected in chunks of three when more than four entries lie between LogTail and LogHead.

@@ -10,7 +10,7 @@
 //! entries and emergency entries (sections 4.1 and 4.2).
 
 use super::spec::{ExtensionLookup, HerculesSpec, LOG_ENTRIES_MAX, LOG_ENTRY_BITS};
-use durasim_design::{Geometry, Interleave, LevelId, SpecError};
+use durasim_contract::{Geometry, Interleave, LevelId, SpecError};
 use durasim_types::{LineAddr, PhysAddr};
 
 /// The machine runs, or its crash flush did not finish.

@@ -7,7 +7,7 @@
 
 use super::planted;
 use super::slice::SLICE_BYTES;
-use durasim_design::{ActiveFault, CrashImage, PmRegion, RecoveryCut};
+use durasim_contract::{ActiveFault, CrashImage, PmRegion, RecoveryCut};
 use durasim_types::PhysAddr;
 
 const FIRST_BITS: u32 = 24;

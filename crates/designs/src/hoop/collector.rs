@@ -10,7 +10,7 @@ use super::region::Region;
 use super::slice::{END, Patch, SLICE_BYTES, Slice};
 use super::transaction::TokenPurpose;
 use super::{HOMES, Mapped, State, planted};
-use durasim_design::{Action, Actions, Origin, Payload, Wait};
+use durasim_contract::{Action, Actions, Origin, Payload, Wait};
 use durasim_types::{Cause, EventKind, Line, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};

@@ -5,7 +5,7 @@ use super::line_table::LineTable;
 use super::slice::{END, Slice, Word};
 use super::transaction::{Commit, OpenTx, PendingSlice, PlainStore, TokenPurpose, WrittenSlice};
 use super::{GC, State, planted};
-use durasim_design::{AbortCause, Action, Actions, Gate, Origin, Store, Token, Wait};
+use durasim_contract::{AbortCause, Action, Actions, Gate, Origin, Store, Token, Wait};
 use durasim_types::{Cause, CoreId, LineAddr, StallCause, TxId};
 
 // Places among the structures of the design.

@@ -3,7 +3,7 @@
 use crate::small_runs::{
     BTREE, CROWDED, FAR_CAMPAIGNS, FOUR_CONTROLLERS, ONE_SET, SHARED, SLOW, SWAP, TURNS, TWO_PLACES, WORDS_OR_LINES,
 };
-use durasim_design::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults};
+use durasim_contract::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults};
 
 /// Buffers of two slices, collections all the time, and a region that wraps around.
 const EAGER_HOOP: Settings = &[

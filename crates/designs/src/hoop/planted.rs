@@ -1,8 +1,8 @@
-//! Faults that HOOP can be built with; see [`durasim_design::PlantedFault`]. Those of both rows are [`ALL`].
+//! Faults that HOOP can be built with; see [`durasim_contract::PlantedFault`]. Those of both variants are [`ALL`].
 
-use durasim_design::PlantedFault;
+use durasim_contract::PlantedFault;
 
-durasim_design::planted! {
+durasim_contract::planted! {
     // Stores.
     PARTIAL_WORDS_WHOLE = "partial-words-whole", "A slice holds every byte of a word of which some were stored";
     PACK_OVERWRITES_FIRST = "pack-overwrites-first", "The ninth word of a slice takes the place of the first";
@@ -56,7 +56,7 @@ pub(super) const COMMIT_NOT_AWAITED: PlantedFault = PlantedFault {
     equivalent: None,
 };
 
-/// Those of the row whose caches are lost.
+/// Those of the variant whose caches are lost.
 pub(super) const LOST_CACHES: &[PlantedFault] = &{
     let mut all = [COMMIT_NOT_AWAITED; ALL.len() + 1];
     let mut i = 0;

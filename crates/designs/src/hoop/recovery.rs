@@ -8,7 +8,7 @@
 use super::address_slices::AddressSlices;
 use super::slice::{END, SLICE_BYTES, Slice, Word};
 use super::{HoopSpec, planted};
-use durasim_design::{ActiveFault, CrashImage, Geometry, RecoveryCut, RecoveryReport};
+use durasim_contract::{ActiveFault, CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{Domain, Line, LineAddr, PhysAddr};
 use std::collections::BTreeMap;
 

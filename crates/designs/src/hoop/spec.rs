@@ -2,7 +2,7 @@
 
 use super::address_slices::ENTRIES;
 use super::slice::{END, SLICE_BYTES};
-use durasim_design::{Geometry, HardwareCost, SpecError, check_ranges};
+use durasim_contract::{Geometry, HardwareCost, SpecError, check_ranges};
 use durasim_types::Cycle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The persistent bit of a line. The machine's tag says in addition which open transactions have written the line, so that
 //! aborts reach it.
 
-use durasim_design::LineTag;
+use durasim_contract::LineTag;
 use durasim_types::TxId;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,9 @@ use super::slice::SLICE_BYTES;
 use super::tags::COMMITTED;
 use super::{GC, HOMES, Hoop, HoopSpec};
 use crate::testing::{Bench, cached, geometry, line, word};
-use durasim_design::{AbortCause, CrashImage, Design, Evict, Fill, FlushVerdict, Gate, LineTag, RecoveryReport, Wait};
+use durasim_contract::{
+    AbortCause, CrashImage, Design, Evict, Fill, FlushVerdict, Gate, LineTag, RecoveryReport, Wait,
+};
 use durasim_types::{Pages, PhysAddr, TxId};
 
 fn small() -> HoopSpec {
@@ -139,7 +141,7 @@ fn stores_of_some_bytes_bring_these_and_no_others() {
     let mut bench = Bench::<Hoop>::new(roomy(), 1);
     bench.pmem.write(word(0, 0), &0x1111_1111_1111_1111u64.to_le_bytes());
     bench.begin(0, 1);
-    let store = |addr: PhysAddr, len, data| durasim_design::Store {
+    let store = |addr: PhysAddr, len, data| durasim_contract::Store {
         addr,
         len,
         data,

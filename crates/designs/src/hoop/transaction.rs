@@ -2,7 +2,7 @@
 //! their collection, and the tokens of what is in flight.
 
 use super::slice::{SLICE_WORDS, Word};
-use durasim_design::{Part, Token};
+use durasim_contract::{Part, Token};
 use durasim_types::{LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@
 //! the media may have one word when the power fails, and recovery clears that too.
 
 use super::spec::KilnSpec;
-use durasim_design::{CrashImage, Geometry, PmRegion, RegionRequest};
+use durasim_contract::{CrashImage, Geometry, PmRegion, RegionRequest};
 use durasim_types::{LINE_BYTES, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 

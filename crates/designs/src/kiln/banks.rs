@@ -5,7 +5,7 @@ use super::planted;
 use super::state::{Purpose, State};
 use super::transaction::{Phase, Transaction};
 use crate::dtx::{Dtx, Ids, THREADS};
-use durasim_design::{
+use durasim_contract::{
     Action, Actions, ActiveFault, CrashImage, CrashSink, Ctx, Gate, LineTag, Message, Node, RecoveryCut, Signal, Wait,
     bank_of, snapshot,
 };

@@ -2,7 +2,7 @@
 
 use super::Kiln;
 use crate::small_runs::{BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, FULL_QUEUE, SLOW, SWAP, TURNS};
-use durasim_design::{
+use durasim_contract::{
     Alternatives, Design, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults,
 };
 

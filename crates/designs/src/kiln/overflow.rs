@@ -8,7 +8,7 @@ use super::planted;
 use super::spec::Versions;
 use super::state::{Purpose, State};
 use super::transaction::{CopyStage, OldLine, Phase};
-use durasim_design::{AbortCause, Action, Actions, CopyRequest, Evict, Origin, Token, Wait};
+use durasim_contract::{AbortCause, Action, Actions, CopyRequest, Evict, Origin, Token, Wait};
 use durasim_types::{Cause, CoreId, EventKind, LINE_BYTES, LineAddr, TxId};
 use std::collections::BTreeSet;
 

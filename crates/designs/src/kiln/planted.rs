@@ -1,8 +1,8 @@
-//! Faults that Kiln can be built with; see [`durasim_design::PlantedFault`].
+//! Faults that Kiln can be built with; see [`durasim_contract::PlantedFault`].
 
-use durasim_design::PlantedFault;
+use durasim_contract::PlantedFault;
 
-durasim_design::planted! {
+durasim_contract::planted! {
     // Caches.
     COMMITTED_OVERWRITTEN = "committed-overwritten", "An uncommitted version takes the place of a committed one that is not home";
     EVICTED_WITHOUT_COPY = "evicted-without-copy", "An uncommitted line that leaves the last level goes home without a copy of the old line";

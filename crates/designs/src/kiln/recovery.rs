@@ -7,7 +7,7 @@ use super::banks::Consensus;
 use super::planted;
 use super::spec::KilnSpec;
 use super::survivors::{LINES, REGISTERS, Survivor, load_lines, load_registers};
-use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
+use durasim_contract::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{LINE_BYTES, TxId};
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 //! rest open, or we know it from those two alone: DEVIATIONS.md has the key in brackets.
 
 use crate::ports::busy_cycles;
-use durasim_design::{Geometry, HardwareCost, LevelGeometry, LevelId, LlcPorts, SpecError, check_ranges};
+use durasim_contract::{Geometry, HardwareCost, LevelGeometry, LevelId, LlcPorts, SpecError, check_ranges};
 use durasim_types::{Cycle, Domain};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@ use super::area::{Area, Slots};
 use super::banks::Banks;
 use super::spec::KilnSpec;
 use super::transaction::{Fifo, Phase, Transaction};
-use durasim_design::{ActiveFault, Geometry, LineTag, SpecError, Token, snapshot};
+use durasim_contract::{ActiveFault, Geometry, LineTag, SpecError, Token, snapshot};
 use durasim_types::{CoreId, Cycle, Domain, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

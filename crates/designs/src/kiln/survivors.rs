@@ -1,7 +1,7 @@
 //! What of Kiln survives a power failure beside persistent memory: uncommitted lines of the last level with their TxIDs,
 //! and the committing registers.
 
-use durasim_design::CrashImage;
+use durasim_contract::CrashImage;
 use durasim_types::{LINE_BYTES, Line, LineAddr, TxId};
 
 /// The uncommitted lines of the last level.

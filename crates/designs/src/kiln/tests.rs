@@ -5,7 +5,7 @@ use super::spec::Versions;
 use super::survivors::{LINES, REGISTERS, Survivor, save_lines, save_registers};
 use super::{Blocking, Kiln, KilnSpec, recovery};
 use crate::testing::{Bench, cached, geometry, line, word};
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Action, CachedLine, CopyRequest, CrashImage, Design, Evict, Fill, FlushVerdict, Gate, Geometry,
     LevelId, LineTag, Merge, RecoveryCut, RecoveryReport, Wait,
 };
@@ -47,8 +47,8 @@ impl Bench<Kiln> {
     fn cut(&self, lines: &[CachedLine]) -> CrashImage {
         let mut image = CrashImage::new(self.pmem.clone());
         let view =
-            durasim_design::CrashView { domain: self.geometry.domain, geometry: &self.geometry, lines, staged: &[] };
-        self.design.crash(&view, &mut durasim_design::CrashSink::new(&mut image, u64::MAX)).unwrap();
+            durasim_contract::CrashView { domain: self.geometry.domain, geometry: &self.geometry, lines, staged: &[] };
+        self.design.crash(&view, &mut durasim_contract::CrashSink::new(&mut image, u64::MAX)).unwrap();
         image
     }
 
@@ -117,8 +117,8 @@ fn the_register_makes_the_change_of_many_states_one_step() {
     assert_eq!(words(&bench.survived(&lines), &numbers), [0; 4], "they are all there, and uncommitted");
     // The steps of the commit, one by one.
     let core = 0;
-    let mut out = durasim_design::Actions::default();
-    let cx = durasim_design::Ctx { core: durasim_types::CoreId(core), thread: 0, cycle: 0, instructions: 0 };
+    let mut out = durasim_contract::Actions::default();
+    let cx = durasim_contract::Ctx { core: durasim_types::CoreId(core), thread: 0, cycle: 0, instructions: 0 };
     bench.design.tx_commit(&cx, TxId(1), &mut out);
     let mut images = Vec::new();
     loop {
@@ -217,9 +217,9 @@ fn copies_begin_behind_all_committed_versions_that_are_pushed_home() {
     bench.deliver_all();
     // Lines 0 and 1 have left: lines 2 and 3 leave at once.
     let store =
-        durasim_design::Store { addr: word(4, 0), len: 8, data: 1, tx: Some(TxId(1)), before: &[0; 64], dirty: true };
-    let cx = durasim_design::Ctx { core: durasim_types::CoreId(0), thread: 0, cycle: 0, instructions: 0 };
-    let mut out = durasim_design::Actions::default();
+        durasim_contract::Store { addr: word(4, 0), len: 8, data: 1, tx: Some(TxId(1)), before: &[0; 64], dirty: true };
+    let cx = durasim_contract::Ctx { core: durasim_types::CoreId(0), thread: 0, cycle: 0, instructions: 0 };
+    let mut out = durasim_contract::Actions::default();
     let mut tag = LineTag::NONE;
     assert_eq!(bench.design.store(&cx, &store, &mut tag, &mut out), Gate::Done);
     let resumed = out.as_slice().iter().position(|action| matches!(action, Action::Resume { .. })).unwrap();
@@ -373,9 +373,9 @@ fn there_the_version_before_a_transaction_stays_below_it() {
     let mut bench = bench(small(1), Domain::Eadr);
     bench.begin(0, 1);
     let store =
-        durasim_design::Store { addr: word(0, 0), len: 8, data: 1, tx: Some(TxId(1)), before: &[0; 64], dirty: true };
-    let mut out = durasim_design::Actions::default();
-    let cx = durasim_design::Ctx { core: durasim_types::CoreId(0), thread: 0, cycle: 0, instructions: 0 };
+        durasim_contract::Store { addr: word(0, 0), len: 8, data: 1, tx: Some(TxId(1)), before: &[0; 64], dirty: true };
+    let mut out = durasim_contract::Actions::default();
+    let cx = durasim_contract::Ctx { core: durasim_types::CoreId(0), thread: 0, cycle: 0, instructions: 0 };
     let mut tag = LineTag::NONE;
     bench.design.store(&cx, &store, &mut tag, &mut out);
     assert_eq!(out.as_slice(), [Action::CopyDown(line(0))]);
@@ -486,9 +486,9 @@ fn recovery_comes_to_the_same_end_wherever_it_is_cut() {
 /// The actions of a hook, which nobody carries out.
 fn actions(
     bench: &mut Bench<Kiln>,
-    hook: impl FnOnce(&mut dyn durasim_design::Durability, &mut durasim_design::Actions),
+    hook: impl FnOnce(&mut dyn durasim_contract::Durability, &mut durasim_contract::Actions),
 ) -> Vec<Action> {
-    let mut out = durasim_design::Actions::default();
+    let mut out = durasim_contract::Actions::default();
     hook(&mut *bench.design, &mut out);
     out.as_slice().to_vec()
 }
@@ -515,8 +515,8 @@ fn with_two_versions_the_committed_one_stays_until_the_commit() {
     }
     bench.begin(0, 2);
     put(&mut bench, 0, 2, 3);
-    let cx = durasim_design::Ctx { core: durasim_types::CoreId(0), thread: 0, cycle: 0, instructions: 0 };
-    let commit = |design: &mut dyn durasim_design::Durability, out: &mut _| {
+    let cx = durasim_contract::Ctx { core: durasim_types::CoreId(0), thread: 0, cycle: 0, instructions: 0 };
+    let commit = |design: &mut dyn durasim_contract::Durability, out: &mut _| {
         design.tx_commit(&cx, TxId(2), out);
     };
     let mut resumed = actions(&mut bench, commit);
@@ -542,8 +542,8 @@ fn with_two_versions_the_older_one_goes_home_before_it_is_copied() {
     let mut bench = bench(KilnSpec { versions: Versions::TwoInLlc, ..small(8) }, Domain::NvLlc);
     bench.begin(0, 1);
     put(&mut bench, 0, 1, 0);
-    let cx = durasim_design::Ctx { core: durasim_types::CoreId(0), thread: 0, cycle: 0, instructions: 0 };
-    let evicted = |design: &mut dyn durasim_design::Durability, out: &mut _| {
+    let cx = durasim_contract::Ctx { core: durasim_types::CoreId(0), thread: 0, cycle: 0, instructions: 0 };
+    let evicted = |design: &mut dyn durasim_contract::Durability, out: &mut _| {
         let verdict = design.evict(&cx, LevelId::Llc, line(0), LineTag(1), &[0; 64], out);
         assert!(matches!(verdict, Evict::After(_)));
     };

@@ -1,6 +1,6 @@
 //! What Kiln knows of an open transaction, and the FIFOs that name its lines.
 
-use durasim_design::Token;
+use durasim_contract::Token;
 use durasim_types::{CoreId, Cycle, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -4,7 +4,7 @@
 use super::planted;
 use crate::dtx::{Dtx, Ids};
 use crate::undo::Undo;
-use durasim_design::ActiveFault;
+use durasim_contract::ActiveFault;
 use durasim_types::LineAddr;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

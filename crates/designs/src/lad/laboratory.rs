@@ -4,7 +4,7 @@ use crate::small_runs::{
     APART, BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, FAR_CONTROLLERS, FOUR_CONTROLLERS, ONE_SET, ROOMY, SWAP, TURNS,
     TWO_PLACES,
 };
-use durasim_design::{
+use durasim_contract::{
     Alternatives, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults,
 };
 

@@ -5,7 +5,7 @@ use super::planted;
 use super::regions::{UndoRegion, undo_header};
 use super::spec::LadSpec;
 use crate::dtx::{Dtx, Ids, THREADS};
-use durasim_design::{Accept, Action, Actions, ActiveFault, Arrival, CopyRequest, Occupancy, Origin, Token};
+use durasim_contract::{Accept, Action, Actions, ActiveFault, Arrival, CopyRequest, Occupancy, Origin, Token};
 use durasim_types::{Cause, EventKind, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};

@@ -1,7 +1,7 @@
 //! Faults that LAD can be built with; see [`PlantedFault`].
 
-use durasim_design::PlantedFault;
-durasim_design::planted! {
+use durasim_contract::PlantedFault;
+durasim_contract::planted! {
     // The LAD controllers.
     EVICTION_NOT_FLUSHED = "eviction-not-flushed", "A marked line that leaves the L1D loses its mark and is not flushed";
     REQUEST_NOT_FLUSHED = "request-not-flushed", "A marked line that another core asks for loses its mark and is not flushed";

@@ -6,7 +6,9 @@ use super::planted;
 use super::regions::{PurgatoryHeader, UndoRegion, purgatory_count, purgatory_record};
 use super::spec::LadSpec;
 use crate::dtx::{Dtx, Ids, THREADS};
-use durasim_design::{BudgetSpent, CrashImage, CrashSink, CrashView, Geometry, RecoveryCut, RecoveryReport, snapshot};
+use durasim_contract::{
+    BudgetSpent, CrashImage, CrashSink, CrashView, Geometry, RecoveryCut, RecoveryReport, snapshot,
+};
 use durasim_types::{LINE_BYTES, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! Where LAD's controllers write: the undo log of each controller (section 4.6) and the purgatory (section 4.8).
 
 use crate::dtx::Dtx;
-use durasim_design::{CrashImage, Geometry, StagedWrite};
+use durasim_contract::{CrashImage, Geometry, StagedWrite};
 use durasim_types::{LINE_BYTES, LineAddr, PhysAddr};
 
 /// An undo entry: a line with the old value, and a line with its place and its DTX.

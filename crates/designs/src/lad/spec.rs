@@ -2,7 +2,7 @@
 
 use super::regions::{PURGATORY_RECORD_BYTES, UNDO_RECORD_BYTES};
 use crate::dtx::THREADS;
-use durasim_design::{Geometry, HardwareCost, RegionRequest, SpecError, check_ranges};
+use durasim_contract::{Geometry, HardwareCost, RegionRequest, SpecError, check_ranges};
 use durasim_types::Cycle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

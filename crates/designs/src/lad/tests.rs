@@ -6,7 +6,7 @@ use super::regions::{PurgatoryHeader, UndoRegion, purgatory_count, purgatory_rec
 use super::{COMMIT_ACK, DTX_COMMIT, Lad, LadBase, LadSpec};
 use crate::dtx::Dtx;
 use crate::testing::{geometry_of, word};
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Accept, Action, Actions, Arrival, BeginRule, CrashImage, CrashSink, CrashView, Ctx, Departure, Design,
     Durability, Evict, FlushVerdict, Gate, Geometry, LevelId, LineTag, Message, Node, Occupancy, Probe, Request,
     Signal, StagedWrite, Store, Token, Wait, snapshot,
@@ -576,8 +576,8 @@ fn what_cannot_be_built_is_refused() {
 
 #[test]
 fn its_rows_share_a_section_of_parameters() {
-    use super::row::{ROW, ROW_BASE};
-    assert_eq!((ROW.name, ROW_BASE.name), ("lad", "lad-base"));
-    assert_eq!(ROW.hardware.name, ROW_BASE.hardware.name);
-    assert_eq!(ROW.hardware.threads_max, 256);
+    use super::variant::{VARIANT, VARIANT_BASE};
+    assert_eq!((VARIANT.name, VARIANT_BASE.name), ("lad", "lad-base"));
+    assert_eq!(VARIANT.hardware.name, VARIANT_BASE.hardware.name);
+    assert_eq!(VARIANT.hardware.threads_max, 256);
 }

@@ -1,7 +1,7 @@
 //! How LAD-LLC is tested.
 
 use crate::small_runs::{BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, FULL_QUEUE, SLOW, SWAP, TURNS, TWO_PLACES};
-use durasim_design::{Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults};
+use durasim_contract::{Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults};
 
 /// Four banks, on links that messages can wait for.
 const BANKS: Settings = &["interconnect.topology=crossbar", "interconnect.llc_banks=4"];

@@ -2,7 +2,7 @@
 
 use crate::dtx::THREADS;
 use crate::kiln::{Blocking, KilnSpec, Versions};
-use durasim_design::{Geometry, HardwareCost, SpecError, check_ranges};
+use durasim_contract::{Geometry, HardwareCost, SpecError, check_ranges};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,10 +1,10 @@
 //! LAD-LLC alone: what it adds to Kiln.
 
 use super::LadLlcSpec;
-use super::row::ROW;
+use super::variant::VARIANT;
 use crate::LadLlc;
 use crate::testing::{geometry, line};
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Action, Actions, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict, Gate,
     Geometry, LevelId, LineTag, Message, Node, Store, Wait,
 };
@@ -160,5 +160,5 @@ fn what_cannot_be_built_is_refused() {
     let refused = |spec: LadLlcSpec| spec.check().unwrap_err().field;
     assert_eq!(refused(LadLlcSpec { dtx_id_bits: 1, ..LadLlcSpec::default() }), "dtx_id_bits");
     assert_eq!(refused(LadLlcSpec { copy_area_lines: 0, ..LadLlcSpec::default() }), "copy_area_lines");
-    assert_eq!(ROW.domains, [Domain::NvLlc]);
+    assert_eq!(VARIANT.domains, [Domain::NvLlc]);
 }

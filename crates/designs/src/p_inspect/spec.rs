@@ -1,6 +1,6 @@
 //! Parameters and cost of P-INSPECT.
 
-use durasim_design::{Geometry, HardwareCost, SpecError, check_ranges};
+use durasim_contract::{Geometry, HardwareCost, SpecError, check_ranges};
 use durasim_types::{Cycle, FILTER_LINES, LINE_BYTES};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

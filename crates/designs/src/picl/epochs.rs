@@ -7,7 +7,7 @@
 //! the scan that its end would start cannot start yet.
 
 use super::{ARMED, END, EPOCH_ENDS, HOLD, ROOM_RETRY_CYCLES, SCAN, State, planted};
-use durasim_design::{AbortCause, Action, Actions, Gate, LineTag, Origin, Scanned, Token, Wait};
+use durasim_contract::{AbortCause, Action, Actions, Gate, LineTag, Origin, Scanned, Token, Wait};
 use durasim_types::{Cause, EventKind, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! The undo log in persistent memory, with its registers.
 
 use super::PiclSpec;
-use durasim_design::{CrashImage, Geometry, RecoveryCut};
+use durasim_contract::{CrashImage, Geometry, RecoveryCut};
 
 /// Bytes of the region of registers: PersistedEID, the first superblock that is needed, whether the log is being erased.
 pub(super) const REGISTER_BYTES: u64 = 24;

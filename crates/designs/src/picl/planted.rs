@@ -1,8 +1,8 @@
 //! Faults that PiCL can be built with; see [`PlantedFault`].
 
-use durasim_design::PlantedFault;
+use durasim_contract::PlantedFault;
 
-durasim_design::planted! {
+durasim_contract::planted! {
     // Pre-images.
     LINE_NOT_LOGGED = "line-not-logged", "Every fourth line has no pre-images";
     PRE_IMAGE_TAKES_NEW = "pre-image-takes-new", "A pre-image has the bytes of the store already";

@@ -7,7 +7,7 @@
 use super::log_region::{ERASING, REGISTER_BYTES, erase};
 use super::undo_log::{ENTRY_BYTES, HEADER_BYTES, superblock};
 use super::{PiclSpec, planted};
-use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
+use durasim_contract::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{LINE_BYTES, Line, PhysAddr};
 use std::collections::BTreeMap;
 

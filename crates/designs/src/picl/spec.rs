@@ -1,7 +1,7 @@
 //! Parameters and cost of PiCL. What is marked [D:picl-sizes] is from memory of the paper, which is not at hand.
 
 use super::bloom::HASHES_MAX;
-use durasim_design::{Geometry, HardwareCost, SpecError, check_ranges};
+use durasim_contract::{Geometry, HardwareCost, SpecError, check_ranges};
 use durasim_types::{Cycle, LINE_BYTES};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ impl Default for PiclSpec {
     }
 }
 
-/// The epochs that the row promises: the scan's gap, and the epoch in which it is at work.
+/// The epochs that the variant promises: the scan's gap, and the epoch in which it is at work.
 pub(crate) const PROMISED_EPOCHS: u32 = 4;
 /// Superblocks that stores leave free, so that what is in the buffer can always be written.
 pub(super) const SPARE_SUPERBLOCKS: u64 = 2;

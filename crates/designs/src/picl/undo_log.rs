@@ -5,7 +5,7 @@
 
 use super::bloom::Bloom;
 use super::{PiclSpec, planted};
-use durasim_design::{Actions, ActiveFault, Origin, Token};
+use durasim_contract::{Actions, ActiveFault, Origin, Token};
 use durasim_types::{Cause, LINE_BYTES, Line, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;

@@ -10,7 +10,7 @@ use super::planted;
 use super::spec::LogQueue;
 use super::state::{State, signal_of};
 use super::structures::Pending;
-use durasim_design::{Accept, Action, Actions, Token};
+use durasim_contract::{Accept, Action, Actions, Token};
 use durasim_types::{CoreId, PhysAddr, TxId};
 
 impl State {

@@ -1,7 +1,7 @@
 //! How Proteus is tested.
 
 use crate::small_runs::{APART, BTREE, CROWDED, FAR_CAMPAIGNS, ONE_SET, SLOW, SWAP, TURNS};
-use durasim_design::{
+use durasim_contract::{
     Alternatives, Choice, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults,
 };
 

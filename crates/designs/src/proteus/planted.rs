@@ -1,9 +1,9 @@
-//! Faults that Proteus can be built with; see [`durasim_design::PlantedFault`].
+//! Faults that Proteus can be built with; see [`durasim_contract::PlantedFault`].
 
 use super::planted_volatile_caches;
-use durasim_design::PlantedFault;
+use durasim_contract::PlantedFault;
 
-durasim_design::planted! {
+durasim_contract::planted! {
     // Flushes and stores.
     STORE_NOT_HELD = "store-not-held", "A store does not wait for the acknowledgement of its block";
     BLOCK_TWICE_IN_LOGQ = "block-twice-in-logq", "A flush does not wait for the acknowledgement of an earlier entry of its block";

@@ -1,7 +1,7 @@
 //! Faults that matter only where caches are lost: a machine with durable caches cleans nothing, and what has been handed
 //! over there survives like what is cached.
 
-durasim_design::planted! {
+durasim_contract::planted! {
     NOT_CLEANED = "not-cleaned", "Commits clean nothing";
     LAST_LINE_NOT_CLEANED = "last-line-not-cleaned", "Commits forget the last line that the transaction has changed";
     CLEANS_NOT_AWAITED = "cleans-not-awaited", "The tx-end record does not wait for the cleans";

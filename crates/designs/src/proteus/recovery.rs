@@ -5,7 +5,7 @@
 
 use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry};
 use super::{ProteusSpec, planted};
-use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
+use durasim_contract::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{Domain, PAGE_BYTES, PhysAddr, TxId};
 use std::collections::BTreeMap;
 

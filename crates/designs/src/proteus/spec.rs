@@ -2,7 +2,7 @@
 //! where they are not certain [D:proteus-sizes].
 
 use super::entry::{BLOCK_BYTES, ENTRY_BYTES};
-use durasim_design::{Geometry, HardwareCost, SpecError, check_ranges};
+use durasim_contract::{Geometry, HardwareCost, SpecError, check_ranges};
 use durasim_types::Cycle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@ use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry, block_of};
 use super::lookup_table::LookupTable;
 use super::structures::{CoreUnit, FlushInFlight, LogPointer, OpenTx, Pending, PendingQueue, Phase};
 use super::{ProteusSpec, planted, planted_volatile_caches};
-use durasim_design::{
+use durasim_contract::{
     Action, Actions, ActiveFault, Ctx, Gate, Geometry, Interleave, LogBlock, Message, Node, Origin, Payload, PmRegion,
     Signal, SpecError, Token, Wait, snapshot,
 };

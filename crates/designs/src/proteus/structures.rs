@@ -4,7 +4,7 @@
 use super::entry::LogEntry;
 use super::lookup_table::LookupTable;
 use super::spec::ProteusSpec;
-use durasim_design::Token;
+use durasim_contract::Token;
 use durasim_types::{CoreId, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};

@@ -2,7 +2,7 @@
 
 use super::{Proteus, ProteusSpec};
 use crate::testing::{Bench, line, word};
-use durasim_design::{AbortCause, Design, Evict, Gate, LineTag, Wait};
+use durasim_contract::{AbortCause, Design, Evict, Gate, LineTag, Wait};
 use durasim_types::{Domain, TxId};
 
 pub(super) fn small() -> ProteusSpec {

@@ -5,7 +5,7 @@ use super::recovery::STRUCTURE;
 use super::tests::{bench, change, durable, small};
 use super::{Proteus, ProteusSpec};
 use crate::testing::{Bench, cached, line, word};
-use durasim_design::{CrashImage, Design, LineTag, RecoveryReport};
+use durasim_contract::{CrashImage, Design, LineTag, RecoveryReport};
 use durasim_types::{Pages, PhysAddr, TxId};
 
 fn entry(tx: u64, number: u32, block: PhysAddr) -> LogEntry {

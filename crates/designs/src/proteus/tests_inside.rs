@@ -4,7 +4,7 @@ use super::spec::{FlushOrder, LogQueue};
 use super::tests::{bench, change, small};
 use super::{Proteus, ProteusSpec};
 use crate::testing::{Bench, line, word};
-use durasim_design::{Accept, CrashView, Gate, LineTag, Wait};
+use durasim_contract::{Accept, CrashView, Gate, LineTag, Wait};
 use durasim_types::{Domain, PhysAddr};
 
 fn inside() -> ProteusSpec {
@@ -27,7 +27,7 @@ fn an_entry_is_held_at_its_place_in_the_log_and_vanishes_at_the_commit() {
     assert_eq!(bench.held.iter().map(|held| held.line.base()).collect::<Vec<_>>(), [slot(&bench, 0)]);
     assert_eq!(bench.pmem.line(slot(&bench, 0).line()), [0; 64], "the media has nothing of it");
     assert_eq!(bench.offer(0, word(0, 0), 20, Some(1), &mut tag), Gate::Done);
-    assert_eq!(bench.evict(0, tag, 20), durasim_design::Evict::Proceed);
+    assert_eq!(bench.evict(0, tag, 20), durasim_contract::Evict::Proceed);
     bench.deliver_all();
     assert_eq!(bench.recovered(&[], true).read_u64(word(0, 0)), 10);
     bench.commit(0, 1);
@@ -109,8 +109,8 @@ fn what_the_queues_hold_is_kept_as_it_is() {
     let kept = image.structure(super::recovery::STRUCTURE).expect("the queue is durable");
     assert_eq!(kept, bench.held[0].data);
     let view = CrashView { domain: Domain::Adr, geometry: &bench.geometry, lines: &[], staged: &[] };
-    let mut nothing = durasim_design::CrashImage::new(bench.pmem.clone());
-    bench.design.crash(&view, &mut durasim_design::CrashSink::new(&mut nothing, u64::MAX)).unwrap();
+    let mut nothing = durasim_contract::CrashImage::new(bench.pmem.clone());
+    bench.design.crash(&view, &mut durasim_contract::CrashSink::new(&mut nothing, u64::MAX)).unwrap();
     assert_eq!(
         nothing.structure(super::recovery::STRUCTURE),
         Some(&[][..]),

@@ -1,6 +1,6 @@
-//! Faults that the hardware can be built with; see [`durasim_design::PlantedFault`].
+//! Faults that the hardware can be built with; see [`durasim_contract::PlantedFault`].
 
-durasim_design::planted! {
+durasim_contract::planted! {
     // Conflicts.
     LOADS_NOT_TRACKED = "loads-not-tracked", "Loads of a transaction are in no read set";
     STORES_NOT_TRACKED = "stores-not-tracked", "Stores of a transaction are in no write set, so that others read what is not committed";

@@ -2,7 +2,7 @@
 
 use super::{Rtm, RtmSpec, status};
 use crate::testing::{cached, geometry, word};
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Action, Actions, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict, Gate, LevelId,
     LineTag, Load, Probe, Request, Store, Trap,
 };

@@ -4,7 +4,7 @@
 use super::fifo::{Entry, EntryState};
 use super::shadow::{Overflow, shadow_place};
 use super::{State, planted};
-use durasim_design::{Action, Actions, CopyRequest, Origin, Token};
+use durasim_contract::{Action, Actions, CopyRequest, Origin, Token};
 use durasim_types::{Cause, CoreId, EventKind, LineAddr, TxId};
 
 impl State {

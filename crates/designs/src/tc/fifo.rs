@@ -4,7 +4,7 @@ use super::planted;
 use super::shadow::{Overflow, Shadow, ShadowSlots};
 use super::spec::TcSpec;
 use crate::ports::Ports;
-use durasim_design::{ActiveFault, Store, Token, Wait};
+use durasim_contract::{ActiveFault, Store, Token, Wait};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! How the transaction cache is tested.
 
 use crate::small_runs::{BTREE, CROWDED, FAR_CAMPAIGNS, ONE_SET, SHARED, SLOW, SWAP, TURNS, WORDS_OR_LINES};
-use durasim_design::{
+use durasim_contract::{
     Alternatives, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults,
 };
 

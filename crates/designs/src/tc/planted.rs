@@ -1,8 +1,8 @@
-//! Faults that TC can be built with; see [`durasim_design::PlantedFault`].
+//! Faults that TC can be built with; see [`durasim_contract::PlantedFault`].
 
-use durasim_design::PlantedFault;
+use durasim_contract::PlantedFault;
 
-durasim_design::planted! {
+durasim_contract::planted! {
     // Stores and commits.
     ENTRY_SKIPPED = "entry-skipped", "The second store of a transaction to a line takes no entry";
     COALESCES_INTO_ANY = "coalesces-into-any", "A store joins the youngest entry of its line, whatever its state";

@@ -8,7 +8,7 @@
 use super::fifo::{Saved, structure_name};
 use super::shadow::shadow_place;
 use super::{TcSpec, planted};
-use durasim_design::{ActiveFault, CrashImage, Geometry, RecoveryCut, RecoveryReport};
+use durasim_contract::{ActiveFault, CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{CoreId, Line, LineAddr, PhysAddr};
 
 /// Where the line in a place of the shadow area belongs.

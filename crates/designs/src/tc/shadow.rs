@@ -2,7 +2,7 @@
 //! which slots of that are free [D:tc-overflow].
 
 use super::{TcSpec, planted};
-use durasim_design::{ActiveFault, Token};
+use durasim_contract::{ActiveFault, Token};
 use durasim_types::{LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

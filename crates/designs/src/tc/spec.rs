@@ -1,6 +1,6 @@
 //! Parameters and cost of TC. Section and table numbers are the paper's.
 
-use durasim_design::{Geometry, HardwareCost, SpecError, check_ranges};
+use durasim_contract::{Geometry, HardwareCost, SpecError, check_ranges};
 use durasim_types::Cycle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@ mod random;
 use super::spec::TcSpec;
 use super::{Commit, Order, SHARED, Tc, planted};
 use crate::testing::{Bench, line, word};
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Action, Actions, ActiveFault, CommitRule, Ctx, Design, Evict, Fill, Gate, LineTag, Token, Wait,
 };
 use durasim_types::{CoreId, Pages, TxId};

@@ -20,12 +20,12 @@ pub enum Inclusion {
     Exclusive,
 }
 
-impl From<Inclusion> for durasim_design::Inclusion {
+impl From<Inclusion> for durasim_contract::Inclusion {
     fn from(inclusion: Inclusion) -> Self {
         match inclusion {
-            Inclusion::Inclusive => durasim_design::Inclusion::Inclusive,
-            Inclusion::NonInclusive => durasim_design::Inclusion::NonInclusive,
-            Inclusion::Exclusive => durasim_design::Inclusion::Exclusive,
+            Inclusion::Inclusive => durasim_contract::Inclusion::Inclusive,
+            Inclusion::NonInclusive => durasim_contract::Inclusion::NonInclusive,
+            Inclusion::Exclusive => durasim_contract::Inclusion::Exclusive,
         }
     }
 }

@@ -8,12 +8,12 @@ use super::slices::Slices;
 use super::tlb::Tlb;
 use crate::filter_statistics::FilterStatistics;
 use crate::system::Plan;
-use durasim_design::{Checks, Hooks};
-use durasim_guest::{PAGE_TABLE_LEVELS, Process};
+use durasim_contract::{Checks, Hooks};
 use durasim_isa::{
     Access, AccessFault, AccessFaultKind, AmoOp, Bus, CacheBlockOp, Counter, FenceSet, HtmOperation, LogRegister,
     Marker, Stop,
 };
+use durasim_kernel::{PAGE_TABLE_LEVELS, Process};
 use durasim_types::{
     CheckRegisters, CheckVerdict, CheckedAccess, DataRange, FILTER_LINES, FilterOperation, LINE_BYTES, Line,
     PAGE_BYTES, PhysAddr, StoreKind,
@@ -79,9 +79,9 @@ impl<W: ExecutionObserver> FlatBus<W> {
             data_range: None,
             data_base: None,
             fast_forward_state: None,
-            has_log: plan.row.hardware.hooks.has(Hooks::LOG),
-            has_hardware_transactions: plan.row.hardware.hooks.has(Hooks::HARDWARE_TX),
-            undoes_aborts: plan.row.hardware.hooks.track_transactions(),
+            has_log: plan.variant.hardware.hooks.has(Hooks::LOG),
+            has_hardware_transactions: plan.variant.hardware.hooks.has(Hooks::HARDWARE_TX),
+            undoes_aborts: plan.variant.hardware.hooks.track_transactions(),
             checks: plan.checks.clone(),
             filter_statistics: FilterStatistics::default(),
             region: RegionCounts::default(),

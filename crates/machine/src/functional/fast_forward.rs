@@ -10,8 +10,8 @@ use crate::budget::Budget;
 use crate::detached_program::{DetachedProgram, SnapshotPoint};
 use crate::scheduler::{DetachedThreads, Ready};
 use durasim_core::ThreadContext;
-use durasim_guest::{Output, ThreadId};
 use durasim_isa::BlockCache;
+use durasim_kernel::{Output, ThreadId};
 use durasim_types::{Clock, ConfigError, Error};
 
 /// Bookkeeping of a fast-forward; nothing is recorded outside of one.
@@ -93,7 +93,7 @@ fn run_to_snapshot_point<W: TrainingObserver>(
         SnapshotPoint::Roi => "the region of interest".to_owned(),
     };
     let (mut bus, hart) = load(&prepared.config, &prepared.plan, &prepared.program, observer)?;
-    let hardware = &prepared.plan.row.hardware;
+    let hardware = &prepared.plan.variant.hardware;
     let refusing_design = hardware.hooks.track_transactions().then_some(hardware.name);
     let state = FastForwardState::new(prepared.config.hardware_threads().into(), to, refusing_design);
     bus.fast_forward_state = Some(Box::new(state));

@@ -3,8 +3,8 @@
 
 use crate::detached_program::SnapshotPoint;
 use durasim_core::SuspensionFault;
-use durasim_guest::ThreadId;
 use durasim_isa::Marker;
+use durasim_kernel::ThreadId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a program cannot go on functionally behind an abort.

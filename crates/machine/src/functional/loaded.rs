@@ -9,8 +9,8 @@ use crate::MachineConfig;
 use crate::budget::Budget;
 use crate::machine::{Program, process_config};
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan};
-use durasim_guest::{Output, PmemPool, Process};
 use durasim_isa::{BlockCache, Hart};
+use durasim_kernel::{Output, PmemPool, Process};
 use durasim_types::{Error, Pages};
 
 /// A program before its first instruction. A clone shares its memory and what was decoded.

@@ -1,7 +1,7 @@
 //! Memory without caches, in a form in which a page once found is one look away.
 
 use crate::system::PMEM_BASE;
-use durasim_guest::PhysMemory;
+use durasim_kernel::PhysMemory;
 use durasim_types::{PAGE_BYTES, Pages, PhysAddr};
 use std::sync::Arc;
 

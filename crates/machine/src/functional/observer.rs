@@ -6,8 +6,8 @@ use crate::system::CachedLines;
 use crate::{Inclusion, Prepared};
 use durasim_core::branch::{BranchKind, Predictor};
 use durasim_core::tlb::{CachedPages, Tlbs};
-use durasim_guest::ThreadId;
 use durasim_isa::{Class, Inst, Marker};
+use durasim_kernel::ThreadId;
 use durasim_types::{PAGE_BYTES, PhysAddr};
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! How many instructions each thread has executed.
 
-use durasim_guest::ThreadId;
+use durasim_kernel::ThreadId;
 use std::collections::BTreeMap;
 
 /// Instructions of each thread.

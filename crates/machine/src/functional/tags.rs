@@ -2,7 +2,7 @@
 //! takes the line from other cores.
 
 use crate::system::CachedLines;
-use durasim_design::LevelGeometry;
+use durasim_contract::LevelGeometry;
 use durasim_types::LineAddr;
 
 const EMPTY: u64 = u64::MAX;

@@ -2,8 +2,8 @@
 
 use super::bus::FlatBus;
 use super::observer::ExecutionObserver;
-use durasim_guest::{Process, ThreadEvent, ThreadId};
 use durasim_isa::Hart;
+use durasim_kernel::{Process, ThreadEvent, ThreadId};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What the hart does next.

@@ -2,7 +2,7 @@
 
 mod suspensions;
 
-use durasim_design::{Message, Node, Origin, Signal, Token};
+use durasim_contract::{Message, Node, Origin, Signal, Token};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
@@ -360,7 +360,7 @@ impl Agenda {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use durasim_design::Wait;
+    use durasim_contract::Wait;
 
     const CORE: CoreId = CoreId(1);
 

@@ -6,7 +6,7 @@ use super::interconnect::Load;
 use super::memories::LineRead;
 use super::work::Task;
 use durasim_cache::{CacheArray, Slot, Version};
-use durasim_design::{Ctx, Gate, Hooks, LevelId, LineTag, Origin};
+use durasim_contract::{Ctx, Gate, Hooks, LevelId, LineTag, Origin};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, StallCause, TxId};
 
 /// Where a line is and from when it can be used. Err: it cannot be had, since the transaction of the core was aborted or

@@ -21,7 +21,7 @@ use super::design_port::DesignPort;
 use super::level_counts::LevelCounts;
 use crate::{CacheConfig, Inclusion, MachineConfig};
 use durasim_cache::{CacheArray, CacheStats, Directory, Mshrs};
-use durasim_design::{Geometry, LevelId, Levels, LineTag};
+use durasim_contract::{Geometry, LevelId, Levels, LineTag};
 use durasim_types::{CoreId, Cycle, LineAddr, Rng, Stats};
 use llc_ports::PortBookings;
 use std::hash::Hasher;

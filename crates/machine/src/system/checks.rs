@@ -4,7 +4,7 @@ use super::System;
 use super::caches::AccessMode;
 use super::work::Task;
 use crate::filter_statistics::FilterStatistics;
-use durasim_design::LevelId;
+use durasim_contract::LevelId;
 use durasim_types::{
     CheckRegisters, CheckVerdict, CheckedAccess, CoreId, Cycle, Error, FILTER_LINES, FilterOperation, LineAddr,
     SEED_LINE,

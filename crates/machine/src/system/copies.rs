@@ -1,7 +1,7 @@
 //! Where the copies of a line lie at a moment: for timelines of crashes. Looking changes nothing.
 
 use super::System;
-use durasim_design::{LevelId, LineTag};
+use durasim_contract::{LevelId, LineTag};
 use durasim_types::{CoreId, Line, LineAddr};
 
 /// A place in which a version of a line can lie, from the cores down to the media.

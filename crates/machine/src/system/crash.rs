@@ -2,7 +2,7 @@
 
 use super::System;
 use super::memories::Chooser;
-use durasim_design::{BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, LevelId};
+use durasim_contract::{BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, LevelId};
 
 /// How the power fails. By default nothing special happens: what the machine's domain keeps is there, all of it and no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

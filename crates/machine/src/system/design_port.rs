@@ -3,7 +3,7 @@
 
 use super::memories::is_pmem;
 use durasim_cache::Version;
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Accept, Actions, Arrival, BeginRule, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx,
     Departure, Durability, Evict, Fill, FlushVerdict, Gate, Geometry, Hooks, LevelGeometry, LevelId, LineTag, Load,
     LogBlock, Merge, Message, Node, Probe, Request, Scanned, Store, Token,

@@ -2,7 +2,7 @@
 
 use super::System;
 use super::memories::{LineRead, is_pmem};
-use durasim_design::{Actions, Fill, Gather, Hooks, LineTag, Origin};
+use durasim_contract::{Actions, Fill, Gather, Hooks, LineTag, Origin};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, StallCause, TxId};
 
 /// A line as memory gave it: its data and tag, whether it is dirty, and when it arrives.

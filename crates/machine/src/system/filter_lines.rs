@@ -3,7 +3,7 @@
 use super::System;
 use super::caches::AccessMode;
 use durasim_cache::Version;
-use durasim_design::{LevelId, LineTag};
+use durasim_contract::{LevelId, LineTag};
 use durasim_types::{CoreId, Cycle, Line, LineAddr};
 
 impl System {

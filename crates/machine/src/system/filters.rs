@@ -9,7 +9,7 @@
 //! hardware has checked have left, and no other core checks an access meanwhile (DEVIATIONS.md, pinspect-changes).
 
 use crate::filter_statistics::FilterStatistics;
-use durasim_design::{ActiveFault, Checks, check_faults};
+use durasim_contract::{ActiveFault, Checks, check_faults};
 use durasim_types::{
     CheckRegisters, CheckVerdict, CheckedAccess, CoreId, Cycle, FILTER_LINES, FilterOperation, Line, Stats,
 };

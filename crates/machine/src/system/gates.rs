@@ -5,8 +5,8 @@
 
 use super::System;
 use super::work::Condition;
+use durasim_contract::{Actions, Ctx, Gate, Hooks, Wait};
 use durasim_core::Outcome;
-use durasim_design::{Actions, Ctx, Gate, Hooks, Wait};
 use durasim_types::{CoreId, Cycle, Error, LineAddr, StallCause, TxId};
 
 /// Who continues while a request waits.

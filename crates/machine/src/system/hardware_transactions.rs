@@ -3,8 +3,8 @@
 use super::System;
 use super::caches::AccessMode;
 use super::gates::WaitMode;
+use durasim_contract::{AbortCause, Hooks, LineTag, Request, Trap};
 use durasim_core::{HtmAbort, Outcome};
-use durasim_design::{AbortCause, Hooks, LineTag, Request, Trap};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, StallCause, TxId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use super::System;
 use super::memories::is_pmem;
-use durasim_design::{Hooks, LevelId, LineTag};
+use durasim_contract::{Hooks, LevelId, LineTag};
 use durasim_types::{CoreId, LineAddr};
 
 impl System {

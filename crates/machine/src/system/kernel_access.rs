@@ -5,8 +5,8 @@ use super::caches::AccessMode;
 use super::gates::WaitMode;
 use super::loads::read_word;
 use super::memories::is_pmem;
+use durasim_contract::Hooks;
 use durasim_core::PendingStore;
-use durasim_design::Hooks;
 use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 
 impl System {

@@ -1,6 +1,6 @@
 //! Accesses and misses of the data levels by thread of the program.
 
-use durasim_design::LevelId;
+use durasim_contract::LevelId;
 use durasim_types::{CoreId, Stats};
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 use super::System;
 use super::caches::AccessMode;
 use durasim_cache::Slot;
-use durasim_design::{Gate, Hooks, LevelId, LineTag, Load};
+use durasim_contract::{Gate, Hooks, LevelId, LineTag, Load};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, StallSegment, TxId};
 
 /// Where to find `len` bytes from `offset` on in the eight bytes of a line that hold them: first byte of the eight, bits

@@ -3,8 +3,8 @@
 use super::System;
 use super::gates::WaitMode;
 use super::memories::is_pmem;
+use durasim_contract::{Hooks, LogBlock};
 use durasim_core::{EarlyFlushOutcome, LogFlush, Outcome};
-use durasim_design::{Hooks, LogBlock};
 use durasim_isa::LOG_BLOCK_BYTES;
 use durasim_types::{CoreId, Cycle, PhysAddr, TxId};
 

@@ -2,7 +2,7 @@
 
 use super::System;
 use super::situations::ReplayStats;
-use durasim_design::LevelId;
+use durasim_contract::LevelId;
 use durasim_types::Cycle;
 
 impl System {

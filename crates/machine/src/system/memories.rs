@@ -16,7 +16,7 @@ use super::interconnect::{End, Interconnect};
 use super::{DRAM_BASE, PMEM_BASE};
 use crate::MachineConfig;
 use crate::system::counters::memory_stats;
-use durasim_design::{Geometry, Node, Occupancy, Origin};
+use durasim_contract::{Geometry, Node, Occupancy, Origin};
 use durasim_memory::{Command, ControllerStats, Entry, Memory, MemoryConfig, Read, Step, Write, WriteToken};
 use durasim_types::{
     Cause, Clock, CoreId, Cycle, DataRange, Domain, LINE_BYTES, Line, LineAddr, Pages, PhysAddr, Picos, Stats,

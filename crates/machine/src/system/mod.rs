@@ -56,7 +56,7 @@ use crate::latency::{Latency, PhaseLatencies};
 use agenda::Agenda;
 use caches::Caches;
 use design_port::DesignPort;
-use durasim_design::{Checks, Ctx, Geometry, Hooks};
+use durasim_contract::{Checks, Ctx, Geometry, Hooks};
 use durasim_memory::Command;
 use durasim_types::{
     ConfigError, CoreId, Cycle, Domain, Error, EventKind, History, HistoryStep, Journal, PersistEvent, PhysAddr, Stats,
@@ -120,7 +120,7 @@ impl System {
     /// # Errors
     /// A design that cannot be built with these parameters.
     pub fn new(config: &MachineConfig, plan: &Plan) -> Result<Self, ConfigError> {
-        let hardware = &plan.row.hardware;
+        let hardware = &plan.variant.hardware;
         let geometry = &plan.geometry;
         let design = (hardware.build)(&plan.spec, geometry).map_err(|e| plan::refused_by(hardware.name, e))?;
         let threads = usize::from(config.hardware_threads());

@@ -5,7 +5,7 @@ use super::memories::is_pmem;
 use super::situations::Situations;
 use super::{HtmStats, TxStats};
 use crate::latency::{Latency, PhaseLatencies};
-use durasim_design::{AbortCause, LineTag};
+use durasim_contract::{AbortCause, LineTag};
 use durasim_types::{CoreId, Cycle, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

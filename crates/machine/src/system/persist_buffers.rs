@@ -10,7 +10,7 @@
 
 use crate::PersistBufferConfig;
 use durasim_cache::Version;
-use durasim_design::{CrashSink, Origin, Token};
+use durasim_contract::{CrashSink, Origin, Token};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Line, LineAddr};
 use serde::{Deserialize, Serialize};
@@ -212,7 +212,7 @@ impl PersistBuffers {
         &self,
         draining: impl Iterator<Item = &'a Write>,
         sink: &mut CrashSink<'_>,
-    ) -> Result<(), durasim_design::BudgetSpent> {
+    ) -> Result<(), durasim_contract::BudgetSpent> {
         for write in draining {
             sink.write(write.line.base(), &write.data)?;
         }

@@ -1,18 +1,18 @@
-//! A row fitted into a machine: the design's parameters, checked, and the machine's shape with the design in it.
+//! A variant fitted into a machine: the design's parameters, checked, and the machine's shape with the design in it.
 
 use super::PMEM_BASE;
 use crate::{CacheConfig, MachineConfig};
-use durasim_design::{ActiveFault, Checks, Geometry, Hooks, Row, SpecError};
+use durasim_contract::{ActiveFault, Checks, Geometry, Hooks, SpecError, Variant};
 use durasim_memory::WritePolicy;
 use durasim_types::{Clock, ConfigError, Domain, PAGE_BYTES};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The parameters of a row on a machine, resolved and checked.
+/// The parameters of a variant on a machine, resolved and checked.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The row.
-    pub row: Row,
+    /// The variant.
+    pub variant: Variant,
     /// The domain of the machine.
     pub domain: Domain,
     /// The design's parameters, complete.
@@ -34,12 +34,12 @@ fn refuse_writes_that_stay(config: &MachineConfig, domain: Domain) -> Result<(),
 }
 
 impl Plan {
-    /// Fits `row` into the machine.
+    /// Fits `variant` into the machine.
     ///
     /// # Errors
     /// Parameters of the design that are unknown or out of range, regions that do not fit.
-    pub fn new(config: &MachineConfig, row: &Row, domain: Domain) -> Result<Self, ConfigError> {
-        let hardware = &row.hardware;
+    pub fn new(config: &MachineConfig, variant: &Variant, domain: Domain) -> Result<Self, ConfigError> {
+        let hardware = &variant.hardware;
         if domain == Domain::Bbb && hardware.hooks != Hooks::NONE {
             let problem = format!(
                 "{} keeps several versions of a line, which the persist buffers of {domain} cannot hold",
@@ -47,10 +47,10 @@ impl Plan {
             );
             return Err(ConfigError::new("domain", problem));
         }
-        if config.skew_cycles > 0 && row.backend.compares_clocks {
+        if config.skew_cycles > 0 && variant.backend.compares_clocks {
             let problem = format!(
                 "{} orders transactions by the cycle counts of their cores, so no core may run ahead: it has to be 0",
-                row.name
+                variant.name
             );
             return Err(ConfigError::new("skew_cycles", problem));
         }
@@ -95,23 +95,23 @@ impl Plan {
         geometry.pmem_data_bytes = pmem_bytes - reserved;
         let mut base = PMEM_BASE.plus(geometry.pmem_data_bytes);
         for (request, size_bytes) in requests.iter().zip(sizes) {
-            geometry.regions.push(durasim_design::PmRegion { name: request.name, base, size_bytes });
+            geometry.regions.push(durasim_contract::PmRegion { name: request.name, base, size_bytes });
             base = base.plus(size_bytes);
         }
-        if geometry.inclusion == durasim_design::Inclusion::Exclusive {
+        if geometry.inclusion == durasim_contract::Inclusion::Exclusive {
             // A design that could not work in such a hierarchy says why.
             (hardware.build)(&spec, &geometry).map_err(refuse)?;
             let problem = "exclusive caches are not supported; choose inclusive or non-inclusive";
             return Err(ConfigError::new("interconnect.inclusion", problem));
         }
-        let checks = checks_of(row, &spec, &geometry)?;
-        let plan = Plan { row: *row, domain, spec, geometry, checks };
+        let checks = checks_of(variant, &spec, &geometry)?;
+        let plan = Plan { variant: *variant, domain, spec, geometry, checks };
         if config.threads_per_core > 1 { plan.check_shared_cores() } else { Ok(plan) }
     }
 
     /// Refuses what has structures beside each core, which two threads would share.
     fn check_shared_cores(self) -> Result<Self, ConfigError> {
-        let hardware = &self.row.hardware;
+        let hardware = &self.variant.hardware;
         let has_others = hardware.hooks != Hooks::NONE && !hardware.hooks.has(Hooks::HARDWARE_TX);
         let what = match self.domain {
             _ if has_others || self.checks.is_some() => hardware.name.to_owned(),
@@ -125,20 +125,20 @@ impl Plan {
     /// The same with a planted fault: for `durasim mutation` alone.
     ///
     /// # Errors
-    /// The row's hardware has no fault of this name.
+    /// The variant's hardware has no fault of this name.
     pub fn with_planted_fault(mut self, name: &str) -> Result<Self, ConfigError> {
-        let known = || self.row.planted().map(|p| p.name).collect::<Vec<_>>().join(", ");
-        let fault = self.row.planted().find(|p| p.name == name).ok_or_else(|| {
-            ConfigError::new("planted", format!("{} has no fault '{name}' (allowed: {})", self.row.name, known()))
+        let known = || self.variant.planted().map(|p| p.name).collect::<Vec<_>>().join(", ");
+        let fault = self.variant.planted().find(|p| p.name == name).ok_or_else(|| {
+            ConfigError::new("planted", format!("{} has no fault '{name}' (allowed: {})", self.variant.name, known()))
         })?;
         self.geometry.planted = fault.fault();
-        self.checks = checks_of(&self.row, &self.spec, &self.geometry)?;
+        self.checks = checks_of(&self.variant, &self.spec, &self.geometry)?;
         Ok(self)
     }
 }
 
-fn checks_of(row: &Row, spec: &Value, geometry: &Geometry) -> Result<Option<Arc<dyn Checks>>, ConfigError> {
-    let checks = (row.hardware.checks)(spec, geometry).map_err(|e| refused_by(row.hardware.name, e))?;
+fn checks_of(variant: &Variant, spec: &Value, geometry: &Geometry) -> Result<Option<Arc<dyn Checks>>, ConfigError> {
+    let checks = (variant.hardware.checks)(spec, geometry).map_err(|e| refused_by(variant.hardware.name, e))?;
     Ok(checks.map(Arc::from))
 }
 

@@ -13,7 +13,7 @@ use super::caches::AccessMode;
 use super::interconnect::Load;
 use super::memories::is_pmem;
 use super::work::Task;
-use durasim_design::{Hooks, LevelId, Probe, Request};
+use durasim_contract::{Hooks, LevelId, Probe, Request};
 use durasim_types::{CoreId, Cycle, LineAddr, StallCause, TxId};
 
 impl System {

@@ -4,7 +4,7 @@
 use super::caches::{CachedLines, SavedCaches};
 use super::work::WorkList;
 use super::{System, agenda, caches, filters, interconnect, line_locks, memories, observers, open_transactions, waits};
-use durasim_design::Row;
+use durasim_contract::Variant;
 use durasim_types::{ConfigError, Cycle, DataRange, PAGE_BYTES, Pages};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -81,8 +81,8 @@ impl System {
     ///
     /// # Errors
     /// A state of the design that it refuses.
-    pub(crate) fn put_state(&mut self, row: &Row, spec: &Value, read: Read) -> Result<(), ConfigError> {
-        let loaded = (row.hardware.load)(spec, &self.geometry, &read.design);
+    pub(crate) fn put_state(&mut self, variant: &Variant, spec: &Value, read: Read) -> Result<(), ConfigError> {
+        let loaded = (variant.hardware.load)(spec, &self.geometry, &read.design);
         self.design.put(loaded.map_err(|e| ConfigError::new("from", e.problem))?);
         self.caches.put_state(read.caches);
         self.interconnect.put_state(read.interconnect);

@@ -4,8 +4,8 @@ use super::System;
 use super::gates::WaitMode;
 use super::memories::is_pmem;
 use super::stores::write_word;
+use durasim_contract::Hooks;
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::Hooks;
 use durasim_types::{CoreId, Cycle, EventKind, StoreKind};
 
 impl System {

@@ -7,8 +7,8 @@ use super::gates::{GateOutcome, WaitMode};
 use super::loads::place_in_word;
 use super::work::Task;
 use durasim_cache::Slot;
+use durasim_contract::{Gate, LevelId, LineTag, Store, Token, Wait};
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::{Gate, LevelId, LineTag, Store, Token, Wait};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, StallCause, TxId, Write};
 
 #[inline(always)]

@@ -3,8 +3,8 @@
 use super::System;
 use super::gates::WaitMode;
 use super::hardware_transactions::AbortedBy;
+use durasim_contract::{AbortCause, Action, Actions, Ctx, Gate, Hooks};
 use durasim_core::Outcome;
-use durasim_design::{AbortCause, Action, Actions, Ctx, Gate, Hooks};
 use durasim_types::{CoreId, Cycle, DataRange, PhysAddr, StallCause, TxId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 //! it when an instruction at the head of their reorder buffer has waited ([`durasim_core::Port::explain_wait`]). Nothing in the
 //! memory system depends on it.
 
-use durasim_design::Token;
+use durasim_contract::Token;
 use durasim_types::{CoreId, Cycle, LineAddr, StallCause, StallSegment};
 use serde::{Deserialize, Serialize};
 

@@ -30,7 +30,7 @@ use super::System;
 use super::agenda::Scan;
 use super::caches::Resident;
 use durasim_cache::Version;
-use durasim_design::{AbortCause, Actions, LevelId, LineTag, Origin, Token, Wait};
+use durasim_contract::{AbortCause, Actions, LevelId, LineTag, Origin, Token, Wait};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, Line, LineAddr, TxId};
 

@@ -2,8 +2,8 @@
 
 mod staging;
 
+use durasim_contract::{Backend, ErasedDesign, Interface, Laboratory, Promise, Variant, snapshot};
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::{Backend, ErasedDesign, Interface, Laboratory, Promise, Row, snapshot};
 use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, System, presets};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, PersistEvent, PhysAddr, TxId};
 use staging::{Arrived, Held, Staging};
@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 
 const CORE: CoreId = CoreId(0);
 
-fn row() -> Row {
-    Row {
+fn variant() -> Variant {
+    Variant {
         name: "staging",
         aliases: &[],
         hardware: ErasedDesign::of::<Staging>(),
@@ -31,7 +31,7 @@ fn row() -> Row {
 fn machine(sets: &[&str]) -> System {
     let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-    let plan = Plan::new(&config, &row(), Domain::Adr).unwrap();
+    let plan = Plan::new(&config, &variant(), Domain::Adr).unwrap();
     System::new(&config, &plan).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! A design for tests of the machine: the writes of a transaction are staged in held entries of the write queues until
 //! messages to the controllers release them. What it sees of the queues it keeps through a power failure.
 
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Accept, Action, Actions, Arrival, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design,
     Durability, Evict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Message, Node, RecoveryCut,
     RecoveryReport, RegionRequest, Signal, SpecError, Store, Token, Wait, snapshot,

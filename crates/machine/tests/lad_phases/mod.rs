@@ -166,8 +166,8 @@ impl Sums<'_> {
 }
 
 fn system(config: &MachineConfig, design: &str) -> System {
-    let row = durasim_designs::row(design).unwrap();
-    let plan = Plan::new(config, row, row.domains[0]).unwrap();
+    let variant = durasim_designs::variant(design).unwrap();
+    let plan = Plan::new(config, variant, variant.domains[0]).unwrap();
     let mut system = System::new(config, &plan).unwrap();
     (0..config.cores).for_each(|core| system.assign_thread(CoreId(core), core.into()));
     system

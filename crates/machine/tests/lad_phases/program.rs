@@ -145,7 +145,7 @@ fn result(machine: &str, design: &str, hop_cycles: u64) -> RunResult {
         "workload": "phases",
     });
     let request: RunRequest = serde_json::from_value(request).unwrap();
-    run(&request, durasim_designs::ROWS, &mut Nothing).unwrap()
+    run(&request, durasim_designs::VARIANTS, &mut Nothing).unwrap()
 }
 
 /// Four blocks in a row are of four controllers, wherever the first one is. All run on core 0.

@@ -5,8 +5,8 @@ mod configuration;
 mod contention;
 mod prober;
 
+use durasim_contract::{Backend, ErasedDesign, Interface, Laboratory, Promise, Variant};
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::{Backend, ErasedDesign, Interface, Laboratory, Promise, Row};
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{MachineConfig, Plan, System, presets};
 use durasim_types::{CoreId, Cycle, Domain, PhysAddr};
@@ -55,8 +55,8 @@ fn keys(hop_cycles: Cycle, remote: &str) -> String {
     )
 }
 
-fn row() -> Row {
-    Row {
+fn variant() -> Variant {
+    Variant {
         name: "prober",
         aliases: &[],
         hardware: ErasedDesign::of::<Prober>(),
@@ -74,7 +74,7 @@ fn row() -> Row {
 
 fn machine(mesh_keys: &str) -> System {
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets(mesh_keys)).unwrap();
-    let plan = Plan::new(&config, &row(), Domain::Adr).unwrap();
+    let plan = Plan::new(&config, &variant(), Domain::Adr).unwrap();
     System::new(&config, &plan).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! A design for tests of the mesh: a transaction begins with one action, which its number describes, and the design notes when
 //! the answer arrives.
 
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Action, Actions, BudgetSpent, CopyRequest, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
     Gate, Geometry, HardwareCost, Hooks, Message, Node, Origin, RecoveryCut, RecoveryReport, RegionRequest, SpecError,
     Token, snapshot,

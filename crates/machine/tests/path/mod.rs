@@ -4,8 +4,8 @@
 
 mod sender;
 
+use durasim_contract::{Backend, ErasedDesign, Interface, Laboratory, Origin, Promise, Variant};
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::{Backend, ErasedDesign, Interface, Laboratory, Origin, Promise, Row};
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, System, presets};
 use durasim_types::{Cycle, Domain, EventKind, PersistEvent, PhysAddr, TxId};
@@ -87,8 +87,8 @@ impl Paths {
     }
 }
 
-fn row() -> Row {
-    Row {
+fn variant() -> Variant {
+    Variant {
         name: "sender",
         aliases: &[],
         hardware: ErasedDesign::of::<Sender>(),
@@ -106,7 +106,7 @@ fn row() -> Row {
 
 fn machine(domain: Domain, sets: &[String]) -> System {
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), sets).unwrap();
-    let plan = Plan::new(&config, &row(), domain).unwrap();
+    let plan = Plan::new(&config, &variant(), domain).unwrap();
     System::new(&config, &plan).unwrap()
 }
 

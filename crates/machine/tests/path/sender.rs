@@ -1,6 +1,6 @@
 //! A design for tests of the machine: it sends what the number of a transaction says, and notes when the answers arrive.
 
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Action, Actions, BudgetSpent, CopyRequest, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
     Gate, Geometry, HardwareCost, Hooks, LineTag, Message, Node, Origin, Payload, RecoveryCut, RecoveryReport,
     RegionRequest, Scanned, SpecError, Token, snapshot,

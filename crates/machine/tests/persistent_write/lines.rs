@@ -1,8 +1,8 @@
 //! What persistent writes send, and what becomes of their lines.
 
 use super::{LINKS, T, WRITTEN, counter, line, load, machine, persist, store, store_as, survivor};
+use durasim_contract::LevelId;
 use durasim_core::Outcome;
-use durasim_design::LevelId;
 use durasim_machine::{CopyLocation, System};
 use durasim_types::{CoreId, Cycle, Domain, PhysAddr, StoreKind};
 

@@ -67,7 +67,7 @@ impl Links {
 
 fn build(domain: Domain, sets: Vec<String>) -> System {
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-    let plan = Plan::new(&config, durasim_designs::row("opt").unwrap(), domain).unwrap();
+    let plan = Plan::new(&config, durasim_designs::variant("opt").unwrap(), domain).unwrap();
     System::new(&config, &plan).unwrap()
 }
 

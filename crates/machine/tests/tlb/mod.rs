@@ -181,7 +181,7 @@ fn a_machine_that_is_saved_or_forked_continues_with_its_translations() {
     let loads = [before.clone(), before.clone()].concat();
     let (request, _file) =
         Loads { machine: MACHINE, set: &SET, before: &before, loads: &loads, fast_forward: false }.request();
-    let prepared = prepare(&request, durasim_designs::ROWS).unwrap();
+    let prepared = prepare(&request, durasim_designs::VARIANTS).unwrap();
     let start = || Machine::new(&prepared.config, &prepared.plan, &prepared.program).unwrap();
     let end = |mut machine: Machine| {
         let mut output = Captured::default();

@@ -176,7 +176,7 @@ impl Loads<'_> {
     pub fn measure(&self) -> (Vec<u64>, RunResult) {
         let (request, _file) = self.request();
         let mut output = Bytes(Vec::new());
-        let result = run(&request, durasim_designs::ROWS, &mut output).unwrap();
+        let result = run(&request, durasim_designs::VARIANTS, &mut output).unwrap();
         (output.words()[self.before.len()..].to_vec(), result)
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{Controller, Step, Waiting};
 use crate::{Entry, Write};
-use durasim_design::Occupancy;
+use durasim_contract::Occupancy;
 
 impl Controller {
     /// From now on, asks.

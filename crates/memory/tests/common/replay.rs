@@ -1,7 +1,7 @@
 //! Replays traces of requests against a memory. A trace has a line for each request, in the order of arrival: the clock, `R` or
 //! `W`, and the number of the line. Requests enter in order: one for which its queue has no room keeps those after it outside.
 
-use durasim_design::Origin;
+use durasim_contract::Origin;
 use durasim_memory::{Memory, MemoryConfig, Step, Write, WriteToken};
 use durasim_types::{Cause, LINE_BYTES, LineAddr, Pages, PhysAddr, Picos};
 use std::error::Error;

@@ -2,7 +2,7 @@
 //! leave the caches all the time.
 
 use super::log::{Observed, Shared, line};
-use super::recorder::{Planted, observed_row};
+use super::recorder::{Planted, observed_variant};
 use durasim_core::{Outcome, PendingStore};
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System, presets};
@@ -96,8 +96,8 @@ fn smallest_log(
         let set = format!("design.hercules.log_zone_bytes={bytes}");
         let sets: Vec<String> = sets.iter().cloned().chain([set]).collect();
         let config = MachineConfig::parse("tiny", text, &sets)?;
-        let row = observed_row(shared, planted);
-        let plan = Plan::new(&config, &row, Domain::Eadr)?;
+        let variant = observed_variant(shared, planted);
+        let plan = Plan::new(&config, &variant, Domain::Eadr)?;
         System::new(&config, &plan).map(|system| (plan, system))
     };
     let refused = |bytes: &u64| build(*bytes).is_err();

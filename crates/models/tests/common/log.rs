@@ -1,6 +1,6 @@
 //! What is recorded of a run, in the order in which it happened.
 
-use durasim_design::CrashImage;
+use durasim_contract::CrashImage;
 use durasim_machine::{Observer, PMEM_BASE, Plan, System};
 use durasim_types::{Cause, CoreId, DataRange, EventKind, Journal, LineAddr, PersistEvent, PhysAddr, Rng, TxId, Write};
 use std::collections::BTreeMap;
@@ -157,7 +157,7 @@ impl Shared {
         let plan = self.plan.as_ref().expect("the observer has the plan");
         let (mut image, complete): (CrashImage, _) = system.crash_image(u64::MAX);
         complete.expect("unlimited energy suffices");
-        (plan.row.hardware.recover)(&plan.spec, &plan.geometry, &mut image).expect("recovery is not cut");
+        (plan.variant.hardware.recover)(&plan.spec, &plan.geometry, &mut image).expect("recovery is not cut");
         let found = (0..LINES).map(|n| image.read_u64(line(n).base())).collect();
         self.push(Observed::Crash { found });
     }

@@ -2,13 +2,13 @@
 //! protocol is written to a log. A fault can be planted on the way, to see that the replay finds it.
 
 use super::log::{Observed, Shared, number};
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Accept, Action, Actions, Arrival, BeginRule, BudgetSpent, CommitRule, CopyRequest, CrashImage,
     CrashSink, CrashView, Ctx, Departure, Design, Durability, ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry,
     HardwareCost, Hooks, LevelId, LineTag, Load, Merge, Message, Node, Probe, RecoveryCut, RecoveryReport,
-    RegionRequest, Request, Row, Scanned, SpecError, Store, Token,
+    RegionRequest, Request, Scanned, SpecError, Store, Token, Variant,
 };
-use durasim_designs::{Hercules, row};
+use durasim_designs::{Hercules, variant};
 use durasim_types::{EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -46,10 +46,10 @@ thread_local! {
     static NEXT: RefCell<Option<(Shared, Option<Planted>)>> = const { RefCell::new(None) };
 }
 
-/// The row of Hercules; the next machine that is built from it is observed.
-pub fn observed_row(shared: &Shared, planted: Option<Planted>) -> Row {
+/// The variant of Hercules; the next machine that is built from it is observed.
+pub fn observed_variant(shared: &Shared, planted: Option<Planted>) -> Variant {
     NEXT.with(|next| *next.borrow_mut() = Some((shared.clone(), planted)));
-    Row { hardware: ErasedDesign::of::<Observing>(), ..*row("hercules").expect("it is registered") }
+    Variant { hardware: ErasedDesign::of::<Observing>(), ..*variant("hercules").expect("it is registered") }
 }
 
 struct Observing;
@@ -383,7 +383,7 @@ impl Durability for Recorder {
             let token = Some(Token(1 << 60));
             let cause = durasim_types::Cause::Migration;
             out.push(Action::Copy(CopyRequest {
-                by: durasim_design::Origin::Controller,
+                by: durasim_contract::Origin::Controller,
                 from,
                 to: line.base(),
                 len: 64,

@@ -1,9 +1,9 @@
 //! Short random runs of the memory system without cores: threads whose transactions keep off each other's lines, on
 //! machines so small that lines leave the caches and controllers write undo entries all the time. Nothing aborts.
 
-use super::recorder::{LINES, Observed, Shared, line, observed_row};
+use super::recorder::{LINES, Observed, Shared, line, observed_variant};
+use durasim_contract::ActiveFault;
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::ActiveFault;
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System, presets};
 use durasim_types::{CoreId, Cycle, Domain, Pages, Rng, TxId};
@@ -97,8 +97,8 @@ pub fn run(seed: u64, cores: u16, operations: u64, fault: ActiveFault) -> Result
     let text = presets::text("tiny").expect("tiny is a preset");
     let config = MachineConfig::parse("tiny", text, &sets).map_err(|e| e.to_string())?;
     let first_ack = rng.below(4) > 0;
-    let row = observed_row(&shared, first_ack, fault);
-    let plan = Plan::new(&config, &row, Domain::Adr).map_err(|e| e.to_string())?;
+    let variant = observed_variant(&shared, first_ack, fault);
+    let plan = Plan::new(&config, &variant, Domain::Adr).map_err(|e| e.to_string())?;
     let mut system = System::new(&config, &plan).map_err(|e| e.to_string())?;
     system.load_pmem(&Pages::new(PMEM_BASE, plan.geometry.pmem_data_bytes));
     let observer = shared.with_plan(&plan);

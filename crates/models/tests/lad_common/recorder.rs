@@ -1,13 +1,13 @@
 //! LAD under observation: each hook is answered by the real design, and what call, verdict and actions mean for the protocol
 //! is written to a log. Its own planted faults show that the replay finds something.
 
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Accept, Action, Actions, ActiveFault, Arrival, BeginRule, BudgetSpent, CommitRule, CrashImage,
     CrashSink, CrashView, Ctx, Departure, Design, Durability, ErasedDesign, Evict, FlushVerdict, Gate, Geometry,
     HardwareCost, Hooks, LevelId, LineTag, Message, Node, Probe, RecoveryCut, RecoveryReport, RegionRequest, Request,
-    Row, SpecError, Store, Token, snapshot,
+    SpecError, Store, Token, Variant, snapshot,
 };
-use durasim_designs::{Lad, LadBase, row};
+use durasim_designs::{Lad, LadBase, variant};
 use durasim_machine::{Observer, PMEM_BASE, Plan, System};
 use durasim_types::{Domain, EventKind, Line, LineAddr, Pages, PersistEvent, PhysAddr, Rng, Stats, TxId};
 use std::cell::RefCell;
@@ -172,7 +172,7 @@ impl Shared {
         let (mut image, complete): (CrashImage, _) = system.crash_image(u64::MAX);
         complete.expect("the design asks for no energy");
         let kept = kept_in(&image);
-        let recover = |image: &mut CrashImage| (plan.row.hardware.recover)(&plan.spec, &plan.geometry, image);
+        let recover = |image: &mut CrashImage| (plan.variant.hardware.recover)(&plan.spec, &plan.geometry, image);
         image.cut_at(cut);
         if recover(&mut image).is_err() {
             image.cut_at(None);
@@ -223,15 +223,15 @@ thread_local! {
     static FAULT: RefCell<ActiveFault> = const { RefCell::new(ActiveFault::NONE) };
 }
 
-/// The row of LAD, or of LAD-Base; the next machine that is built from it is observed.
-pub fn observed_row(shared: &Shared, first_ack: bool, fault: ActiveFault) -> Row {
+/// The variant of LAD, or of LAD-Base; the next machine that is built from it is observed.
+pub fn observed_variant(shared: &Shared, first_ack: bool, fault: ActiveFault) -> Variant {
     NEXT.with(|next| *next.borrow_mut() = Some(shared.clone()));
     FAULT.with(|place| *place.borrow_mut() = fault);
     let (name, hardware) = match first_ack {
         true => ("lad", ErasedDesign::of::<Observing<true>>()),
         false => ("lad-base", ErasedDesign::of::<Observing<false>>()),
     };
-    Row { hardware, ..*row(name).expect("it is registered") }
+    Variant { hardware, ..*variant(name).expect("it is registered") }
 }
 
 fn with_fault(geometry: &Geometry) -> Geometry {

@@ -1,9 +1,9 @@
 //! Short random runs of the memory system without cores: threads whose transactions keep off each other's lines, on
 //! machines so small that lines leave the caches and transactions overflow all the time.
 
-use super::recorder::{LINES, Observed, Shared, core, line, observed_row};
+use super::recorder::{LINES, Observed, Shared, core, line, observed_variant};
+use durasim_contract::ActiveFault;
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::ActiveFault;
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System, presets};
 use durasim_types::{Cycle, Domain, Pages, Rng, TxId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -79,8 +79,8 @@ pub fn run(seed: u64, cores: u16, operations: u64, fault: ActiveFault) -> Result
     let shared = Shared::new(rng.next_u64(), 10);
     let text = presets::text("tiny").expect("tiny is a preset");
     let config = MachineConfig::parse("tiny", text, &sets).map_err(|e| e.to_string())?;
-    let row = observed_row(&shared, fault);
-    let plan = Plan::new(&config, &row, Domain::NvTc).map_err(|e| e.to_string())?;
+    let variant = observed_variant(&shared, fault);
+    let plan = Plan::new(&config, &variant, Domain::NvTc).map_err(|e| e.to_string())?;
     let mut system = System::new(&config, &plan).map_err(|e| e.to_string())?;
     system.load_pmem(&Pages::new(PMEM_BASE, plan.geometry.pmem_data_bytes));
     let observer = shared.with_plan(&plan);

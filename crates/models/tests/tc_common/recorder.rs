@@ -1,12 +1,12 @@
 //! The transaction cache under observation: each hook is answered by the real design, and what call, verdict and actions
 //! mean for the protocol is written to a log. Its own planted faults show that the replay finds something.
 
-use durasim_design::{
+use durasim_contract::{
     AbortCause, Action, Actions, ActiveFault, BudgetSpent, CommitRule, CopyRequest, CrashImage, CrashSink, CrashView,
     Ctx, Design, Durability, ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId,
-    LineTag, Merge, RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, Store, Token,
+    LineTag, Merge, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Variant,
 };
-use durasim_designs::{Tc, row};
+use durasim_designs::{Tc, variant};
 use durasim_machine::{Observer, PMEM_BASE, Plan, System};
 use durasim_types::{Cause, CoreId, Line, LineAddr, PersistEvent, PhysAddr, Rng, Stats, TxId};
 use std::cell::RefCell;
@@ -118,7 +118,7 @@ impl Shared {
         let plan = self.plan.as_ref().expect("the observer has the plan");
         let (mut image, complete): (CrashImage, _) = system.crash_image(u64::MAX);
         complete.expect("the design asks for no energy");
-        (plan.row.hardware.recover)(&plan.spec, &plan.geometry, &mut image).expect("recovery is not cut");
+        (plan.variant.hardware.recover)(&plan.spec, &plan.geometry, &mut image).expect("recovery is not cut");
         let found = (0..LINES).map(|n| image.read_u64(line(n).base())).collect();
         self.push(Observed::Crash { found });
     }
@@ -140,11 +140,11 @@ thread_local! {
     static FAULT: RefCell<ActiveFault> = const { RefCell::new(ActiveFault::NONE) };
 }
 
-/// The row of the transaction cache; the next machine that is built from it is observed.
-pub fn observed_row(shared: &Shared, fault: ActiveFault) -> Row {
+/// The variant of the transaction cache; the next machine that is built from it is observed.
+pub fn observed_variant(shared: &Shared, fault: ActiveFault) -> Variant {
     NEXT.with(|next| *next.borrow_mut() = Some(shared.clone()));
     FAULT.with(|place| *place.borrow_mut() = fault);
-    Row { hardware: ErasedDesign::of::<Observing>(), ..*row("tc").expect("it is registered") }
+    Variant { hardware: ErasedDesign::of::<Observing>(), ..*variant("tc").expect("it is registered") }
 }
 
 fn with_fault(geometry: &Geometry) -> Geometry {

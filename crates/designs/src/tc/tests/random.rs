@@ -4,7 +4,7 @@ use super::small;
 use crate::tc::Tc;
 use crate::tc::spec::{Coalesce, TcSpec};
 use crate::testing::{Bench, word};
-use durasim_design::{AbortCause, Gate, LineTag, Token, Wait};
+use durasim_contract::{AbortCause, Gate, LineTag, Token, Wait};
 use durasim_types::{Rng, TxId};
 
 /// A word of the random runs: what a crash now must bring back, what the program sees, and who holds its lock.

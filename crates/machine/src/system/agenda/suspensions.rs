@@ -1,7 +1,7 @@
 //! Requests that wait while the other cores continue: the machine makes each again when what it waits for has come.
 
 use super::Agenda;
-use durasim_design::{Signal, Token, Wait};
+use durasim_contract::{Signal, Token, Wait};
 use durasim_types::{CoreId, Cycle};
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@ use super::older::{is_older, line_of};
 use crate::system::design_port::DesignPort;
 use crate::system::memories::is_pmem;
 use durasim_cache::{CacheArray, Slot, Version};
-use durasim_design::{CachedLine, LevelId, LineTag};
+use durasim_contract::{CachedLine, LevelId, LineTag};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, TxId};
 
 impl Caches {

@@ -6,7 +6,7 @@
 use super::Caches;
 use crate::system::design_port::DesignPort;
 use durasim_cache::{Directory, Slot};
-use durasim_design::{LevelId, LineTag};
+use durasim_contract::{LevelId, LineTag};
 use durasim_types::{CoreId, Cycle, LineAddr, Stats};
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@
 
 use super::Caches;
 use durasim_cache::{CacheArray, Slot};
-use durasim_design::{LevelGeometry, LevelId};
+use durasim_contract::{LevelGeometry, LevelId};
 use durasim_types::{CoreId, Cycle, FILTER_LINES, Line, LineAddr};
 
 /// An empty buffer. Lines that follow each other have places of their own.

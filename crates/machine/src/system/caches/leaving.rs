@@ -3,7 +3,7 @@
 use super::Caches;
 use crate::system::design_port::DesignPort;
 use durasim_cache::{CacheArray, Mshrs, Slot, Version};
-use durasim_design::{Hooks, LevelId, LineTag};
+use durasim_contract::{Hooks, LevelId, LineTag};
 use durasim_types::{CoreId, Cycle, LineAddr};
 
 /// A version of a line with the place where it lies.

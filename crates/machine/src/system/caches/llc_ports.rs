@@ -2,7 +2,7 @@
 //! Look-ups, lines that come down or are pushed, lines from memory, and victims that are read out take one each. On other
 //! machines there are none, and nothing here is called for.
 
-use durasim_design::LlcPorts;
+use durasim_contract::LlcPorts;
 use durasim_memory::Reservations;
 use durasim_types::{Cycle, Stats};
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 use super::Caches;
 use crate::system::design_port::DesignPort;
 use durasim_cache::Version;
-use durasim_design::LevelId;
+use durasim_contract::LevelId;
 use durasim_types::{CoreId, Cycle, LineAddr};
 
 /// The bit that an older version has in addition. No memory reaches it, and it is no part of the number of a set.

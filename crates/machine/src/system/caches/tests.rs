@@ -6,7 +6,7 @@ use crate::presets;
 use crate::system::Plan;
 use crate::system::design_port::DesignPort;
 use durasim_cache::Version;
-use durasim_design::{LevelId, LineTag};
+use durasim_contract::{LevelId, LineTag};
 use durasim_types::{CoreId, LineAddr};
 
 const A: CoreId = CoreId(0);
@@ -15,12 +15,12 @@ const LINE: LineAddr = LineAddr(0x40);
 
 fn caches() -> (Caches, DesignPort) {
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &[]).unwrap();
-    let row = &durasim_designs::ROWS[0];
-    let plan = Plan::new(&config, row, row.default_domain()).unwrap();
-    let design = (row.hardware.build)(&plan.spec, &plan.geometry).unwrap();
+    let variant = &durasim_designs::VARIANTS[0];
+    let plan = Plan::new(&config, variant, variant.default_domain()).unwrap();
+    let design = (variant.hardware.build)(&plan.spec, &plan.geometry).unwrap();
     (
         Caches::new(&config, &plan.geometry, None),
-        DesignPort::new(design, row.hardware.name, row.hardware.hooks, &plan.geometry),
+        DesignPort::new(design, variant.hardware.name, variant.hardware.hooks, &plan.geometry),
     )
 }
 

@@ -4,7 +4,7 @@ use super::Caches;
 use super::older::is_older;
 use crate::system::memories::{Memories, is_pmem};
 use durasim_cache::{CacheArray, Version};
-use durasim_design::{LevelId, LineTag};
+use durasim_contract::{LevelId, LineTag};
 use durasim_types::{CoreId, LineAddr, Pages};
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@
 use super::Load;
 use super::link::{Forgotten, Ports, busiest};
 use crate::InterconnectConfig;
-use durasim_design::bank_of;
+use durasim_contract::bank_of;
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, Stats};
 use serde::{Deserialize, Serialize};
 

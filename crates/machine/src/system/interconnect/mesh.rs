@@ -16,7 +16,7 @@
 
 use super::link::{Forgotten, Link, Ports, busiest};
 use crate::{MachineConfig, RouterPorts};
-use durasim_design::bank_of;
+use durasim_contract::bank_of;
 use durasim_types::{Clock, CoreId, Cycle, LineAddr, Stats};
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! What a power failure finds in the memories.
 
 use super::{Memories, WORDS_PER_LINE};
-use durasim_design::StagedWrite;
+use durasim_contract::StagedWrite;
 use durasim_memory::{Entry, Write};
 use durasim_types::{LINE_BYTES, Line, Pages};
 use std::collections::BTreeSet;

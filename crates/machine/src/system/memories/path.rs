@@ -13,7 +13,7 @@
 
 use crate::InterconnectConfig;
 use crate::system::interconnect::{End, Interconnect, Mesh};
-use durasim_design::{ActiveFault, Geometry, Origin, path_faults};
+use durasim_contract::{ActiveFault, Geometry, Origin, path_faults};
 use durasim_memory::{Reservations, Write};
 use durasim_types::{Cycle, Line, LineAddr, Rng, Stats};
 use serde::{Deserialize, Serialize};
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn writes_to_a_line_arrive_in_order_although_links_do_not_keep_it() {
         let config = MachineConfig::parse("lad-micro19", presets::text("lad-micro19").unwrap(), &[]).unwrap();
-        let plan = Plan::new(&config, &durasim_designs::ROWS[0], Domain::Adr).unwrap();
+        let plan = Plan::new(&config, &durasim_designs::VARIANTS[0], Domain::Adr).unwrap();
         let (mut overtaken, mut rng) = (0, Rng::new(3));
         for _ in 0..50 {
             let mut on = Interconnect::new(&config);

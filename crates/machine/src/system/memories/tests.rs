@@ -9,7 +9,7 @@ use durasim_types::{Cause, CoreId, DataRange, Domain, LineAddr};
 
 fn memories(domain: Domain) -> Memories {
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &[]).unwrap();
-    let plan = Plan::new(&config, &durasim_designs::ROWS[0], domain).unwrap();
+    let plan = Plan::new(&config, &durasim_designs::VARIANTS[0], domain).unwrap();
     Memories::new(&config, &plan.geometry, false)
 }
 

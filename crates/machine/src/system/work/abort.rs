@@ -2,7 +2,7 @@
 
 use super::Task;
 use crate::system::System;
-use durasim_design::{AbortCause, Gate, Hooks};
+use durasim_contract::{AbortCause, Gate, Hooks};
 use durasim_types::{CoreId, TxId};
 
 impl System {

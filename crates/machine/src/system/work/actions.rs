@@ -5,7 +5,7 @@ use crate::system::System;
 use crate::system::agenda::{ReadInFlight, Scan, Scheduled};
 use crate::system::memories::LineRead;
 use durasim_cache::Version;
-use durasim_design::{Action, Actions, CopyRequest, Hooks, LineTag, Origin, Payload, Token};
+use durasim_contract::{Action, Actions, CopyRequest, Hooks, LineTag, Origin, Payload, Token};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr};
 use std::collections::BTreeSet;

@@ -5,7 +5,7 @@ use crate::system::System;
 use crate::system::interconnect::Load;
 use crate::system::memories::is_pmem;
 use durasim_cache::Version;
-use durasim_design::{LevelId, LineTag, Merge};
+use durasim_contract::{LevelId, LineTag, Merge};
 use durasim_types::{CoreId, EventKind, LineAddr};
 
 impl System {

@@ -2,7 +2,7 @@
 
 use super::{Condition, Task};
 use crate::system::System;
-use durasim_design::{AbortCause, Actions, LevelId, LineTag, Origin, Wait};
+use durasim_contract::{AbortCause, Actions, LevelId, LineTag, Origin, Wait};
 use durasim_memory::Write;
 use durasim_types::{CoreId, Cycle, LineAddr, TxId};
 

@@ -4,7 +4,7 @@ use super::Task;
 use crate::system::System;
 use crate::system::agenda::Scheduled;
 use crate::system::memories::is_pmem;
-use durasim_design::{Node, Token};
+use durasim_contract::{Node, Token};
 use durasim_memory::{Step, Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, LineAddr};
 

@@ -10,7 +10,7 @@ use crate::system::caches::{Resident, is_older, line_of};
 use crate::system::interconnect::{End, Load};
 use crate::system::memories::is_pmem;
 use durasim_cache::{Slot, Version};
-use durasim_design::{Actions, Evict, Hooks, LevelId, LineTag, Origin};
+use durasim_contract::{Actions, Evict, Hooks, LevelId, LineTag, Origin};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, LineAddr};
 

@@ -2,7 +2,7 @@
 
 use super::Task;
 use crate::system::System;
-use durasim_design::Origin;
+use durasim_contract::Origin;
 use durasim_memory::WriteToken;
 use durasim_types::{CoreId, Cycle, LineAddr};
 

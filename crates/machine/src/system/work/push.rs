@@ -3,7 +3,7 @@
 use super::Task;
 use crate::system::System;
 use crate::system::agenda::Scheduled;
-use durasim_design::{LevelId, Token};
+use durasim_contract::{LevelId, Token};
 use durasim_types::{CoreId, LineAddr};
 
 impl System {

@@ -2,7 +2,7 @@
 
 use crate::system::System;
 use crate::system::memories::LineRead;
-use durasim_design::Origin;
+use durasim_contract::Origin;
 use durasim_types::{Cycle, LineAddr};
 
 impl System {

@@ -7,7 +7,7 @@ use super::Task;
 use crate::system::System;
 use crate::system::agenda::{Scan, Scheduled};
 use crate::system::memories::is_pmem;
-use durasim_design::{Origin, Scanned};
+use durasim_contract::{Origin, Scanned};
 use durasim_memory::Write;
 use durasim_types::{CoreId, Cycle, LineAddr};
 

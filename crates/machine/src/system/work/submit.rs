@@ -6,7 +6,7 @@ use crate::system::agenda::{Scheduled, core_of_clean, is_persistent_write_token}
 use crate::system::interconnect::Load;
 use crate::system::memories::{Behind, is_pmem};
 use crate::system::persist_buffers::is_drain_token;
-use durasim_design::{Accept, Arrival, Departure, Hooks, Origin, Token};
+use durasim_contract::{Accept, Arrival, Departure, Hooks, Origin, Token};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, LineAddr};
 

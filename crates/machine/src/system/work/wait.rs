@@ -2,7 +2,7 @@
 
 use super::Task;
 use crate::system::System;
-use durasim_design::{Hooks, Signal, Token, Wait};
+use durasim_contract::{Hooks, Signal, Token, Wait};
 use durasim_types::{CoreId, Cycle, Error, LineAddr};
 
 /// What is waited for.

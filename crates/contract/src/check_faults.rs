@@ -1,0 +1,14 @@
+//! What a machine with checked accesses does wrong on purpose. The variants that have to notice list these beside their own
+//! faults (`Laboratory::path_faults`).
+
+use crate::PlantedFault;
+
+/// As published: P-INSPECT (MICRO 2020) does not say that stores wait.
+pub const FILTERS_GIVEN_UP_EARLY: PlantedFault = PlantedFault {
+    name: "filters-given-up-early",
+    summary: "Filters change while stores that were checked against them wait in store buffers of other cores",
+    equivalent: None,
+};
+
+/// All of them.
+pub const ALL: &[PlantedFault] = &[FILTERS_GIVEN_UP_EARLY];

@@ -1,0 +1,61 @@
+//! The variants of HOOP in the registry.
+
+use super::laboratory::{LABORATORY, LABORATORY_EADR};
+use super::{Hoop, planted};
+use durasim_contract::{Backend, ErasedDesign, Interface, Promise, Variant};
+use durasim_types::Domain;
+
+pub(crate) const VARIANT: Variant = Variant {
+    name: "hoop",
+    aliases: &[],
+    hardware: ErasedDesign::of::<Hoop>(),
+    backend: Backend::MARKERS,
+    interfaces: &[Interface::Transactions],
+    domains: &[Domain::Adr],
+    promise: Promise::Immediate,
+    control: false,
+    summary: "Out-of-place updates in the controller: word slices, mapping table, collection",
+    paper: "Cai, Coats, Huang: HOOP, ISCA 2020",
+    assumptions: &[
+        "hoop-word-masks",
+        "hoop-address-slices",
+        "hoop-mapping-table",
+        "hoop-line-table",
+        "hoop-plain-stores",
+        "hoop-aborts",
+        "hoop-home",
+        "hoop-collector",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
+    ],
+    laboratory: &LABORATORY,
+};
+
+/// Where caches and queues survive.
+pub(crate) const VARIANT_EADR: Variant = Variant {
+    name: "hoop-eadr",
+    aliases: &[],
+    hardware: ErasedDesign { planted: planted::ALL, ..VARIANT.hardware },
+    domains: &[Domain::Eadr],
+    summary: "HOOP where caches and queues survive: commits wait for no acknowledgement",
+    paper: "Cai, Coats, Huang: HOOP, ISCA 2020",
+    assumptions: &[
+        "hoop-word-masks",
+        "hoop-address-slices",
+        "hoop-mapping-table",
+        "hoop-line-table",
+        "hoop-plain-stores",
+        "hoop-aborts",
+        "hoop-home",
+        "hoop-eadr",
+        "hoop-collector",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
+    ],
+    laboratory: &LABORATORY_EADR,
+    ..VARIANT
+};

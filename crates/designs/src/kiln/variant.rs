@@ -1,0 +1,53 @@
+//! The variants of Kiln in the registry.
+
+use super::laboratory::{LABORATORY, LABORATORY_EADR};
+use super::{Kiln, planted};
+use durasim_contract::{Backend, ErasedDesign, Interface, Promise, Variant};
+use durasim_types::Domain;
+
+pub(crate) const VARIANT: Variant = Variant {
+    name: "kiln",
+    aliases: &[],
+    hardware: ErasedDesign::of::<Kiln>(),
+    backend: Backend::MARKERS,
+    interfaces: &[Interface::Transactions],
+    domains: &[Domain::NvLlc, Domain::NvLlcMedia],
+    promise: Promise::Immediate,
+    control: false,
+    summary: "A nonvolatile last level: commits flush the lines of their transaction into it and turn them committed",
+    paper: "Zhao, Li, Yoon, Xie, Jouppi: Kiln, MICRO 2013",
+    assumptions: &[
+        "kiln-commit",
+        "kiln-fifo",
+        "kiln-overflow",
+        "kiln-blocking",
+        "kiln-txid",
+        "kiln-isolation",
+        "kiln-home-first",
+        "kiln-llc",
+        "kiln-llc-ports",
+        "nv-llc",
+        "background-concurrency",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
+    ],
+    laboratory: &LABORATORY,
+};
+
+/// What a machine whose upper caches survive too would give it; no paper shows it.
+pub(crate) const VARIANT_EADR: Variant = Variant {
+    name: "kiln-eadr",
+    aliases: &[],
+    hardware: ErasedDesign {
+        planted: planted::EADR,
+        marks: &["register_written", "copy_in_flight", "old_line_kept", "records_being_cleared"],
+        ..VARIANT.hardware
+    },
+    domains: &[Domain::Eadr],
+    summary: "Kiln where all caches survive: commits flush nothing, the states of their lines change",
+    paper: "Zhao, Li, Yoon, Xie, Jouppi: Kiln, MICRO 2013, on an eADR machine",
+    laboratory: &LABORATORY_EADR,
+    ..VARIANT
+};

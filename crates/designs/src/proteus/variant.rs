@@ -1,0 +1,64 @@
+//! The variants of Proteus in the registry.
+
+use super::laboratory::{LABORATORY, LABORATORY_EADR};
+use super::{Proteus, planted};
+use durasim_contract::{Backend, ErasedDesign, Interface, Promise, Variant};
+use durasim_types::Domain;
+
+pub(crate) const VARIANT: Variant = Variant {
+    name: "proteus",
+    aliases: &[],
+    hardware: ErasedDesign::of::<Proteus>(),
+    backend: Backend::LOG_OPERATIONS,
+    interfaces: &[Interface::Transactions],
+    domains: &[Domain::Adr],
+    promise: Promise::Immediate,
+    control: false,
+    summary: "Programs send pre-images of 32 bytes to a log pending queue under ADR; commits remove what is left of them",
+    paper: "Shin, Tirukkovalluri, Tuck, Solihin: Proteus, MICRO 2017",
+    assumptions: &[
+        "proteus-sizes",
+        "proteus-lpq",
+        "proteus-instructions",
+        "proteus-flush-order",
+        "proteus-logs",
+        "proteus-clean",
+        "proteus-abort",
+        "background-concurrency",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
+    ],
+    laboratory: &LABORATORY,
+};
+
+/// Where caches are durable no commit cleans, so nothing can be wrong with that.
+pub(crate) const VARIANT_EADR: Variant = Variant {
+    name: "proteus-eadr",
+    aliases: &[],
+    hardware: ErasedDesign {
+        planted: planted::ALL,
+        marks: &["transaction_open", "flush_in_flight", "lpq_full", "log_populated"],
+        ..VARIANT.hardware
+    },
+    domains: &[Domain::Eadr],
+    summary: "Proteus where caches are durable: commits clean nothing",
+    paper: "Shin, Tirukkovalluri, Tuck, Solihin: Proteus, MICRO 2017, on a machine with eADR",
+    assumptions: &[
+        "proteus-sizes",
+        "proteus-lpq",
+        "proteus-instructions",
+        "proteus-flush-order",
+        "proteus-logs",
+        "proteus-eadr",
+        "proteus-abort",
+        "background-concurrency",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
+    ],
+    laboratory: &LABORATORY_EADR,
+    ..VARIANT
+};
