@@ -41,7 +41,7 @@ quick: $(STAMPS)/environment ## Build the module incrementally, without link-tim
 	@touch -d @0 $(CORE)
 
 demo: $(CORE) ## Run the B+-tree under five designs, crash two of them, print both verdicts
-	@$(BIN)/python -m durasim.demo
+	@$(BIN)/python -m tools.demo
 
 demo-cold: ## make demo in a clone with every cache cold and nothing else installed; print the seconds
 	@tools/fresh_machine.sh demo
@@ -92,7 +92,7 @@ fmt: $(STAMPS)/environment ## Format everything
 	$(BIN)/ruff format
 
 bench: $(CORE) $(STAMPS)/bench ## Simulated MIPS, beside qemu-riscv64 (if installed) and rvsim
-	@$(BIN)/python -m durasim.bench
+	@$(BIN)/python -m tools.bench
 
 $(STAMPS)/bench: $(STAMPS)/environment pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off -c requirements.lock rvsim==2.1.0

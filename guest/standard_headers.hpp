@@ -1,5 +1,5 @@
 // Headers of the C++ library that many programs include. They are parsed once and kept in this form; what a program
-// becomes does not depend on it (see python/durasim/toolchain.py).
+// becomes does not depend on it (see python/durasim/programs/toolchain.py).
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
-from durasim import toolchain
+from durasim.programs import toolchain
 
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "tests"
 HEADERS = (".h", ".hpp")

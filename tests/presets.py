@@ -3,7 +3,7 @@
 from functools import cache
 
 import durasim as ds
-from durasim import toolchain
+from durasim.programs import toolchain
 
 
 @cache

@@ -24,7 +24,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 
 import durasim
-from durasim.scenario import DEFAULT_MACHINE
+from durasim.runs.scenario import DEFAULT_MACHINE
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import durasim
-from durasim.assumptions import (
+from durasim.runs.assumptions import (
     MEASURED,
     NO_EFFECT,
     NOT_MEASURED,
@@ -14,7 +14,7 @@ from durasim.assumptions import (
     headline,
     relative_throughput,
 )
-from durasim.sensitivity import not_varied
+from durasim.runs.sensitivity import not_varied
 
 INTRODUCTION = """# Deviations
 

@@ -19,8 +19,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from durasim import DurasimError, _core, campaign_file, random_runs, toolchain
-from durasim.mutants import INSTRUCTIONS_MAX, Mutant, all_mutants
+from durasim import DurasimError, _core
+from durasim.crashes import campaign_file, random_runs
+from durasim.crashes.mutants import INSTRUCTIONS_MAX, Mutant, all_mutants
+from durasim.programs import toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = {

@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import durasim
-from durasim import design_tables, suites
+from durasim.programs import suites
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
+import design_tables  # noqa: E402
 import deviations  # noqa: E402 - uses the path above, also if tests import this file as a module
 import published  # noqa: E402
 import sensitivity  # noqa: E402

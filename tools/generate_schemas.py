@@ -2,8 +2,8 @@
 
     .venv/bin/python tools/generate_schemas.py          # after `make setup`
 
-The files are the schema of the JSON document and the module `durasim.described`, with the typed result and the options
-that a run passes on unchanged. `--check` writes nothing, and fails if a file is out of date.
+The files are the schema of the JSON document and the module `durasim.documents.described`, with the typed result and
+the options that a run passes on unchanged. `--check` writes nothing, and fails if a file is out of date.
 """
 
 from __future__ import annotations
@@ -108,9 +108,11 @@ def _types(schema: dict[str, Any]) -> list[str]:
 
 
 def described(request: dict[str, Any], result: dict[str, Any]) -> str:
-    """Returns the text of the module `durasim.described`."""
+    """Returns the text of the module `durasim.documents.described`."""
     return (
-        "\n\n\n".join([HEAD, *_result_classes(run_schema(result)), _options_class(request), _arguments_class(request)])
+        "\n\n\n".join(
+            [HEAD, *_result_classes(run_schema(result)), METRICS, _options_class(request), _arguments_class(request)]
+        )
         + "\n"
     )
 
@@ -124,11 +126,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, TypedDict
 
-from durasim.document import Document
-from durasim.stats import StatTree'''
+from durasim.documents.document import Document
+from durasim.documents.stats import StatTree'''
+METRICS = '''METRICS = tuple(of for of in fields(RunResult) if "unit" in of.metadata)
+"""The numeric measures of a run; the metadata of each field has its unit and a readable label."""'''
 
 
 def _result_classes(schema: dict[str, Any]) -> Iterator[str]:
@@ -226,7 +230,7 @@ def _arguments_class(request: dict[str, Any]) -> str:
 
 
 def _formatted(text: str) -> str:
-    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "python/durasim/described.py", "-"]
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "python/durasim/documents/described.py", "-"]
     root = PACKAGE.parents[1]
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=root).stdout
 
@@ -237,7 +241,7 @@ def generate() -> dict[Path, str]:
     schema = run_schema(schemas["result"])
     return {
         PACKAGE / "schemas" / "run.json": json.dumps(schema, indent=2) + "\n",
-        PACKAGE / "described.py": _formatted(described(schemas["request"], schemas["result"])),
+        PACKAGE / "documents" / "described.py": _formatted(described(schemas["request"], schemas["result"])),
     }
 
 

@@ -24,10 +24,10 @@ from functools import cache
 from pathlib import Path
 
 import durasim
-from durasim.laboratory import Measurement
-from durasim.laboratory import measurements as of_designs
-from durasim.scenario import design_variants, workload_info
-from durasim.sensitivity import COLUMNS, PLACES, Measured, Place, Ratio, measurements, range_of, range_text, ratios
+from durasim.crashes.laboratory import Measurement
+from durasim.crashes.laboratory import measurements as of_designs
+from durasim.runs.scenario import design_variants, workload_info
+from durasim.runs.sensitivity import COLUMNS, PLACES, Measured, Place, Ratio, measurements, range_of, range_text, ratios
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "python/durasim/sensitivity.csv"

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from durasim.assumptions import MEASURED, assumptions, headline
-from durasim.mutants import all_mutants
+from durasim.crashes.mutants import all_mutants
+from durasim.runs.assumptions import MEASURED, assumptions, headline
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "timing")]

@@ -26,11 +26,11 @@ from durasim.api import (
     suite_members,
     workloads,
 )
-from durasim.difference import Difference, diff
+from durasim.documents.difference import Difference, diff
+from durasim.documents.loading import load
+from durasim.documents.results import Comparison, CrashFailure, CrashResult, Provenance, RunResult, TxLines, TxProfile
+from durasim.documents.stats import Stat, StatTree
 from durasim.errors import ConfigError, DurasimError, GuestFault, HostIoError, InternalError, StuckError
-from durasim.loading import load
-from durasim.results import Comparison, CrashFailure, CrashResult, Provenance, RunResult, TxLines, TxProfile
-from durasim.stats import Stat, StatTree
 
 __all__ = [
     "Comparison",

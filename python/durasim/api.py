@@ -8,14 +8,15 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from durasim import _core, comparison, output
+from durasim import _core, checkout, output
 from durasim.arguments import takes_fields_of
-from durasim.crash_request import CrashArguments, CrashOptions, crash_request, finish_crash
-from durasim.described import RunOptions
+from durasim.crashes.crash_request import CrashArguments, CrashOptions, crash_request, finish_crash
+from durasim.crashes.known_check import refuse_unknown_check
+from durasim.documents.described import RunOptions
+from durasim.documents.results import CrashResult, RunResult, TxProfile
 from durasim.errors import unknown_name
-from durasim.known_check import refuse_unknown_check
-from durasim.results import CrashResult, RunResult, TxProfile
-from durasim.scenario import (
+from durasim.runs import comparison
+from durasim.runs.scenario import (
     DEFAULT_SEED,
     Scenario,
     ScenarioArguments,
@@ -25,15 +26,15 @@ from durasim.scenario import (
     variant_name,
     workloads_of,
 )
-from durasim.simulation import GuestOutput, RunProgress, run_request
+from durasim.runs.simulation import GuestOutput, RunProgress, run_request
 
 if TYPE_CHECKING:
     import polars
 
-    from durasim.design_tables import Mechanism
-    from durasim.mutants import MutationResult, Outcome
-    from durasim.suites import Member
-    from durasim.toolchain import WorkloadInfo
+    from durasim.crashes.mutants import MutationResult, Outcome
+    from durasim.documents.mechanisms import Mechanism
+    from durasim.programs.suites import Member
+    from durasim.programs.toolchain import WorkloadInfo
 
 Progress = Callable[[int, int], bool | None]
 """Called with the crashes done and the total; returning False ends the campaign early."""
@@ -153,7 +154,7 @@ def shrink_first(
     scenario: Scenario, chosen: CrashOptions, result: CrashResult, progress: ShrinkProgress | None = None
 ) -> CrashResult:
     """Returns `result` of a campaign over `scenario` with its first failure minimized, if it has a failure."""
-    from durasim import shrink  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.crashes import shrink  # noqa: PLC0415 - keeps the start-up of other commands short
 
     if not result.failures:
         return result
@@ -186,8 +187,8 @@ def campaign(
         HostIoError: A host file could not be read or written.
         ToolchainError: A guest program cannot be built.
     """
-    from durasim import campaign_file, campaign_run  # noqa: PLC0415 - keeps the start-up of other commands short
-    from durasim.verdicts import Verdicts  # noqa: PLC0415
+    from durasim.crashes import campaign_file, campaign_run  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.crashes.verdicts import Verdicts  # noqa: PLC0415
 
     described = campaign_file.read(os.fspath(path))
     kept = None if verdicts is None else Verdicts(os.fspath(verdicts))
@@ -221,7 +222,7 @@ def random_campaign(
     Raises:
         ConfigError: A name or number is not allowed.
     """
-    from durasim import random_runs  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.crashes import random_runs  # noqa: PLC0415 - keeps the start-up of other commands short
 
     return random_runs.run(tuple(designs), runs, seconds, seed, progress or (lambda *_: None))
 
@@ -235,7 +236,7 @@ def random_replay(design: str, run_id: str) -> dict[str, Any]:
     Raises:
         ConfigError: The design is unknown, or the text is no run id.
     """
-    from durasim import random_runs  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.crashes import random_runs  # noqa: PLC0415 - keeps the start-up of other commands short
 
     return random_runs.replay(design, run_id)
 
@@ -257,7 +258,7 @@ def mutation(
         ConfigError: The design or the mutant is unknown.
         ToolchainError: A guest program cannot be built.
     """
-    from durasim import mutants as mutation_tests  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.crashes import mutants as mutation_tests  # noqa: PLC0415 - keeps the start-up of other commands short
 
     chosen = mutation_tests.chosen_mutants(design, None if mutants is None else list(mutants))
     return mutation_tests.run_mutants(chosen, progress)
@@ -288,7 +289,7 @@ def compare(
         ConfigError: The configuration is refused before cycle 0, or a name is given twice.
         GuestFault, StuckError, HostIoError, ToolchainError: As from `run`.
     """
-    from durasim.frame import comparison_frame  # noqa: PLC0415 - polars is slow to load
+    from durasim.documents.frame import comparison_frame  # noqa: PLC0415 - polars is slow to load
 
     return comparison_frame(compare_runs(designs, workloads, progress, jobs=jobs, **options))
 
@@ -320,7 +321,7 @@ def describe_design(name: str) -> dict[str, Any]:
     Raises:
         ConfigError: The name is unknown.
     """
-    from durasim import assumptions, parameters  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.runs import assumptions, parameters  # noqa: PLC0415 - keeps the start-up of other commands short
 
     rows = design_variants()
     if variant_name(name) not in rows:
@@ -348,10 +349,8 @@ def check_designs(
         ConfigError: A page has the wrong format, or durasim was not installed from a checkout.
         HostIoError: cargo cannot be started.
     """
-    from durasim import design_tables  # noqa: PLC0415 - keeps the start-up of other commands short
-
-    root = design_tables.checkout()
-    mechanisms = design_tables.read_tables(root, designs)
+    root, design_tables = checkout.checkout(), checkout.tool("design_tables")
+    mechanisms: list[Mechanism] = design_tables.read_tables(root, designs)
     design_tables.check(root, mechanisms, progress or (lambda _: None))
     return mechanisms
 
@@ -362,7 +361,7 @@ def workloads(design: str | None = None) -> list[WorkloadInfo]:
     Raises:
         ConfigError: The design is unknown.
     """
-    from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.programs import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
     if design is None:
         return list(toolchain.workloads())
@@ -371,7 +370,7 @@ def workloads(design: str | None = None) -> list[WorkloadInfo]:
 
 def suite_members() -> list[Member]:
     """Returns the workloads of all suites: programs with the arguments of the papers."""
-    from durasim import suites  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.programs import suites  # noqa: PLC0415 - keeps the start-up of other commands short
 
     return list(suites.members())
 
@@ -416,7 +415,7 @@ def describe_machine(name: str) -> dict[str, Any]:
     """
     import tomllib  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    from durasim import parameters  # noqa: PLC0415
+    from durasim.runs import parameters  # noqa: PLC0415
 
     preset = tomllib.loads(machine_toml(name))
     found = [parameter.to_dict() for parameter in parameters.parameters_of_machine(preset)]

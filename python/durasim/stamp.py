@@ -11,8 +11,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from durasim import output, toolchain
+from durasim import output
 from durasim.errors import HostIoError
+from durasim.programs import toolchain
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

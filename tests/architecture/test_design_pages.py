@@ -2,9 +2,10 @@
 
 import pytest
 
-from durasim import design_tables
+from durasim.checkout import checkout
+from tools import design_tables
 
-ROOT = design_tables.checkout()
+ROOT = checkout()
 ROWS = design_tables.read_tables(ROOT)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import durasim as ds
-from durasim.assumptions import (
+from durasim.runs.assumptions import (
     MEASURED,
     NO_EFFECT,
     NOT_MEASURED,
@@ -21,7 +21,7 @@ from durasim.assumptions import (
     relative_throughput,
     written_from_nothing,
 )
-from durasim.sensitivity import Measured, measurements, range_of, ratios
+from durasim.runs.sensitivity import Measured, measurements, range_of, ratios
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "DEVIATIONS.md").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from durasim.sensitivity import measurements
+from durasim.runs.sensitivity import measurements
 
 MEASUREMENTS = cache(measurements)
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,10 +1,13 @@
-"""Files of a crate import each other without cycles: code that two of them need is in a third, below both.
+"""Files of a crate, and those of the Python package, import each other without cycles.
 
-A child may import from its parent modules, which declare it; as usual in Rust, that is not a cycle here. An import of
-a sibling's item through the parent counts as an import from the sibling.
+Code that two of them need is in a third, below both. In a crate, a child may import from its parent modules, which
+declare it; as usual in Rust, that is not a cycle here. An import of a sibling's item through the parent counts as an
+import from the sibling.
 """
 
+import ast
 import re
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -97,6 +100,41 @@ class Crate:
                 ahead.extend(new)
         circles = {frozenset(o for o in reached[m] if m in reached[o]) for m in used if m in reached[m]}
         return {tuple(sorted("/".join(module) for module in circle)) for circle in circles}
+
+
+def _python_imports(root):
+    """The modules of a Python package below `root`, each with those that it imports."""
+    files = {
+        ".".join(file.relative_to(root).with_suffix("").parts): file
+        for file in root.rglob("*.py*")
+        if file.suffix in (".py", ".pyi")
+    }
+    modules = {name.removesuffix(".__init__"): file for name, file in files.items()}
+    imports = {}
+    for module, file in modules.items():
+        found = set()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                names = {f"{node.module}.{alias.name}" for alias in node.names}
+                found |= {name if name in modules else node.module for name in names}
+            elif isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+        imports[module] = found & modules.keys()
+    return imports
+
+
+def test_files_of_the_python_package_import_each_other_one_way():
+    imports = _python_imports(ROOT / "python")
+    assert len(imports) > 40
+    TopologicalSorter(imports).prepare()
+
+
+def test_a_cycle_of_python_files_is_seen(tmp_path):
+    (tmp_path / "one").mkdir()
+    for name, code in {"__init__": "", "a": "def f():\n    from one import b", "b": "import one.a"}.items():
+        (tmp_path / f"one/{name}.py").write_text(code)
+    with pytest.raises(CycleError):
+        TopologicalSorter(_python_imports(tmp_path)).prepare()
 
 
 @pytest.mark.parametrize("source", CRATES, ids=lambda source: source.name)

@@ -1,5 +1,9 @@
-"""Allowed dependencies between the crates, as in ARCHITECTURE.md. The absence of an arrow is part of the design."""
+"""Allowed dependencies between crates and between the wings of the Python package, as in ARCHITECTURE.md.
 
+The absence of an arrow is part of the design.
+"""
+
+import ast
 import json
 import re
 import subprocess
@@ -38,6 +42,80 @@ MAY_USE = {
         "random",
     },
 }
+
+PACKAGE = ROOT / "python" / "durasim"
+# Each module or subpackage of the Python package may import those before it in this list.
+WINGS = (
+    "_core",
+    "errors",
+    "output",
+    "documents",
+    "programs",
+    "toolchain",
+    "stamp",
+    "runs",
+    "crashes",
+    "arguments",
+    "checkout",
+    "api",
+    "",
+    "cli",
+    "__main__",
+)
+
+
+def _imported(file: Path):
+    """The names of the package's wings that a file imports, each once, and "" for the package itself."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file} has a relative import"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        for name in names:
+            first, *rest = name.split(".")
+            if first == "durasim":
+                yield rest[0] if rest and rest[0] in WINGS else ""
+
+
+def _python_files():
+    """The files of the package, each with its wing."""
+    for file in sorted(PACKAGE.rglob("*.py")):
+        inside = file.relative_to(PACKAGE).parts
+        wing = inside[0].removesuffix(".py")
+        yield "" if wing == "__init__" else wing, file
+
+
+def test_every_file_of_the_python_package_is_in_a_declared_wing():
+    assert {wing for wing, _ in _python_files()} | {"_core"} == set(WINGS)
+
+
+@pytest.mark.parametrize("wing", WINGS)
+def test_a_wing_imports_only_what_is_before_it(wing):
+    allowed = WINGS[: WINGS.index(wing)]
+    upwards = {
+        f"{file.relative_to(PACKAGE)} imports {name or 'the package'}"
+        for of, file in _python_files()
+        if of == wing
+        for name in _imported(file)
+        if name != wing and name not in allowed
+    }
+    assert not upwards
+
+
+def test_the_architecture_lists_the_wings():
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| `python/durasim` \| ([^|]*) \|", page, re.MULTILINE)
+    folders = [wing for wing in WINGS if (PACKAGE / wing).is_dir() and wing]
+    assert [name for name in re.findall(r"`(\w+)/`", row) if name in folders] == folders
+
+
+def test_tools_and_experiments_are_not_imported_by_the_package():
+    for _, file in _python_files():
+        text = file.read_text(encoding="utf-8")
+        assert not re.search(r"^\s*(?:from|import) (?:tools|experiments|tests)\b", text, re.MULTILINE), file
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from durasim.assumptions import assumptions
+from durasim.runs.assumptions import assumptions
 
 ROOT = Path(__file__).resolve().parents[2]
 TRUST = runpy.run_path(str(ROOT / "tools" / "trust.py"))

@@ -67,7 +67,7 @@ TEXT = {".rs", ".py", ".md", ".toml", ".h", ".hpp", ".cpp", ".c", ".S", ".yml", 
 EXCEPT = {"CHANGELOG.md", "tests/architecture/test_words.py"}
 # Files whose text comes from elsewhere, and parts of lines that are names or recorded text.
 PATTERN_EXCEPT_FILES = {
-    "python/durasim/described.py": "generated from the Rust description of a run",
+    "python/durasim/documents/described.py": "generated from the Rust description of a run",
 }
 PATTERN_EXCEPT_TEXT = {
     "the text that is left of Table 4 does not tell of which column it is": "recorded in docs/results",

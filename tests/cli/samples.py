@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from durasim.results import METRICS, RunResult
+from durasim.documents.results import METRICS, RunResult
 
 _KNOWN: dict[str, Any] = {
     "schema": "durasim-run/3",

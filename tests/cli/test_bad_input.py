@@ -9,7 +9,7 @@ import pytest
 
 import durasim as ds
 import elf_files as ef
-from durasim import scenario
+from durasim.runs import scenario
 
 RUN = ["run", "--workload", "btree", "--machine", "tiny", "--ops", "20", "--arg", "populate=20"]
 

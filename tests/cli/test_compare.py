@@ -9,9 +9,10 @@ import polars
 import pytest
 
 import durasim as ds
-from durasim import comparison, documents
 from durasim.api import compare_runs
-from durasim.lost_cycles import lost_cycles
+from durasim.runs import comparison
+from durasim.runs.comparison_document import comparison_document
+from durasim.runs.lost_cycles import lost_cycles
 
 SMALL = {"machine": "tiny", "ops": 30, "workload_args": {"populate": 30}}
 
@@ -241,5 +242,5 @@ def test_what_is_done_when_a_comparison_is_interrupted_is_kept():
         comparison.run_all(scenarios, progress=stop, interrupted=kept.extend)
     assert [result.design for result in kept] == ["opt"]
     assert interrupt.value.__notes__ == ["1 of 2 runs were done, and their results are kept"]
-    document = documents.comparison(comparison.judge(kept), "paper", 2)
+    document = comparison_document(comparison.judge(kept), "paper", 2)
     assert (document.runs_wanted, len(document.runs)) == (2, 1)

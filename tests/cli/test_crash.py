@@ -7,9 +7,9 @@ import shlex
 import pytest
 
 import durasim as ds
-from durasim import cli_crash, render
-from durasim.crash_request import CrashOptions
-from durasim.scenario import Scenario
+from durasim.cli import crash_commands, render
+from durasim.crashes.crash_request import CrashOptions
+from durasim.runs.scenario import Scenario
 from pairing import rows_with
 
 SMALL = ["--workload", "btree", "--machine", "tiny", "--ops", "12", "--arg", "populate=12"]
@@ -116,6 +116,6 @@ def test_the_progress_separates_the_runs_before_the_first_crash_from_the_crashes
     bar.add_task, bar.update = add_task, update
     monkeypatch.setattr(render, "progress_bar", lambda: bar)
     scenario = Scenario(design="tc", workload="array-swap", machine="tiny", ops=4, workload_args=(("populate", "4"),))
-    cli_crash._crash_one(scenario, CrashOptions(5, ("clean",)), shrink=False)
+    crash_commands._crash_one(scenario, CrashOptions(5, ("clean",)), shrink=False)
     assert before == ["running tc up to the first crash"]
     assert set(after) == {("crashing tc", 5)}

@@ -3,7 +3,8 @@
 import pytest
 
 import durasim as ds
-from durasim import design_tables
+from durasim.documents.mechanisms import check_document, verdict_lines
+from tools import design_tables
 
 LOCK = """\
 version = 3
@@ -224,8 +225,8 @@ def test_every_test_is_run(root, conforms, monkeypatch):
     expected = [[] if end is None else [f"{test}: {end}"] for test, end in tests.items()]
     assert [row.problems for row in rows] == expected
     assert said == ["cargo test -p small-thing --lib", "cargo test -p small-thing --test whole", "pytest"]
-    conforms("designs-check", design_tables.document(rows))
-    lines = design_tables.verdict_lines(rows)
+    conforms("designs-check", check_document(rows))
+    lines = verdict_lines(rows)
     assert lines[0] == f"docs/designs/hercules.md:11: 2: {RS}::it_doubles_wrongly: is FAILED"
     assert lines[-1] == "10 mechanisms on 1 pages, 10 tests: 5 are refused"
 

@@ -10,7 +10,8 @@ import pytest
 
 import durasim as ds
 import samples
-from durasim import hints, toolchain
+from durasim.cli import hints
+from durasim.programs import toolchain
 
 
 def of(**changes):
@@ -100,7 +101,8 @@ def without_a_table(tmp_path):
     script.write_text(f"""
 import sys
 from pathlib import Path
-from durasim import cli, toolchain
+from durasim import cli
+from durasim.programs import toolchain
 toolchain.guest_folder = lambda: Path({str(guest)!r})
 toolchain.build_folder = lambda: Path({str(toolchain.build_folder())!r})
 cli.app(sys.argv[1:], prog_name="durasim")

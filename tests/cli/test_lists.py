@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 import durasim as ds
-from durasim import documents
+from durasim.programs import workload_list
 
 
 @pytest.mark.parametrize("command", ["designs", "workloads", "machines"])
@@ -102,7 +102,7 @@ def test_named_machines_are_described_with_their_parameters(program, conforms):
 
 def test_each_workload_has_one_line(program):
     lines = program("workloads", env={**os.environ, "COLUMNS": "80"}).stdout.splitlines()
-    names = [row["name"] for row in documents.workload_rows(documents.workload_entries(None), {})]
+    names = [row["name"] for row in workload_list.workload_rows(workload_list.workload_entries(None), {})]
     assert [line.split()[0] for line in lines[: len(names)]] == names
     assert max(map(len, lines)) <= 80
 

@@ -7,9 +7,9 @@ import pytest
 
 import durasim as ds
 from durasim import _core, output
-from durasim.cli_crash import crash
-from durasim.crash_request import CrashOptions
-from durasim.scenario import Scenario
+from durasim.cli.crash_commands import crash
+from durasim.crashes.crash_request import CrashOptions
+from durasim.runs.scenario import Scenario
 
 BASE = {"design": "tc", "workload": "array-swap", "machine": "tiny", "ops": 8, "threads": 2}
 ARGUMENTS = (("populate", "8"), ("warm-ops", "4"))
@@ -69,5 +69,5 @@ def test_arguments_are_taken_by_the_commands_that_they_name(workload):
 def test_every_option_of_crash_is_looked_at():
     tried = {field.name for field in dataclasses.fields(CrashOptions)}
     known = {"points", "faults", "variants", "replay", "workers", "check_args", "again_args", "recovery_limit"}
-    assert tried == known, "refuse a new option in cli_crash.py where it has no effect"
+    assert tried == known, "refuse a new option in cli/crash_commands.py where it has no effect"
     assert callable(crash)

@@ -6,7 +6,7 @@ import pytest
 
 import compiled
 import durasim as ds
-from durasim import render
+from durasim.cli import render
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 TINY = {"design": "opt", "domain": "adr", "machine": "tiny", "points": "all"}

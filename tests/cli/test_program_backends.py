@@ -4,8 +4,8 @@ import pytest
 
 import compiled
 import durasim as ds
-from durasim import toolchain
 from durasim._core import backends_of
+from durasim.programs import toolchain
 
 SECTION = b".durasim.backend"
 BANK = toolchain.guest_folder() / "examples" / "stamp" / "bank.c"

@@ -5,9 +5,10 @@ import json
 
 import pytest
 
-from durasim import _core, timeline
-from durasim.crash_request import CrashOptions, crash_request, finish_crash
-from durasim.scenario import Scenario
+from durasim import _core
+from durasim.crashes import timeline
+from durasim.crashes.crash_request import CrashOptions, crash_request, finish_crash
+from durasim.runs.scenario import Scenario
 
 REPLAYS = 20
 SEEDS = range(1, 40)

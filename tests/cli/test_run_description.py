@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 import durasim as ds
 from durasim import cli
-from durasim.described import RunOptions
-from durasim.results import METRICS, RunResult
-from durasim.scenario import Scenario
+from durasim.documents.described import RunOptions
+from durasim.documents.results import METRICS, RunResult
+from durasim.runs.scenario import Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATE = runpy.run_path(str(ROOT / "tools" / "generate_schemas.py"))

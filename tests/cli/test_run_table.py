@@ -5,8 +5,8 @@ from rich.console import Console
 
 import durasim as ds
 import samples
-from durasim.render import run_table
-from durasim.sensitivity import footnote, measurements, ratios
+from durasim.cli.render import run_table
+from durasim.runs.sensitivity import footnote, measurements, ratios
 
 CAUSES = {"conflict": 118, "capacity": 1879, "explicit": 3, "nested": 0, "trap": 0, "other": 0}
 

@@ -5,8 +5,9 @@ import dataclasses
 import pytest
 
 import durasim as ds
-from durasim import comparison, suites
-from durasim.scenario import Scenario, design_variants
+from durasim.programs import suites
+from durasim.runs import comparison
+from durasim.runs.scenario import Scenario, design_variants
 
 QUICK = {"scale": "quick", "ops": 300, "workload_args": {"warm-ops": 50, "populate": 2000}}
 

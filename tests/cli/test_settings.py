@@ -3,8 +3,8 @@
 import pytest
 
 import durasim as ds
-from durasim import comparison, settings
-from durasim.scenario import Scenario
+from durasim.runs import comparison, settings
+from durasim.runs.scenario import Scenario
 
 RUN = ["run", "--workload", "btree", "--machine", "tiny", "--ops", "20", "--arg", "populate=20"]
 
@@ -68,7 +68,7 @@ def test_sizes_have_units(refused):
 
 
 def test_campaigns_set_a_parameter_under_the_designs_that_have_it(tmp_path):
-    from durasim import campaign_file  # noqa: PLC0415
+    from durasim.crashes import campaign_file  # noqa: PLC0415
 
     path = tmp_path / "campaign.toml"
     text = """name = "sets"

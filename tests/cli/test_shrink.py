@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 import durasim as ds
-from durasim.shrink import CANDIDATES_MAX
+from durasim.crashes.shrink import CANDIDATES_MAX
 
 LARGE = ["--workload", "array-swap", "--machine", "tiny", "--ops", "200", "--threads", "4", "--points", "60"]
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 import durasim as ds
 import samples
-from durasim.tables import Column, FoldedTable
+from durasim.cli.tables import Column, FoldedTable
 
 WIDTH = 80
 

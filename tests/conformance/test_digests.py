@@ -5,7 +5,7 @@ import json
 import digests
 import pytest
 
-from durasim import toolchain
+from durasim.programs import toolchain
 from pairing import pairs
 
 CASES = digests.cases()

@@ -5,7 +5,7 @@ import json
 import golden
 import pytest
 
-from durasim import toolchain
+from durasim.programs import toolchain
 
 GOLDEN = json.loads(golden.FILE.read_text())
 

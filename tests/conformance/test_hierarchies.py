@@ -3,7 +3,7 @@
 import pytest
 
 import durasim as ds
-from durasim.laboratory import laboratory_of
+from durasim.crashes.laboratory import laboratory_of
 from pairing import pairs
 
 DESIGNS = [row["name"] for row in ds.designs()]

@@ -3,9 +3,9 @@
 import pytest
 
 import durasim as ds
-from durasim.campaign_file import read
-from durasim.laboratory import laboratories, laboratory_of, measurements
-from durasim.mutants import all_mutants
+from durasim.crashes.campaign_file import read
+from durasim.crashes.laboratory import laboratories, laboratory_of, measurements
+from durasim.crashes.mutants import all_mutants
 
 ROWS = {row["name"]: row for row in ds.designs()}
 ROWS_WITH_FAULTS = sorted({fault.design for fault in all_mutants()})

@@ -7,7 +7,7 @@
 import pytest
 
 import durasim as ds
-from durasim.laboratory import laboratory_of
+from durasim.crashes.laboratory import laboratory_of
 from pairing import stride_of
 
 DESIGNS = [row for row in ds.designs() if "transactions" in row["interfaces"]]

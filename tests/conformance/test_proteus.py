@@ -3,9 +3,9 @@
 import pytest
 
 import durasim as ds
-from durasim import toolchain
-from durasim.laboratory import laboratory_of
-from durasim.mutants import first_objection
+from durasim.crashes.laboratory import laboratory_of
+from durasim.crashes.mutants import first_objection
+from durasim.programs import toolchain
 
 ROWS = ["proteus", "proteus-eadr"]
 QUIET = {"guest_output": lambda _stream, _bytes: None}

@@ -3,7 +3,7 @@
 import pytest
 
 import durasim as ds
-from durasim.laboratory import laboratories, laboratory_of
+from durasim.crashes.laboratory import laboratories, laboratory_of
 
 ROWS = ds.designs()
 SMALL = {"machine": "tiny", "ops": 10, "workload_args": {"populate": 10}}

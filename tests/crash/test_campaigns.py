@@ -15,7 +15,7 @@ import pytest
 from referencing import Registry, Resource
 
 import durasim as ds
-from durasim.campaign_file import read
+from durasim.crashes.campaign_file import read
 
 ROOT = Path(__file__).resolve().parents[2]
 SWEEP = """

@@ -5,9 +5,10 @@ import json
 import pytest
 
 import durasim as ds
-from durasim import _core, toolchain
-from durasim.crash_request import FAULTS, CrashOptions, crash_request
-from durasim.scenario import Scenario
+from durasim import _core
+from durasim.crashes.crash_request import FAULTS, CrashOptions, crash_request
+from durasim.programs import toolchain
+from durasim.runs.scenario import Scenario
 from pairing import rows_with
 
 SMALL = {"workload": "array-swap", "machine": "tiny", "ops": 12, "points": 80}

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from durasim import _core, toolchain
-from durasim.crash_request import CrashOptions, crash_request
-from durasim.scenario import Scenario
+from durasim import _core
+from durasim.crashes.crash_request import CrashOptions, crash_request
+from durasim.programs import toolchain
+from durasim.runs.scenario import Scenario
 from pairing import pairs
 
 SMALL = {info.name: info.small for info in toolchain.workloads()}

@@ -8,7 +8,7 @@ import pytest
 
 import compiled
 import durasim as ds
-from durasim.crash_request import FAULTS
+from durasim.crashes.crash_request import FAULTS
 
 HERE = Path(__file__).resolve().parent
 # More threads than cores, in slices that end between a clean and its fence.

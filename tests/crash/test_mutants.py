@@ -15,10 +15,10 @@ from dataclasses import replace
 import pytest
 
 import durasim
-from durasim import toolchain
+from durasim.crashes.laboratory import laboratories, laboratory_of
+from durasim.crashes.mutants import all_mutants, chosen_mutants, first_objection, run_mutants
 from durasim.errors import InternalError
-from durasim.laboratory import laboratories, laboratory_of
-from durasim.mutants import all_mutants, chosen_mutants, first_objection, run_mutants
+from durasim.programs import toolchain
 
 DESIGNS = [row["name"] for row in durasim.designs() if not row["control"]]
 SEEN_MIN = 15
@@ -38,7 +38,7 @@ def test_quick_faults_are_caught(design):
 
 
 def test_a_campaign_that_is_too_long_without_a_fault_catches_none(monkeypatch):
-    monkeypatch.setattr("durasim.mutants.INSTRUCTIONS_MAX", 10_000)
+    monkeypatch.setattr("durasim.crashes.mutants.INSTRUCTIONS_MAX", 10_000)
     with pytest.raises(InternalError, match="exceeds the instruction limit even without a fault"):
         run_mutants(chosen_mutants("swl-flush", laboratory_of("swl-flush").quick_faults))
 
@@ -52,7 +52,7 @@ def test_the_seed_that_catches_a_fault_is_reported(monkeypatch):
         failures = [{"oracle": "bytes", "message": "one byte differs"}] if tried[-1] == 3 else []
         return json.dumps({"violations": len(failures), "failures": failures})
 
-    monkeypatch.setattr("durasim.mutants._core.crash", crash)
+    monkeypatch.setattr("durasim.crashes.mutants._core.crash", crash)
     campaign = replace(laboratory_of("tc").campaigns[0], seeds=5)
     assert first_objection("tc", None, campaign) == ("bytes", "one byte differs", 3)
     assert tried == [1, 2, 3]

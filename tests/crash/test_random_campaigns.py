@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 import durasim as ds
-from durasim import random_runs
-from durasim.laboratory import laboratory_of
+from durasim.crashes import random_runs
+from durasim.crashes.laboratory import laboratory_of
 
 
 def conforms(document, name):

@@ -15,8 +15,8 @@ import pytest
 
 import durasim as ds
 from document_blocks import ROOT, pages
-from durasim import shrink
-from durasim.crash_request import CrashOptions
+from durasim.crashes import shrink
+from durasim.crashes.crash_request import CrashOptions
 from presets import argument, value
 
 sys.path.insert(0, str(ROOT / "tests" / "timing"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from durasim import toolchain
+from durasim.programs import toolchain
 
 ROOT = Path(__file__).resolve().parents[2]
 

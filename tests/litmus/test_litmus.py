@@ -17,7 +17,8 @@ import pytest
 from memory_model import outcomes
 
 import compiled
-from durasim import _core, toolchain
+from durasim import _core
+from durasim.programs import toolchain
 
 HERE = Path(__file__).resolve().parent
 QEMU = shutil.which("qemu-riscv64-static") or shutil.which("qemu-riscv64")

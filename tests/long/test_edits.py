@@ -93,7 +93,8 @@ def test_the_design_survives_crashes_and_the_control_does_not(copy):
 def test_its_campaigns_are_those_of_any_design(copy):
     """The test plan determines the campaigns for planted faults."""
     code = (
-        "from durasim.laboratory import laboratory_of as of; from durasim.mutants import first_objection as run; "
+        "from durasim.crashes.laboratory import laboratory_of as of; "
+        "from durasim.crashes.mutants import first_objection as run; "
         "print([run('made-up', None, campaign) for campaign in of('made-up').campaigns])"
     )
     assert copy.python("-c", code).strip() == str([None] * 5)

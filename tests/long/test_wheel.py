@@ -108,6 +108,6 @@ def test_lists(installed, what):
 
 
 def test_demo(installed):
-    done = installed("python", "-m", "durasim.demo")
+    done = installed("python", str(ROOT / "tools" / "demo.py"))
     assert done.returncode == 0
     assert done.stdout.count("all recoveries correct") == 2

@@ -24,7 +24,8 @@ from typing import Any
 import pytest
 
 import compiled
-from durasim import _core, toolchain
+from durasim import _core
+from durasim.programs import toolchain
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -11,7 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from durasim import toolchain
+from durasim.programs import toolchain
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "sources"

@@ -7,8 +7,8 @@ from typing import Any
 
 import durasim as ds
 from durasim import _core, output
-from durasim.results import RunResult
-from durasim.scenario import Scenario
+from durasim.documents.results import RunResult
+from durasim.runs.scenario import Scenario
 
 # Caches large enough for the data of transactions, so that hardware transactions commit.
 ROOMY = ("l1d.size_bytes=32768", "l2.size_bytes=65536", "llc.size_bytes=1048576")

@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.table import Table
 
 import durasim
-from durasim import render
+from durasim.cli import render
 
 HERE = Path(__file__).resolve().parent
 REFERENCE = HERE / "gem5_mc.csv"

@@ -17,7 +17,7 @@ import pytest
 
 import compiled
 import durasim
-from durasim.results import RunResult
+from durasim.documents.results import RunResult
 
 HERE = Path(__file__).resolve().parent
 MACHINE = HERE / "machines" / "micro.toml"

@@ -23,9 +23,10 @@ import typer
 from rich.table import Table
 
 import durasim
-from durasim import output, render
+from durasim import output
+from durasim.cli import render
+from durasim.cli.shell import Program
 from durasim.errors import refusal
-from durasim.shell import Program
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

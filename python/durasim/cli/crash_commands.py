@@ -1,0 +1,227 @@
+"""The commands that crash: one run, a campaign, and mutation tests of the campaigns."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import typer
+
+from durasim import api, output
+from durasim.cli import formats, options, render
+from durasim.cli.options import check_json, finish
+from durasim.cli.shell import EXIT_NEGATIVE
+from durasim.crashes.crash_request import DEFAULT_POINTS, DEFAULT_VARIANTS, CrashOptions, faults_of, points_of
+from durasim.crashes.known_check import refuse_unknown_check
+from durasim.documents.results import CrashResult
+from durasim.errors import refusal
+from durasim.runs.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario
+
+
+def crash(
+    args: options.ProgramArgs = None,
+    design: options.NeededDesign = None,
+    workload: options.Workload = None,
+    machine: options.Machine = DEFAULT_MACHINE,
+    ops: options.Ops = None,
+    points: options.CrashPoints = str(DEFAULT_POINTS),
+    fault: options.FaultNames = None,
+    variants: options.Variants = DEFAULT_VARIANTS,
+    replay: options.Replay = None,
+    shrink: options.Shrink = False,
+    threads: options.Threads = 1,
+    seed: options.Seed = DEFAULT_SEED,
+    set_: options.Set = None,
+    domain: options.Domain = None,
+    control: options.Control = False,
+    arg: options.WorkloadArgs = None,
+    elf: options.Elf = None,
+    env: options.Env = None,
+    check: options.Check = None,
+    again: options.Again = None,
+    recovery_limit: options.RecoveryLimit = None,
+    wide: options.Wide = False,
+    form: options.Format = formats.TABLE,
+    json: options.JsonFile = None,
+) -> None:
+    """Crash a workload or a program at persist events, recover every image and check it.
+
+    `durasim campaign` crashes many runs; `durasim mutation` tests that campaigns detect faults of designs.
+    """
+    _check_crash(_changed(crash, locals()))
+    check_json(json)
+    formats.check(form, json)
+    chosen = CrashOptions(
+        points_of(points),
+        faults_of(fault),
+        variants,
+        replay,
+        check_args=None if check is None else tuple(shlex.split(check)),
+        again_args=None if again is None else tuple(shlex.split(again)),
+        recovery_limit=recovery_limit,
+    )
+    chosen.check()
+    if again is not None and fault is not None and "recrash" not in chosen.faults:
+        raise refusal("again", "applies only to runs between two crashes: add --fault recrash")
+    if variants != DEFAULT_VARIANTS and fault is not None and set(chosen.faults) == {"clean"}:
+        raise refusal(
+            "variants", "applies only to faults with several possible outcomes (allowed: any --fault except clean)"
+        )
+    scenario = options.scenario_of(
+        design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
+        domain=domain, control=control, arg=arg, elf=elf, args=args, env=env,
+    )  # fmt: skip
+    result = _crash_one(scenario, chosen, shrink)
+    if json is not None:
+        output.write_json(json, result.to_dict())
+    if json != output.STANDARD_OUTPUT:
+        shown = render.crash_text(result, wide=wide or form != formats.TABLE)
+        formats.show(form, result.to_dict(), shown, lambda: formats.crash_csv(result))
+    if result.violations:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _changed(command: Callable[..., None], values: Mapping[str, Any]) -> set[str]:
+    """Returns the options that differ from their default."""
+    parameters = inspect.signature(command).parameters.values()
+    return {parameter.name for parameter in parameters if values[parameter.name] != parameter.default}
+
+
+def _check_crash(given: set[str]) -> None:
+    if "design" not in given:
+        raise refusal("design", "is required")
+    for name in sorted({"points", "fault", "variants"} & given) if "replay" in given else ():
+        raise refusal(name, "cannot be combined with --replay: the id of the failure determines it")
+    for name in ("check", "again"):
+        if name in given and "elf" not in given:
+            raise refusal(name, "requires --elf: a workload has its own commands")
+    if {"elf", "shrink"} <= given:
+        raise refusal("shrink", "requires --workload: durasim cannot interpret the arguments of an external program")
+
+
+def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool) -> CrashResult:
+    refuse_unknown_check(scenario, chosen)
+    with render.progress_bar() as bar:
+        # The program runs twice: once to count its events, once for the crashes. Both may take long to populate.
+        task = bar.add_task(f"running {scenario.design} up to the first crash", total=None)
+        crashing = f"crashing {scenario.design}"
+        if chosen.points == "all" and chosen.replay is None:
+            points, seconds = api.estimate_crash(scenario, chosen)
+            sentence = f"durasim: {points:,} persist events to crash at, about {_duration(seconds)}"
+            bar.console.print(sentence, soft_wrap=True, markup=False, highlight=False)
+
+        def show(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, description=crashing)
+
+        result = api.crash_scenario(scenario, chosen, show)
+        if shrink:
+            bar.update(task, description="minimizing the first failure", completed=0, total=None)
+            result = api.shrink_first(scenario, chosen, result, lambda tried, _: bar.update(task, completed=tried))
+    return result
+
+
+def _duration(seconds: float) -> str:
+    """Returns an estimate in a readable unit."""
+    for size, unit in ((3600, "hour"), (60, "minute"), (1, "second")):
+        if seconds >= size:
+            number = round(seconds / size)
+            return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
+    return "a second"
+
+
+def campaign(
+    file: options.CampaignFile = None,
+    random: options.Random = False,
+    design: options.RandomDesigns = None,
+    runs: options.Runs = None,
+    seed: options.RandomSeed = DEFAULT_SEED,
+    replay: options.RandomReplay = None,
+    seconds: options.Seconds = None,
+    verdicts: options.VerdictsFile = None,
+    json: options.JsonFile = None,
+) -> None:
+    """Run every crash test in a campaign file and check that its negative controls fail as expected.
+
+    With --random: test random machines of all designs with random memory operations.
+    """
+    given = _changed(campaign, locals())
+    if random:
+        _random_campaign(given, design or [], runs, seed, replay, seconds, json)
+        return
+    for name in ("design", "runs", "seed", "replay"):
+        if name in given:
+            raise refusal(name, "requires --random: a campaign file sets it itself")
+    if file is None:
+        raise refusal("campaign", "give a FILE.toml or --random")
+    if seconds is not None and not seconds > 0:
+        raise refusal("seconds", f"{seconds:g} is not above 0")
+    check_json(json)
+    with render.progress_bar() as bar:
+        task = bar.add_task("crashing", total=None)
+
+        def show(done: int, total: int | None, what: str) -> None:
+            bar.update(task, completed=done, total=total, description=f"crashing {what}")
+
+        document = api.campaign(file, seconds=seconds, verdicts=verdicts, progress=show)
+    finish(json, document, render.campaign_tables(document))
+    if document["failed_checks"]:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _random_campaign(
+    given: set[str],
+    designs: list[str],
+    runs: int | None,
+    seed: int,
+    replay: str | None,
+    seconds: float | None,
+    json: str | None,
+) -> None:
+    for name in ("file", "verdicts"):
+        if name in given:
+            raise refusal(name, "cannot be combined with --random")
+    check_json(json)
+    if replay is not None:
+        _replay_random(given, designs, replay, json)
+        return
+    with render.progress_bar() as bar:
+        task = bar.add_task("testing random machines", total=None)
+        document = api.random_campaign(
+            designs, runs=runs, seconds=seconds, seed=seed,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )  # fmt: skip
+    finish(json, document, render.random_tables(document))
+    if document["violations"]:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _replay_random(given: set[str], designs: list[str], replay: str, json: str | None) -> None:
+    if len(designs) != 1:
+        raise refusal("design", "is required once with --replay")
+    for name in ("runs", "seed", "seconds"):
+        if name in given:
+            raise refusal(name, "cannot be combined with --replay, which repeats one run")
+    document = api.random_replay(designs[0], replay)
+    finish(json, document, render.random_replay_text(document))
+    if document["message"] is not None:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def mutation(
+    design: options.MutatedDesign = None,
+    mutant: options.Mutants = None,
+    json: options.JsonFile = None,
+) -> None:
+    """Inject one fault at a time and check that short crash campaigns detect it."""
+    from durasim.crashes import mutants  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    check_json(json)
+    chosen = mutants.chosen_mutants(design, mutant)
+    with render.progress_bar() as bar:
+        task = bar.add_task("catching mutants", total=sum(one.equivalent is None for one in chosen))
+        result = mutants.run_mutants(chosen, lambda _: bar.advance(task))
+    finish(json, result.to_dict(), render.mutation_tables(result))
+    if result.missed:
+        raise typer.Exit(EXIT_NEGATIVE)

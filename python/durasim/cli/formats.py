@@ -1,0 +1,85 @@
+"""Output formats of `run`, `compare` and `crash`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from durasim import output
+from durasim.cli import render
+from durasim.cli.tables import FoldedTable
+from durasim.errors import refusal, unknown_name
+
+if TYPE_CHECKING:
+    from durasim.documents.results import CrashResult, RunResult
+
+TABLE = "table"
+FORMATS = (TABLE, "markdown", "csv", "json")
+
+
+def check(form: str, json: str | None) -> None:
+    """Refuses an unknown format, and two documents on standard output.
+
+    Raises:
+        ConfigError: `form` is unknown, or conflicts with the document of `--json -` on standard output.
+    """
+    if form not in FORMATS:
+        raise unknown_name("format", form, FORMATS)
+    if form != TABLE and json == output.STANDARD_OUTPUT:
+        raise refusal("format", "cannot be combined with --json -, which writes only the document to standard output")
+
+
+def is_alone(form: str, json: str | None) -> bool:
+    """Whether standard output carries a document, which output of the guest would corrupt."""
+    return form in ("csv", "json") or json == output.STANDARD_OUTPUT
+
+
+def show(form: str, document: Any, shown: RenderableType, rows: Callable[[], str]) -> None:
+    """Prints a result to standard output.
+
+    Args:
+        form: One of `FORMATS`.
+        document: Output of `json`.
+        shown: Output of `table` and `markdown`.
+        rows: Returns the output of `csv`.
+    """
+    if form == TABLE:
+        render.show(shown)
+    elif form == "markdown":
+        output.write_stdout(markdown(shown) + "\n")
+    else:
+        output.write_stdout(rows() if form == "csv" else output.to_json(document))
+
+
+def markdown(shown: RenderableType) -> str:
+    """Returns tables and texts as Markdown."""
+    if isinstance(shown, Group):
+        return "\n\n".join(markdown(part) for part in shown.renderables)
+    if isinstance(shown, FoldedTable):
+        return shown.markdown()
+    # Preserve the line breaks of commands and timelines.
+    return f"```text\n{shown.plain if isinstance(shown, Text) else shown}\n```"
+
+
+def runs_csv(results: Sequence[RunResult], baseline: str | None = None) -> str:
+    """Returns a row for each run; column names end with the unit. List elements are separated by spaces."""
+    import polars  # noqa: PLC0415 - slow to load
+
+    from durasim.documents.frame import comparison_frame  # noqa: PLC0415 - polars takes a while to load
+
+    frame = comparison_frame(results, baseline)
+    return frame.with_columns(polars.col("set").list.join(" ")).write_csv()
+
+
+def crash_csv(result: CrashResult) -> str:
+    """Returns a row for each failure listed in the document."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("id", "oracle", "message", "alike", "command"))
+    writer.writerows((of.id, of.oracle, of.message, of.alike, of.command) for of in result.failures)
+    return text.getvalue()

@@ -1,0 +1,249 @@
+"""Campaign files: TOML with sweeps of runs that must survive and controls that must end as expected."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import random
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from durasim.crashes.crash_request import DEFAULT_FAULTS, DEFAULT_VARIANTS, CrashOptions, crash_request, faults_of
+from durasim.crashes.laboratory import laboratory_of
+from durasim.errors import host_io, refusal
+from durasim.programs import suites
+from durasim.runs import settings as parameter_settings
+from durasim.runs.scenario import Scenario, design_variants, settings_of, workload_info
+
+SHIPPED = Path(__file__).parents[1] / "campaigns"
+MACHINE = "tiny"
+POINTS = 200
+OPS = 20
+ROUND_SEEDS = 1000
+"""Increment of all seeds from one round of a campaign to the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Purpose of a control run.
+
+    Attributes:
+        name: Its name in the table.
+        why: Reason for the expected end.
+        expects: "violation" or "survival".
+        mutant: The planted fault of the hardware.
+    """
+
+    name: str
+    why: str
+    expects: str
+    mutant: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One crashed run of a campaign: the unit that is done or not done as a whole."""
+
+    scenario: Scenario
+    options: CrashOptions
+    control: Control | None = None
+
+    def request(self) -> dict[str, Any]:
+        """Returns the request for the Rust core; builds the guest program if needed."""
+        planted = {} if self.control is None or self.control.mutant is None else {"planted": self.control.mutant}
+        return crash_request(self.scenario, self.options) | planted
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignFile:
+    """The content of a campaign file.
+
+    Attributes:
+        name: Its name.
+        marks: Whether the campaign fails if a declared mark is never hit.
+        mutants: Designs whose mutants must be caught.
+        trials: Required number of trials, in rounds with new seeds; None for one round.
+        tables: The file.
+    """
+
+    name: str
+    marks: bool
+    mutants: tuple[str, ...]
+    trials: int | None
+    tables: Mapping[str, Any]
+
+    def units(self, round_number: int = 0) -> list[Unit]:
+        """Returns the runs of a round; controls run in the first round.
+
+        Raises:
+            ConfigError: A name or number is not allowed.
+        """
+        controls = [_control(table) for table in self.tables.get("control", [])] if round_number == 0 else []
+        swept = [unit for table in self.tables["sweep"] for unit in _sweep(table, round_number)]
+        for unit in (*controls, *swept):
+            unit.scenario.check()
+            unit.options.check()
+        return controls + swept
+
+    def mutated_designs(self) -> list[str]:
+        """Returns the designs whose mutants must be caught."""
+        return _design_names(list(self.mutants))
+
+    def designs(self) -> list[str]:
+        """Returns the designs of all sweeps."""
+        return sorted({name for table in self.tables["sweep"] for name in _design_names(table["designs"])})
+
+
+def shipped() -> list[str]:
+    """Returns the names of the campaigns included in durasim."""
+    return sorted(file.stem for file in SHIPPED.glob("*.toml") if "name" in _read_toml(file))
+
+
+def read(path: str) -> CampaignFile:
+    """Reads and checks a campaign file; a name without suffix, such as `quick`, is one included in durasim.
+
+    Raises:
+        ConfigError: The file is not TOML, or not a campaign.
+        HostIoError: The file cannot be read.
+    """
+    file = Path(path)
+    if path in shipped():
+        file = SHIPPED / f"{path}.toml"
+    tables = _read_toml(file)
+    _validate(tables, _schema(), "")
+    for choice in (choice for table in tables["sweep"] for choice in table.get("draw", {}).items()):
+        _check_range(*choice)
+    for name in tables.get("controls", []):
+        controls = _read_toml(file.parent / name)
+        only = {"type": "object", "required": ["control"], "additionalProperties": False}
+        of_controls = {"control": _schema()["properties"]["control"]}
+        _validate(controls, only | {"properties": of_controls, "$defs": _schema()["$defs"]}, f"{name}: ")
+        tables["control"] = [*tables.get("control", []), *controls["control"]]
+    return CampaignFile(
+        tables["name"], tables.get("marks", False), tuple(tables.get("mutants", ())), tables.get("trials"), tables
+    )
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise host_io(str(path), error) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise refusal("campaign", f"'{path}' is not TOML: {error}") from None
+
+
+def _validate(tables: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> None:
+    import jsonschema  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(tables))
+    if problem is not None:
+        place = ".".join(str(part) for part in problem.absolute_path) or "campaign"
+        raise refusal(place, where + problem.message)
+
+
+@cache
+def _schema() -> Any:
+    return json.loads(resources.files("durasim").joinpath("schemas/campaign-file.json").read_text(encoding="utf-8"))
+
+
+def _design_names(names: list[str]) -> list[str]:
+    durable = [name for name, row in design_variants().items() if not row["control"]]
+    return [row for name in names for row in (durable if name == "durable" else [name])]
+
+
+def _options(table: Mapping[str, Any]) -> CrashOptions:
+    return CrashOptions(
+        points=table.get("points", POINTS),
+        faults=faults_of(table.get("faults", DEFAULT_FAULTS)),
+        variants=table.get("variants", DEFAULT_VARIANTS),
+        workers=1,
+        recovery_limit=table.get("recovery_limit"),
+    )
+
+
+def _args(*tables: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    merged = {name: value for table in tables for name, value in table.items()}
+    return tuple(
+        (name, str(value).lower() if isinstance(value, bool) else str(value)) for name, value in merged.items()
+    )
+
+
+def _check_range(path: str, choice: Any) -> None:
+    if isinstance(choice, Mapping) and choice["from"] > choice["to"]:
+        raise refusal("draw", f"{path}: a range from {choice['from']} to {choice['to']} is empty")
+
+
+def _drawn(table: Mapping[str, Any], *run: object) -> dict[str, Any]:
+    """Returns the random settings of a run: equal for equal runs, different in each round."""
+    values = random.Random(" ".join(map(str, run)))  # noqa: S311 - not used for secrets
+    return {
+        path: values.randint(choice["from"], choice["to"]) if isinstance(choice, Mapping) else values.choice(choice)
+        for path, choice in table.get("draw", {}).items()
+    }
+
+
+def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
+    rows, workloads = _design_names(table["designs"]), suites.expand(table["workloads"])
+    is_small, overflows = table.get("small", False), table.get("overflow", False)
+    if overflows:
+        rows = [row for row in rows if laboratory_of(row).overflow_settings]
+    common = settings_of({**table.get("set", {}), **dict.fromkeys(table.get("draw", {}), "")})
+    parameter_settings.check_any(common, map(_hardware, rows))
+    seeds = [1 + ROUND_SEEDS * round_number + n for n in range(table.get("seeds", 1))]
+    for row, workload, threads, seed in itertools.product(rows, workloads, table.get("threads", [1]), seeds):
+        if not _fits(table, row, workload):
+            continue
+        sizes = dict(workload_info(workload).small) if is_small else {"ops": OPS}
+        ops = table.get("ops", sizes.pop("ops"))
+        overflow = dict(pair.split("=", 1) for pair in laboratory_of(row).overflow_settings) if overflows else {}
+        own = table.get("workload_args", {}).get(workload, {})
+        drawn, of_row = _drawn(table, row, workload, threads, seed), table.get("design_set", {}).get(row, {})
+        for_all = {**table.get("set", {}), **drawn, **overflow}
+        all_settings = {name: value for name, value in for_all.items() if name not in of_row}
+        scenario = Scenario(
+            design=row,
+            workload=workload,
+            machine=table.get("machine", MACHINE),
+            ops=int(ops),
+            threads=threads,
+            seed=seed,
+            settings=parameter_settings.of_design(settings_of(all_settings), _hardware(row)) + settings_of(of_row),
+            workload_args=_args(sizes, table.get("args", {}), own, table.get("design_args", {}).get(row, {})),
+        )
+        tolerated = design_variants().get(row, {"domains": [None]})["domains"]
+        for domain in tolerated if table.get("domains") == "all" else [None]:
+            yield Unit(dataclasses.replace(scenario, domain=domain), _options(table))
+
+
+def _hardware(row: str) -> str:
+    """Returns the hardware of a design; empty for an unknown name, which is refused later."""
+    return str(design_variants().get(row, {}).get("hardware", ""))
+
+
+def _fits(table: Mapping[str, Any], row: str, workload: str) -> bool:
+    """Whether the sweep includes this pair. A design that the file names is included, and refused later if need be."""
+    is_named = row in table["designs"]
+    return is_named or workload_info(workload).interface in design_variants()[row]["interfaces"]
+
+
+def _control(table: Mapping[str, Any]) -> Unit:
+    scenario = Scenario(
+        design=table["design"],
+        workload=table["workload"],
+        machine=table.get("machine", MACHINE),
+        ops=table.get("ops", OPS),
+        threads=table.get("threads", 1),
+        seed=table.get("seed", 1),
+        settings=settings_of(table.get("set", {})),
+        domain=table.get("domain"),
+        control=True,
+        workload_args=_args(table.get("args", {})),
+    )
+    return Unit(scenario, _options(table), Control(table["name"], table["why"], table["expects"], table.get("mutant")))

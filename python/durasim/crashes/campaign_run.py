@@ -1,0 +1,269 @@
+"""Runs campaigns: all runs on all cores of this computer, each verdict stored at once, one result at the end."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from typing import Any
+
+from durasim import _core
+from durasim.crashes import mutants as mutation
+from durasim.crashes.campaign_file import CampaignFile, Unit
+from durasim.crashes.crash_request import finish_crash
+from durasim.crashes.shrink import shrink
+from durasim.crashes.verdicts import Verdicts
+from durasim.crashes.workers import worker_processes
+from durasim.documents.results import CrashFailure
+from durasim.errors import DurasimError, HostIoError
+from durasim.runs.scenario import design_variants
+
+Progress = Callable[[int, int | None, str], None]
+"""Called with the number done, the total (None if time is the limit), and the name of what was done last. The number
+counts runs or, if the file requires a number of trials, trials."""
+_FAILURES_MAX = 50
+_SHRUNK_MAX = 8
+"""Number of failures to minimize: the first one of each design and workload."""
+_SUMS = ("points", "trials", "violations", "disagreements", "losses_reported")
+
+
+@dataclass
+class Tally:
+    """Intermediate results of a campaign."""
+
+    sums: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    faults_asked: set[str] = field(default_factory=set)
+    faults_tried: set[str] = field(default_factory=set)
+    marks: dict[str, Counter[str]] = field(default_factory=dict)
+    results: dict[tuple[str, str, str, int], Counter[str]] = field(default_factory=dict)
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    controls: list[dict[str, Any]] = field(default_factory=list)
+    firsts: dict[tuple[str, str], tuple[Unit, CrashFailure]] = field(default_factory=dict)
+    errors: list[str] = field(default_factory=list)
+    judging_s: float = 0.0
+    depth: int = 0
+    units: int = 0
+    resumed: int = 0
+
+    def add(self, unit: Unit, document: Mapping[str, Any]) -> None:
+        """Adds the verdict of a unit."""
+        self.units += 1
+        if unit.control is not None:
+            self._add_control(unit, document)
+            return
+        scenario = unit.scenario
+        if "error" in document:
+            self.errors.append(f"{scenario.design} {scenario.workload} seed {scenario.seed}: {document['error']}")
+            return
+        self.sums.update({name: document[name] for name in _SUMS})
+        self.faults.update(document["trials_by_fault"])
+        asked = set(unit.options.faults or ())
+        self.faults_asked |= asked
+        self.faults_tried |= asked - document["not_tried"].keys()
+        self.marks.setdefault(scenario.design, Counter()).update(document["marks"])
+        self.depth = max(self.depth, document["nested_depth_max"])
+        if document["trials_per_s_per_core"] > 0:
+            self.judging_s += document["trials"] / document["trials_per_s_per_core"]
+        key = (scenario.design, document["domain"], scenario.workload or "", scenario.threads)
+        self.results.setdefault(key, Counter()).update(
+            {"runs": 1, **{name: document[name] for name in ("trials", "violations")}}
+        )
+        failures = finish_crash(document, scenario).failures
+        self.failures += [failure.to_dict() for failure in failures]
+        if failures:
+            # Runs end in any order; the first failure is the one of the smallest run.
+            place = (scenario.design, scenario.workload or "")
+            runs = [*filter(None, [self.firsts.get(place)]), (unit, failures[0])]
+            self.firsts[place] = min(runs, key=lambda run: (run[0].scenario.threads, repr(run[0])))
+
+    def _add_control(self, unit: Unit, document: Mapping[str, Any]) -> None:
+        control = unit.control
+        assert control is not None  # noqa: S101 - checked by the caller
+        found = "error" if "error" in document else "violation" if document["violations"] else "survival"
+        self.controls.append(
+            {
+                "name": control.name,
+                "expects": control.expects,
+                "found": found,
+                "trials": document.get("trials", 0),
+                "violations": document.get("violations", 0),
+                "why": control.why,
+            }
+        )
+
+
+def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None, progress: Progress) -> dict[str, Any]:
+    """Runs a campaign once, or in rounds with new seeds.
+
+    If the file requires a number of trials, rounds continue until they are done. With `seconds`, rounds continue until
+    the time has passed or the required trials are done. Runs with a stored verdict are not repeated.
+
+    Raises:
+        ConfigError: A name or number in the file is not allowed.
+        ToolchainError: A guest program cannot be built.
+        HostIoError: A worker process was killed.
+    """
+    began = time.monotonic()
+    tally = Tally()
+    try:
+        report = _reporter(campaign, tally, seconds, progress)
+        with worker_processes() as (pool, workers):
+            for batch in _batches(campaign, tally, seconds, began):
+                _judge(pool, 2 * workers, batch, verdicts, tally, report)
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(_kept(tally, verdicts))
+        raise
+    except BrokenProcessPool as broken:
+        # Killed by the kernel for lack of memory, or by the user. All other workers have ended with it.
+        raise HostIoError(f"a worker process was killed; {_kept(tally, verdicts)}") from broken
+    shrunk = list(_shrunk(tally, report))
+    caught = mutation.run_mutants([m for name in campaign.mutated_designs() for m in mutation.chosen_mutants(name)])
+    return _document(campaign, tally, caught, time.monotonic() - began) | {"shrunk": shrunk}
+
+
+def _reporter(campaign: CampaignFile, tally: Tally, seconds: float | None, progress: Progress) -> Callable[[str], None]:
+    """Returns the function that reports progress, with the name of what was done last."""
+    total = campaign.trials if seconds is None else None
+    if total is None and seconds is None:
+        total = len(campaign.units())
+
+    def report(what: str) -> None:
+        done = tally.units if campaign.trials is None else tally.sums["trials"]
+        progress(done if total is None else min(done, total), total, what)
+
+    return report
+
+
+def _kept(tally: Tally, verdicts: Verdicts | None) -> str:
+    """Describes what remains of an interrupted campaign."""
+    if verdicts is None:
+        return f"the verdicts of {tally.units} runs are lost: --verdicts FILE stores them"
+    return f"{verdicts.path} holds {verdicts.count()} verdicts: the same command resumes the campaign"
+
+
+def _judge(
+    pool: ProcessPoolExecutor,
+    running_max: int,
+    units: Iterator[Unit],
+    verdicts: Verdicts | None,
+    tally: Tally,
+    report: Callable[[str], None],
+) -> None:
+    """Computes the verdicts of all these runs, at most `running_max` at a time."""
+    running: dict[Future[str], tuple[Unit, dict[str, Any]]] = {}
+    exhausted = False
+    while running or not exhausted:
+        while not exhausted and len(running) < running_max:
+            unit = next(units, None)
+            if unit is None:
+                exhausted = True
+                break
+            request = unit.request()
+            kept = None if verdicts is None else verdicts.get(request)
+            if kept is not None:
+                tally.resumed += 1
+                tally.add(unit, kept)
+                report(unit.scenario.design)
+            else:
+                running[pool.submit(crash_unit, json.dumps(request))] = (unit, request)
+        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in done:
+            unit, request = running.pop(future)
+            document = json.loads(future.result())
+            if verdicts is not None:
+                verdicts.put(request, document)
+            tally.add(unit, document)
+            report(unit.scenario.design)
+
+
+def _batches(campaign: CampaignFile, tally: Tally, seconds: float | None, began: float) -> Iterator[Iterator[Unit]]:
+    """Yields batches of runs; each batch is finished before the next one is chosen."""
+    if campaign.trials is None:
+        rounds = itertools.count() if seconds is not None else range(1)
+        yield _units(campaign, rounds, seconds, began)
+        return
+    # Whole rounds, so that the set of runs depends only on the file and not on the speed of the computer.
+    for round_number in itertools.count():
+        yield _units(campaign, [round_number], seconds, began)
+        is_late = seconds is not None and time.monotonic() - began >= seconds
+        # If the runs fail without a crash or have no crash points, further rounds add no trials.
+        is_futile = bool(tally.errors) or not tally.sums["trials"]
+        if is_late or is_futile or tally.sums["trials"] >= campaign.trials:
+            return
+
+
+def _shrunk(tally: Tally, progress: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+    """Minimizes the first failure of each design and workload."""
+    for (design, workload), (unit, failure) in sorted(tally.firsts.items(), key=lambda item: item[0])[:_SHRUNK_MAX]:
+        progress(f"a smaller {design}")
+        options = dataclasses.replace(unit.options, workers=None)
+        reduced = shrink(unit.scenario, options, failure, lambda *_: None)
+        yield {"design": design, "workload": workload, **reduced}
+
+
+def _units(campaign: CampaignFile, rounds: Iterable[int], seconds: float | None, began: float) -> Iterator[Unit]:
+    for round_number in rounds:
+        for unit in campaign.units(round_number):
+            if seconds is not None and unit.control is None and time.monotonic() - began >= seconds:
+                return
+            yield unit
+
+
+def crash_unit(request: str) -> str:
+    """Crashes one run in a worker process; a run that fails without a crash is reported in the document."""
+    try:
+        return _core.crash(request, None)
+    except DurasimError as error:
+        return json.dumps({"error": f"{type(error).__name__}: {error}"})
+
+
+def marks_required(designs: list[str]) -> dict[str, list[str]]:
+    """Returns the marks that a long campaign over these designs must hit, by design."""
+    return {name: design_variants()[name]["marks"] for name in designs}
+
+
+def _document(campaign: CampaignFile, tally: Tally, mutated: mutation.MutationResult, wall_s: float) -> dict[str, Any]:
+    required = marks_required(campaign.designs()) if campaign.marks else {}
+    missed = [
+        f"{row}/{mark}" for row, marks in required.items() for mark in marks if not tally.marks.get(row, {}).get(mark)
+    ]
+    failed = [f"control {c['name']}: {c['expects']} expected, {c['found']} found" for c in tally.controls
+              if c["found"] != c["expects"]]  # fmt: skip
+    if tally.sums["violations"]:
+        failed.append(f"{tally.sums['violations']} violations")
+    failed += [f"never hit: {mark}" for mark in missed]
+    failed += [f"mutant not caught: {outcome.mutant.path}" for outcome in mutated.missed]
+    failed += tally.errors
+    of_mutants = {name: value for name, value in mutated.to_dict().items() if name not in {"schema", "durasim_version"}}
+    hits = {f"{row}/{mark}": n for row, marks in sorted(tally.marks.items()) for mark, n in sorted(marks.items())}
+    hits |= dict.fromkeys(missed, 0)
+    order = sorted(tally.results)
+    return {
+        "schema": "durasim-campaign/3",
+        "durasim_version": _core.__version__,
+        "name": campaign.name,
+        "units": tally.units,
+        "units_resumed": tally.resumed,
+        **{name: tally.sums[name] for name in _SUMS},
+        "trials_by_fault": dict(sorted(tally.faults.items())),
+        "not_tried": sorted(tally.faults_asked - tally.faults_tried),
+        "trials_per_s_per_core": tally.sums["trials"] / tally.judging_s if tally.judging_s else 0.0,
+        "nested_depth_max": tally.depth,
+        "marks": hits,
+        "marks_missed": missed,
+        "results": [dict(zip(("design", "domain", "workload", "threads"), key, strict=True)) | dict(tally.results[key])
+                    for key in order],
+        # Runs end in any order.
+        "failures": sorted(tally.failures, key=lambda failure: failure["command"])[:_FAILURES_MAX],
+        "controls": sorted(tally.controls, key=lambda control: control["name"]),
+        **of_mutants,
+        "failed_checks": failed,
+        "wall_s": wall_s,
+    }  # fmt: skip

@@ -1,0 +1,270 @@
+"""Mutation tests: inject one planted fault at a time into a design; crash campaigns must catch each mutant.
+
+A fault is an entry in the list of a hardware design (its `planted.rs`) or of a software runtime
+(`guest/runtimes/planted`). A mutant goes through a fixed list of short campaigns until the first violation.
+Equivalent mutants, which behave like the design, are listed with the reason and are not run.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple
+
+from durasim import _core
+from durasim._core import __version__
+from durasim.crashes.crash_request import CrashOptions, crash_request
+from durasim.crashes.laboratory import ShortCampaign, laboratory_of
+from durasim.errors import GuestFault, InternalError, StuckError, unknown_name
+from durasim.programs import toolchain
+from durasim.runs.scenario import Scenario, design_variants, variant_name
+
+Tried = Callable[["Outcome"], None]
+"""Called with the outcome of each mutant as soon as it is known."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A design with one planted fault.
+
+    Attributes:
+        design: The design.
+        name: Name of the fault, unique in the design.
+        summary: The fault in one sentence.
+        equivalent: Reason why it is equivalent to the design, if it is.
+        in_guest: Whether the fault is in the guest's runtime instead of the hardware.
+    """
+
+    design: str
+    name: str
+    summary: str
+    equivalent: str | None
+    in_guest: bool
+
+    @property
+    def path(self) -> str:
+        """Name, unique over the mutants of all designs."""
+        return f"{self.design}/{self.name}"
+
+
+class Objection(NamedTuple):
+    """First violation that a campaign detected.
+
+    Attributes:
+        oracle: The oracle that reported it, or `run` if the program failed before any crash.
+        message: The message of the oracle.
+        seed: The seed of the campaign's run.
+    """
+
+    oracle: str
+    message: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Outcome of a mutant.
+
+    Attributes:
+        mutant: The mutant.
+        objection: First violation of the first campaign that caught it; None if none did.
+        campaign: The campaign that caught it.
+        seconds: Time until the first campaign caught it, or until all campaigns had passed.
+    """
+
+    mutant: Mutant
+    objection: Objection | None
+    campaign: ShortCampaign | None
+    seconds: float
+
+    @property
+    def caught_by(self) -> str | None:
+        """The oracle of the first violation, or `run` for a failure before any crash; None without a violation."""
+        return None if self.objection is None else self.objection.oracle
+
+
+@dataclass(frozen=True)
+class MutationResult:
+    """Outcomes of all mutants.
+
+    Attributes:
+        outcomes: Outcome of each mutant that was run.
+        equivalent: The mutants that are equivalent to the design.
+    """
+
+    outcomes: Sequence[Outcome] = field(default=())
+    equivalent: Sequence[Mutant] = field(default=())
+
+    @property
+    def missed(self) -> list[Outcome]:
+        """Returns the mutants that no campaign caught."""
+        return [outcome for outcome in self.outcomes if outcome.caught_by is None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the document that `durasim mutation --json` writes."""
+        caught = [outcome for outcome in self.outcomes if outcome.caught_by is not None]
+        return {
+            "schema": "durasim-mutation/1",
+            "durasim_version": __version__,
+            "mutants": len(self.outcomes),
+            "caught": len(caught),
+            "equivalent": [mutant.path for mutant in self.equivalent],
+            "missed": [outcome.mutant.path for outcome in self.missed],
+            "seconds_to_catch": {outcome.mutant.path: round(outcome.seconds, 3) for outcome in caught},
+            "caught_by": {outcome.mutant.path: outcome.caught_by for outcome in caught},
+            "caught_with_seed": {
+                outcome.mutant.path: outcome.objection.seed for outcome in caught if outcome.objection
+            },
+            "why_equivalent": {mutant.path: mutant.equivalent for mutant in self.equivalent},
+        }
+
+
+@cache
+def all_mutants() -> tuple[Mutant, ...]:
+    """Returns the mutants of all designs except controls, in the order of the registry."""
+    hardware = json.loads(_core.planted())
+    rows = [row for row in design_variants().values() if not row["control"]]
+    mutants: list[Mutant] = []
+    for row in rows:
+        mutants += [Mutant(row["name"], **planted, in_guest=False) for planted in hardware[row["name"]]]
+        mutants += _mutants_of_runtime(row["name"], row["backend"])
+    return tuple(mutants)
+
+
+def _mutants_of_runtime(design: str, backend: str) -> Iterator[Mutant]:
+    for path in sorted((toolchain.guest_folder() / "runtimes" / "planted").glob("*.toml")):
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        for planted in document["planted"] if backend in document["backends"] else ():
+            why = planted.get("equivalent")
+            why = why.get(backend) if isinstance(why, dict) else why
+            yield Mutant(design, planted["name"], planted["summary"], why, in_guest=True)
+
+
+def chosen_mutants(design: str | None = None, names: Sequence[str] | None = None) -> list[Mutant]:
+    """Returns the mutants of `design`, or of all designs, restricted to these names if given.
+
+    Raises:
+        ConfigError: The design or a mutant is unknown.
+    """
+    mutants = list(all_mutants())
+    if design is not None:
+        durable = dict.fromkeys(mutant.design for mutant in mutants)
+        mutants = [mutant for mutant in mutants if mutant.design == variant_name(design)]
+        if not mutants:
+            raise unknown_name("design", design, durable)
+    known = {mutant.name for mutant in mutants}
+    for name in names or ():
+        if name not in known:
+            raise unknown_name("mutant", name, known)
+    return [mutant for mutant in mutants if not names or mutant.name in names]
+
+
+def run_mutants(mutants: Iterable[Mutant], progress: Tried | None = None) -> MutationResult:
+    """Runs the campaigns of each mutant's design until one catches it."""
+    outcomes, equivalent = [], []
+    for mutant in mutants:
+        if mutant.equivalent is not None:
+            equivalent.append(mutant)
+            continue
+        try:
+            outcomes.append(try_mutant(mutant))
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(f"the outcomes of {len(outcomes)} mutants are lost")
+            raise
+        if progress is not None:
+            progress(outcomes[-1])
+    return MutationResult(outcomes, equivalent)
+
+
+def try_mutant(mutant: Mutant) -> Outcome:
+    """Runs the campaigns of a mutant's design until one catches it."""
+    started = time.perf_counter()
+    for campaign in laboratory_of(mutant.design).campaigns:
+        objection = first_objection(mutant.design, mutant, campaign)
+        if objection is not None:
+            _require_that_sound_runs_end(mutant.design, campaign, objection)
+            return Outcome(mutant, objection, campaign, time.perf_counter() - started)
+    return Outcome(mutant, None, None, time.perf_counter() - started)
+
+
+def _require_that_sound_runs_end(design: str, campaign: ShortCampaign, objection: Objection) -> None:
+    """Refuses a campaign in which the correct design exceeds the limit: all faults would count as caught.
+
+    Raises:
+        InternalError: The campaign is too long.
+    """
+    if _TOO_LONG in objection.message and first_objection(design, None, campaign) is not None:
+        message = (
+            f"a campaign of {design} ({campaign.workload}, {campaign.ops} operations) exceeds the instruction limit "
+            "even without a fault"
+        )
+        raise InternalError(message)
+
+
+INSTRUCTIONS_MAX = 60_000_000
+"""Instruction limit of a program: with a fault it may not terminate."""
+
+# Message of the Rust core for a program that exceeds the limit.
+_TOO_LONG = "it needs more instructions than it may have"
+
+# The machine may refuse a transaction for its size. That does not detect the fault, which may only change the path.
+_TOO_LARGE = "(cause 0x200)"
+
+
+def first_objection(design: str, mutant: Mutant | None, campaign: ShortCampaign) -> Objection | None:
+    """Runs one campaign with all its seeds on a mutant, or on the correct design, and returns the first violation.
+
+    Raises:
+        ConfigError: The campaign does not fit the design.
+        HostIoError, ToolchainError: The guest program cannot be built or read.
+    """
+    objections = (_objection(design, mutant, campaign, seed) for seed in range(1, campaign.seeds + 1))
+    return next(filter(None, objections), None)
+
+
+def _objection(design: str, mutant: Mutant | None, campaign: ShortCampaign, seed: int) -> Objection | None:
+    request = request_of(design, mutant, campaign, seed)
+    try:
+        document = json.loads(_core.crash(json.dumps(request)))
+    except (GuestFault, StuckError, InternalError) as error:
+        if mutant is not None and _TOO_LARGE in str(error):
+            return None
+        return Objection("run", str(error), seed)
+    if not document["violations"]:
+        return None
+    first = document["failures"][0]
+    return Objection(first["oracle"], first["message"], seed)
+
+
+def request_of(design: str, mutant: Mutant | None, campaign: ShortCampaign, seed: int) -> dict[str, Any]:
+    """Returns the request for the Rust core."""
+    scenario = Scenario(
+        design=design,
+        workload=campaign.workload,
+        machine="tiny",
+        ops=campaign.ops,
+        threads=campaign.threads,
+        seed=seed,
+        settings=campaign.settings,
+        domain=campaign.domain,
+        workload_args=campaign.arguments,
+        max_instructions=INSTRUCTIONS_MAX,
+    )
+    request = crash_request(scenario, CrashOptions(campaign.points, campaign.faults))
+    in_guest = mutant is not None and mutant.in_guest
+    if in_guest or campaign.rehearsals:
+        program = toolchain.build(
+            campaign.workload, scenario.backend, history=True, planted=in_guest, rehearsals=campaign.rehearsals
+        )
+        request["elf"] = str(program)
+    if mutant is None:
+        return request
+    if not mutant.in_guest:
+        return request | {"planted": mutant.name}
+    for arguments in ("args", "recover_args", "check_args", "again_args"):
+        request[arguments] = [*request[arguments], "--planted", mutant.name]
+    return request

@@ -1,0 +1,87 @@
+"""Comparisons as a polars data frame. A separate module because polars is slow to load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars
+
+from durasim.documents.described import METRICS, RunResult
+
+_METRICS = tuple(metric.name for metric in METRICS)
+_OPT = "opt"
+_PHASES = ("execute", "prepare", "commit")
+# An explicit schema, so that the columns and types do not depend on the results.
+_SCHEMA = {
+    "design": polars.String,
+    "workload": polars.String,
+    "machine": polars.String,
+    "domain": polars.String,
+    "seed": polars.UInt64,
+    "threads": polars.UInt32,
+    "ops": polars.UInt64,
+    "set": polars.List(polars.String),
+    "throughput_ops_per_us": polars.Float64,
+    "relative_to_opt": polars.Float64,
+    "relative_to_baseline": polars.Float64,
+    "ipc": polars.Float64,
+    "instructions": polars.UInt64,
+    "cycles": polars.UInt64,
+    "pmem_write_total_bytes": polars.UInt64,
+    "pmem_write_data_bytes": polars.UInt64,
+    "pmem_write_log_bytes": polars.UInt64,
+    "pmem_write_metadata_bytes": polars.UInt64,
+    "pmem_write_migration_bytes": polars.UInt64,
+    "pmem_write_checkpoint_bytes": polars.UInt64,
+    **{metric.name: polars.Float64 if "float" in str(metric.type) else polars.UInt64 for metric in METRICS},
+    "latency_p50_ns": polars.Float64,
+    "latency_p99_ns": polars.Float64,
+    "latency_p999_ns": polars.Float64,
+    "latency_max_ns": polars.Float64,
+    **{f"tx_{phase}_mean_cycles": polars.Float64 for phase in _PHASES},
+    "reads_per_tx": polars.Float64,
+    "writes_per_tx": polars.Float64,
+    "tx_begun": polars.UInt64,
+    "tx_committed": polars.UInt64,
+    "tx_aborted": polars.UInt64,
+    "digest": polars.String,
+    "guest_exit_code": polars.Int64,
+    "host_seconds": polars.Float64,
+    "host_mips": polars.Float64,
+    "host_peak_rss_bytes": polars.UInt64,
+}
+
+
+def comparison_frame(results: Sequence[RunResult], baseline: str | None = None) -> polars.DataFrame:
+    """Returns one row for each result; `relative_to_baseline` is relative to this design, by default to opt."""
+    throughputs = {(result.workload, result.design): result.throughput_ops_per_us for result in results}
+    return polars.DataFrame([_row(result, throughputs, baseline or _OPT) for result in results], schema=_SCHEMA)
+
+
+def _row(result: RunResult, throughputs: dict[tuple[str, str], float | None], baseline: str) -> dict[str, object]:
+    def relative_to(design: str) -> float | None:
+        throughput, reference = result.throughput_ops_per_us, throughputs.get((result.workload, design))
+        return throughput / reference if throughput is not None and reference else None
+
+    row: dict[str, object] = {
+        "set": list(result.provenance.set),
+        "relative_to_opt": relative_to(_OPT),
+        "relative_to_baseline": relative_to(baseline),
+        "ipc": result.roi.ipc,
+        "instructions": result.roi.instructions,
+        "cycles": result.roi.cycles,
+    }
+    simple = ("design", "workload", "machine", "domain", "seed", "threads", "ops", "throughput_ops_per_us")
+    row |= {name: getattr(result, name) for name in (*simple, *_METRICS, "digest", "guest_exit_code")}
+    row |= {f"pmem_write_{cause}_bytes": size for cause, size in result.pmem_write_bytes.to_dict().items()}
+    row |= {
+        f"latency_{name}_ns": value
+        for name, value in (result.latency_ns.to_dict() if result.latency_ns else {}).items()
+    }
+    if result.phases is not None:
+        row |= {f"tx_{phase}_mean_cycles": getattr(result.phases, phase).mean_cycles for phase in _PHASES}
+    if result.accesses_per_tx is not None:
+        row |= {f"{kind}_per_tx": value for kind, value in result.accesses_per_tx.to_dict().items()}
+    row |= {f"tx_{fate}": number for fate, number in result.tx.to_dict().items()}
+    row |= {f"host_{name}": value for name, value in result.host.to_dict().items()}
+    return row

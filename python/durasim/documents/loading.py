@@ -1,0 +1,48 @@
+"""Loading of documents of durasim from files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from durasim import output
+from durasim.documents.difference import Difference
+from durasim.documents.results import Comparison, CrashResult, RunResult
+from durasim.errors import refusal
+
+Loaded = RunResult | CrashResult | Comparison | Difference | dict[str, Any]
+
+_TYPED: Mapping[str, type[RunResult | CrashResult | Comparison | Difference]] = {
+    "durasim-run/3": RunResult,
+    "durasim-crash/5": CrashResult,
+    "durasim-compare/4": Comparison,
+    "durasim-diff/2": Difference,
+}
+_PLAIN = ("durasim-campaign/3", "durasim-mutation/1", "durasim-designs-check/2")
+"""Documents that the API also returns as plain objects."""
+
+
+def load(path: str | os.PathLike[str]) -> Loaded:
+    """Loads a document written by a command with `--json`, or by `to_json` of a result.
+
+    Args:
+        path: The file.
+
+    Returns:
+        A `RunResult`, a `CrashResult`, a `Comparison` or a `Difference`; for campaigns, mutations and
+        `designs --check` the plain JSON object.
+
+    Raises:
+        ConfigError: The file is not a document of durasim, or one of another version or kind.
+        HostIoError: The file cannot be read.
+    """
+    path = os.fspath(path)
+    document = output.read_json(path, "load")
+    schema = document.get("schema") if isinstance(document, Mapping) else None
+    if schema in _PLAIN and isinstance(document, dict):
+        return document
+    if not isinstance(schema, str) or schema not in _TYPED:
+        found = f"a document {schema}" if isinstance(schema, str) else "a document without a schema"
+        raise refusal("load", f"{path} is {found}; this version reads {', '.join([*_TYPED, *_PLAIN])}")
+    return _TYPED[schema].from_dict(document)

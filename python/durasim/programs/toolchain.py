@@ -1,0 +1,602 @@
+"""Builds guest programs: static RV64GC Linux executables from C++20 sources.
+
+The compiler is the first available of: the command in the environment variable ``DURASIM_CXX``, the one in the PyPI
+package ``ziglang``, and a system ``riscv64-linux-gnu-g++``. Results are cached in ``build/guest`` of the checkout (in a
+user cache folder without a checkout) under a hash of all their inputs.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import tomllib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+Progress = Callable[[str], None]
+
+# Align each loop to a cache line. A front end accesses its L1I once more in every iteration of a small loop that
+# crosses a line, and without alignment unrelated code would decide which loops do.
+ALIGN_LOOPS = "-falign-loops=64"
+
+# One set of flags for all programs: the C++ library is compiled once per set, which takes about a minute.
+ZIG_TARGET = ("-target", "riscv64-linux-musl", "-mcpu=generic_rv64+m+a+f+d+c")
+ZIG_FLAGS = (*ZIG_TARGET, "-static", "-O2", ALIGN_LOOPS, "-std=c++20", "-s")
+GCC_FLAGS = ("-march=rv64gc", "-mabi=lp64d", "-static", "-O2", ALIGN_LOOPS, "-std=c++20", "-pthread", "-s")
+
+COMMANDS = ("run", "check", "recover", "recover-and-check")
+INTERFACES = ("transactions", "objects")
+PARALLEL_BUILDS = 2
+_U64_MAX = 2**64 - 1
+_WORKLOAD_LINE = re.compile(r"// durasim-workload: ([a-z0-9-]+) — (.+)")
+# Argument names become fields of a C++ struct.
+_ARGUMENT_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+class ToolchainError(Exception):
+    """A guest program could not be built. The text is one sentence; ``output`` is the output of the compiler."""
+
+    def __init__(self, sentence: str, output: str = "") -> None:
+        super().__init__(f"{sentence}\n{output.rstrip()}" if output else sentence)
+        self.sentence = sentence
+        self.output = output
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a workload, given to the program as ``--name value`` (a flag: as ``--name``).
+
+    ``type`` is ``u64``, ``flag``, ``text`` or ``choice``; ``commands`` are the subcommands that take the argument. With
+    ``is_footprint`` the value is a size in bytes that must fit into memory. With ``shares_lines`` locks share lines.
+    """
+
+    name: str
+    type: str
+    default: int | bool | str
+    help: str
+    commands: tuple[str, ...] = COMMANDS
+    minimum: int = 0
+    maximum: int = _U64_MAX
+    choices: tuple[str, ...] = ()
+    is_footprint: bool = False
+    shares_lines: str | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the description of the argument for lists."""
+        return {key: value for key, value in asdict(self).items() if key not in ("is_footprint", "shares_lines")}
+
+    def value_of(self, text: str) -> int | bool | str:
+        """Converts the value of an option of the command line."""
+        return int(text) if self.type == "u64" else text == "true" if self.type == "flag" else text
+
+
+PLANTED_ARGUMENT = Argument(
+    "planted", "text", "none", "the fault that the runtime shall have", ("run", "recover", "recover-and-check")
+)
+"""Argument of programs built with planted faults."""
+
+
+@dataclass(frozen=True)
+class WorkloadInfo:
+    """A workload, described by the first line of its source and its table of arguments.
+
+    ``small`` are arguments of a run short enough to crash at each of its events. A workload of a suite has its own name
+    and the arguments ``given`` to ``program`` instead of the defaults of ``program``; ``quick`` are those of a run with
+    smaller data and a smaller machine. ``interface`` is ``transactions`` (durasim/tx.h) or ``objects``
+    (durasim/objects.h).
+    """
+
+    name: str
+    description: str
+    source: Path
+    arguments: tuple[Argument, ...]
+    small: dict[str, int | str]
+    interface: str = "transactions"
+    given: dict[str, int | str] = field(default_factory=dict)
+    quick: dict[str, int | str] = field(default_factory=dict)
+
+    @property
+    def program(self) -> str:
+        """Name of the program."""
+        return self.source.stem
+
+
+@dataclass(frozen=True)
+class BackendInfo:
+    """A runtime for the workloads of its ``interfaces``, as ``guest/backends/NAME.toml`` describes it."""
+
+    name: str
+    description: str
+    arguments: tuple[Argument, ...]
+    interfaces: tuple[str, ...] = ("transactions",)
+
+    @property
+    def define(self) -> str:
+        """The definition with which a program is compiled for it."""
+        return f"DURASIM_BACKEND={self.name}"
+
+
+_Info = TypeVar("_Info", WorkloadInfo, BackendInfo)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """Command of the compiler; ``version`` is part of the hash of every build."""
+
+    command: tuple[str, ...]
+    flags: tuple[str, ...]
+    version: str
+    description: str
+    is_zig: bool
+
+
+def guest_folder() -> Path:
+    """Returns the folder with the headers, runtimes and workloads: in a checkout a link to that of the repository.
+
+    Raises ToolchainError if it is not installed.
+    """
+    folder = (Path(__file__).parents[1] / "guest").resolve()
+    if not (folder / "include" / "durasim").is_dir():
+        raise ToolchainError(f"the guest sources are missing: the folder {folder} does not exist")
+    return folder
+
+
+def build_folder() -> Path:
+    """Returns the folder of cached results and of the compiler's own cache."""
+    checkout = guest_folder().parent
+    if (checkout / "Cargo.toml").is_file():
+        return checkout / "build"
+    cache_home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache_home) if cache_home else Path.home() / ".cache") / "durasim"
+
+
+@cache
+def compiler() -> Compiler:
+    """Returns the compiler of guest programs. Raises ToolchainError if none is available."""
+    chosen = os.environ.get("DURASIM_CXX")
+    if chosen:
+        command = shlex.split(chosen)
+        if not command or shutil.which(command[0]) is None:
+            raise ToolchainError(f"DURASIM_CXX names {chosen!r}, which is not an executable command")
+        return Compiler(tuple(command), GCC_FLAGS, _version_of(command), f"{chosen} (from DURASIM_CXX)", False)
+    if importlib.util.find_spec("ziglang") is not None:
+        version = importlib.metadata.version("ziglang")
+        return Compiler(
+            (sys.executable, "-m", "ziglang", "c++"), ZIG_FLAGS, f"ziglang {version}", f"ziglang {version}", True
+        )
+    system = shutil.which("riscv64-linux-gnu-g++")
+    if system is not None:
+        return Compiler((system,), GCC_FLAGS, _version_of([system]), system, False)
+    raise ToolchainError(
+        "no compiler for guest programs is available: install the Python package ziglang or riscv64-linux-gnu-g++, "
+        "or set DURASIM_CXX to a g++ for riscv64 Linux"
+    )
+
+
+def workloads() -> list[WorkloadInfo]:
+    """Returns all workloads in ``guest/workloads``, by name. Common arguments come before a workload's own.
+
+    A workload with a missing or wrong table is skipped, so that the others remain usable.
+    """
+    return [work for work in _read_workloads().values() if isinstance(work, WorkloadInfo)]
+
+
+def broken_workloads() -> dict[str, ToolchainError]:
+    """Returns the skipped workloads by name, with the reasons."""
+    return {name: work for name, work in _read_workloads().items() if isinstance(work, ToolchainError)}
+
+
+def _read_workloads() -> dict[str, WorkloadInfo | ToolchainError]:
+    folder = guest_folder() / "workloads"
+    shared = _read_arguments(folder / "common.toml")
+    found: dict[str, WorkloadInfo | ToolchainError] = {}
+    for source in sorted(folder.glob("*.cpp")):
+        try:
+            found[source.stem] = _read_workload(source, shared)
+        except ToolchainError as problem:
+            found[source.stem] = problem
+    return found
+
+
+def backends() -> list[BackendInfo]:
+    """Returns all transaction runtimes, by name."""
+    found = []
+    for path in sorted((guest_folder() / "backends").glob("*.toml")):
+        table = _document(path)
+        try:
+            interfaces = tuple(table.get("interfaces", ("transactions",)))  # type: ignore[arg-type]
+            found.append(BackendInfo(path.stem, str(table["summary"]), _read_arguments(path), interfaces))
+        except KeyError as key:
+            raise ToolchainError(f"{path}: the key {key} is missing") from None
+    return found
+
+
+def describe(workload: str, backend: str, *, history: bool = False, planted: bool = False) -> dict[str, object]:
+    """Returns the JSON printed by ``PROG --describe``: name, description, backend and all arguments."""
+    work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
+    extra = _extra_arguments(history, planted)
+    return {
+        "name": work.name,
+        "description": work.description,
+        "backend": back.name,
+        "arguments": [argument.to_dict() for argument in work.arguments + back.arguments + extra],
+    }
+
+
+def _extra_arguments(history: bool, planted: bool) -> tuple[Argument, ...]:
+    """Returns the arguments of certain builds only."""
+    of_history = _read_arguments(guest_folder() / "workloads" / "history.toml") if history else ()
+    return of_history + ((PLANTED_ARGUMENT,) if planted else ())
+
+
+def arguments_header(workload: str, backend: str, *, history: bool = False, planted: bool = False) -> str:
+    """Returns ``durasim_arguments.h``: the table of arguments for C++ (see guest/workloads/arguments.h)."""
+    about = describe(workload, backend, history=history, planted=planted)
+    work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
+    extra = _extra_arguments(history, planted)
+    fields, rows = [], []
+    for a in work.arguments + back.arguments + extra:
+        field = a.name.replace("-", "_")
+        if a.type == "u64":
+            fields.append(f"    std::uint64_t {field} = {a.default}u;")
+        elif a.type == "flag":
+            fields.append(f"    bool {field} = false;")
+        else:
+            fields.append(f"    const char* {field} = {_c_string(str(a.default))};")
+        names = (*a.commands, "dump") if history and a.commands == COMMANDS else a.commands
+        commands = " | ".join("command_" + command.replace("-", "_") for command in names)
+        choices = _c_string("|" + "|".join(a.choices) + "|") if a.choices else "nullptr"
+        default = "off" if a.type == "flag" else str(a.default)
+        rows.append(
+            f"    {{{_c_string(a.name)}, ArgumentType::{a.type}, {commands}, offsetof(Arguments, {field}), "
+            f"{a.minimum}u, {a.maximum}u, {choices}, {_c_string(default)}, {_c_string(a.help)}}},"
+        )
+    return "\n".join(
+        [
+            "// Generated from the argument tables beside the workload and its runtime.",
+            "namespace durasim {",
+            f"inline constexpr const char* program_name = {_c_string(work.name)};",
+            f"inline constexpr const char* program_summary = {_c_string(work.description)};",
+            f"inline constexpr const char* describe_json = {_c_string(json.dumps(about, ensure_ascii=False))};",
+            "struct Arguments {",
+            *fields,
+            "};",
+            "inline constexpr ArgumentInfo argument_table[] = {",
+            *rows,
+            "};",
+            "}  // namespace durasim",
+            "",
+        ]
+    )
+
+
+def build(
+    workload: str,
+    backend: str,
+    progress: Progress | None = None,
+    *,
+    history: bool = False,
+    planted: bool = False,
+    rehearsals: bool = False,
+) -> Path:
+    """Builds a workload with a transaction runtime, unless it is cached, and returns the executable.
+
+    With ``history`` it reports its operations and can dump its pool, see guest/include/durasim/history.h. With
+    ``planted`` the runtime contains the faults of ``guest/runtimes/planted`` and takes the name of one; with
+    ``rehearsals`` every transaction is aborted and retried once before it commits. ``durasim mutation`` uses both.
+
+    Raises ToolchainError if a name is unknown, no compiler is available, or the compiler reports an error.
+    """
+    work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
+    if work.interface not in back.interfaces:
+        raise ToolchainError(
+            f"the workload {workload} uses the interface {work.interface}, which {backend} does not have"
+        )
+    variants = {"history": history, "planted": planted, "rehearsals": rehearsals}
+    chosen = [name for name, wanted in variants.items() if wanted]
+    defines = (f"-D{back.define}", *(f"-DDURASIM_{name.upper()}" for name in chosen))
+    header = arguments_header(workload, backend, history=history, planted=planted)
+    return _build("-".join([work.name, back.name, *chosen]), work.source, header, defines, progress)
+
+
+def build_all(progress: Progress | None = None, only: Sequence[str] = ()) -> dict[tuple[str, str], Path]:
+    """Builds every workload, or the given ones, with every runtime of its interface.
+
+    Returns the executables by (workload, backend).
+    """
+    works = [work for work in workloads() if not only or work.name in only]
+    pairs = [(work.name, back.name) for work in works for back in backends() if work.interface in back.interfaces]
+    with ThreadPoolExecutor(max_workers=PARALLEL_BUILDS) as pool:
+        programs = pool.map(lambda pair: build(pair[0], pair[1], progress), pairs)
+        return dict(zip(pairs, programs, strict=True))
+
+
+def compile_program(source: str | Path, output: str | Path, flags: Sequence[str] = ()) -> Path:
+    """Compiles a C++20 source file of the user to a static RV64GC executable at ``output`` and returns that path.
+
+    The headers of durasim are on the include path; a program that uses ``durasim/tx.h`` passes the define of a backend,
+    for example ``-DDURASIM_BACKEND=markers``. Raises ToolchainError.
+    """
+    source, output = Path(source), Path(output)
+    if not source.is_file():
+        raise ToolchainError(f"the source file {source} does not exist")
+    _compile(source, output, _include_flags() + tuple(flags))
+    return output
+
+
+_STAMP_HEADERS = ("tm.h", "thread.h", "memory.h", "timer.h")
+# Names in the symbol table of an object.
+_BEGINS_TRANSACTION = b"durasim_stamp_enter\0"
+_STAMP_OWN_FUNCTIONS = ("thread_startup", "memory_init")
+
+
+def build_stamp(sources: Sequence[str | Path], backend: str, output: str | Path, flags: Sequence[str] = ()) -> Path:
+    """Builds C sources that use the macros of STAMP (``durasim/stamp/tm.h``) with a transaction runtime.
+
+    ``flags`` are additional flags for the C compiler, such as ``-I`` and ``-D``. Returns ``output``, a static RV64GC
+    executable. Raises ToolchainError if the runtime is unknown, a source is missing, the compiler reports an error, or
+    no source has a transaction.
+    """
+    define = f"-D{_find(backends(), backend, 'backend').define}"
+    folder = guest_folder()
+    headers = folder / "include" / "durasim" / "stamp"
+    # A source in STAMP's lib/ finds the headers in its own folder first, independent of the include path. Include ours
+    # before them, with their include guards defined. STM selects the parallel form of a program.
+    included = [flag for name in _STAMP_HEADERS for flag in ("-include", str(headers / name))]
+    of_c = (f"-I{headers}", *_include_flags(), define, "-DSTM", *included, *flags)
+    with tempfile.TemporaryDirectory(prefix="durasim-") as place:
+        objects = []
+        for number, source in enumerate(map(Path, sources)):
+            if source.suffix != ".c":
+                raise ToolchainError(f"{source} is not a C source: its name does not end in .c")
+            if not source.is_file():
+                raise ToolchainError(f"the source file {source} does not exist")
+            made = Path(place) / f"{number}-{source.stem}.o"
+            objects.append(str(_compile(source, made, ("-x", "c", "-std=gnu17", "-c", *of_c))))
+        if not any(_BEGINS_TRANSACTION in Path(each).read_bytes() for each in objects):
+            raise ToolchainError("no source starts a transaction: TM_BEGIN of durasim/stamp/tm.h is never used")
+        linked = (*_include_flags(), define, *objects, "-Wl,--wrap=free")
+        try:
+            return _compile(folder / "stamp" / "stamp.cpp", Path(output), linked)
+        except ToolchainError as error:
+            if any(f"symbol: {name}" in str(error) for name in _STAMP_OWN_FUNCTIONS):
+                raise ToolchainError(
+                    "a source defines the threads or the memory of STAMP, which durasim provides: "
+                    "leave thread.c and memory.c out"
+                ) from error
+            raise
+
+
+# Only the first compilation with an empty cache of the compiler is slow; two concurrent ones are not faster.
+_first_build = threading.Lock()
+
+
+def _build(name: str, source: Path, header: str, defines: tuple[str, ...], progress: Progress | None) -> Path:
+    using = compiler()
+    digest = _digest(source, header, using, defines)
+    program = build_folder() / "guest" / f"{name}-{digest}"
+    if program.is_file():
+        return program
+    say = progress or (lambda _line: None)
+    with _first_build:
+        fresh = using.is_zig and not _zig_cache().is_dir()
+        if fresh:
+            say(f"compiling the C++ library of {using.description} once, which takes a minute or two")
+            say(f"building {name}")
+            _compile_with_header(source, program, header, defines)
+    if not fresh:
+        say(f"building {name}")
+        _compile_with_header(source, program, header, defines)
+    say(f"built {name}: {program.stat().st_size} bytes")
+    return program
+
+
+def _compile_with_header(source: Path, program: Path, header: str, defines: tuple[str, ...]) -> None:
+    with tempfile.TemporaryDirectory(prefix="durasim-") as folder:
+        (Path(folder) / "durasim_arguments.h").write_text(header, encoding="utf-8")
+        flags = (*_include_flags(), f"-I{folder}", *defines)
+        try:
+            _compile(source, program, (*_precompiled(), *flags))
+        except ToolchainError:
+            # The precompiled header may be outdated or not fit on the disk. Any other problem occurs again.
+            _compile(source, program, flags)
+
+
+def _precompiled() -> tuple[str, ...]:
+    """Returns the flags for zig to use the precompiled headers of the C++ library; the program does not change."""
+    using, package = compiler(), importlib.util.find_spec("ziglang")
+    if not using.is_zig or package is None or package.origin is None:
+        return ()
+    headers = guest_folder() / "standard_headers.hpp"
+    # The compiler refuses a precompiled header after a file was changed or moved.
+    state = (using, package.origin, _state_of(Path(package.origin)), headers, _state_of(headers))
+    made = build_folder() / "guest" / f"standard_headers-{hashlib.sha256(repr(state).encode()).hexdigest()[:16]}.pch"
+    return ("-include-pch", str(made if made.is_file() else _compile(headers, made, ("-x", "c++-header"))))
+
+
+def _compile(source: Path, output: Path, flags: tuple[str, ...]) -> Path:
+    """Compiles to a temporary file and renames it, so that readers never see a partial program. Returns the output."""
+    using = compiler()
+    environment = dict(os.environ)
+    if using.is_zig:
+        environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(_zig_cache()))
+        environment.setdefault("ZIG_LOCAL_CACHE_DIR", str(_zig_cache()))
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        handle, partial = tempfile.mkstemp(prefix=f".{output.name}.", dir=output.parent)
+    except OSError as error:
+        raise ToolchainError(f"cannot write to {output.parent}: {error.strerror}") from error
+    os.close(handle)
+    try:
+        command = [*using.command, *using.flags, *flags, str(source), "-o", partial]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)
+        if done.returncode != 0:
+            raise ToolchainError(f"{using.description} could not compile {source}", done.stdout + done.stderr)
+        Path(partial).chmod(0o755)
+        Path(partial).replace(output)
+    finally:
+        Path(partial).unlink(missing_ok=True)
+    return output
+
+
+def _include_flags() -> tuple[str, ...]:
+    folder = guest_folder()
+    return (f"-I{folder / 'include'}", f"-I{folder}")
+
+
+def _zig_cache() -> Path:
+    return build_folder() / "zig-cache"
+
+
+def _digest(source: Path, header: str, using: Compiler, defines: tuple[str, ...]) -> str:
+    """Returns a hash of all inputs of a build: sources, headers, flags, compiler."""
+    folder = guest_folder()
+    digest = hashlib.sha256()
+    texts = [("version", using.version), ("flags", " ".join(using.flags + defines)), ("arguments", header)]
+    for path in sorted([source, *folder.rglob("*.h")]):
+        name = path.relative_to(folder) if path.is_relative_to(folder) else path.name
+        texts.append((str(name), path.read_text(encoding="utf-8")))
+    for name, text in texts:
+        digest.update(f"{name}\0{len(text)}\0{text}\0".encode())
+    return digest.hexdigest()[:16]
+
+
+def _version_of(command: list[str]) -> str:
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode != 0:
+        raise ToolchainError(f"{shlex.join(command)} --version fails", done.stdout + done.stderr)
+    return done.stdout
+
+
+def _find(infos: list[_Info], name: str, what: str) -> _Info:
+    for info in infos:
+        if info.name == name:
+            return info
+    if what == "workload" and name in broken_workloads():
+        raise broken_workloads()[name]
+    raise ToolchainError(f"unknown {what} {name!r} (allowed: {', '.join(info.name for info in infos)})")
+
+
+def _read_workload(source: Path, shared: tuple[Argument, ...]) -> WorkloadInfo:
+    match = _WORKLOAD_LINE.fullmatch(_first_line(source, *_state_of(source)))
+    if match is None or match[1] != source.stem:
+        raise ToolchainError(
+            f"{source}: the first line must be '// durasim-workload: {source.stem} — one line about it'"
+        )
+    sidecar = source.with_suffix(".toml")
+    interface = str(_document(sidecar).get("interface", INTERFACES[0]))
+    if interface not in INTERFACES:
+        raise ToolchainError(f"{sidecar}: interface {interface!r} is unknown (allowed: {', '.join(INTERFACES)})")
+    of_interface = _read_arguments(source.parent / "objects.toml") if interface == "objects" else ()
+    arguments = shared + of_interface + _read_arguments(sidecar)
+    return WorkloadInfo(match[1], match[2], source, arguments, _read_small(sidecar, arguments), interface)
+
+
+@cache
+def _first_line(path: Path, _modified_ns: int, _size_bytes: int) -> str:
+    with path.open(encoding="utf-8") as text:
+        return text.readline().rstrip("\n")
+
+
+def _read_small(path: Path, arguments: tuple[Argument, ...]) -> dict[str, int | str]:
+    small = _document(path).get("small")
+    if not isinstance(small, dict) or not {"ops", "populate"} <= small.keys():
+        raise ToolchainError(f"{path}: a table [small] with ops and populate is required")
+    unknown = small.keys() - {argument.name for argument in arguments}
+    if unknown:
+        raise ToolchainError(f"{path}: [small] has the unknown argument {min(unknown)!r}")
+    return dict(small)
+
+
+def read_toml(path: Path) -> dict[str, object]:
+    """Reads a table next to the sources, again whenever the file has changed. Raises ToolchainError."""
+    return copy.deepcopy(_document(path))
+
+
+def _document(path: Path) -> dict[str, object]:
+    """Returns a cached table, which callers must not modify. A run reads all tables several times."""
+    return _parsed(path, *_state_of(path))
+
+
+def _state_of(path: Path) -> tuple[int, int]:
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise ToolchainError(f"{path}: {error}") from error
+    return stat.st_mtime_ns, stat.st_size
+
+
+@cache
+def _parsed(path: Path, _modified_ns: int, _size_bytes: int) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ToolchainError(f"{path}: {error}") from error
+
+
+def _read_arguments(path: Path) -> tuple[Argument, ...]:
+    return _arguments(path, *_state_of(path))
+
+
+@cache
+def _arguments(path: Path, modified_ns: int, size_bytes: int) -> tuple[Argument, ...]:
+    rows = _parsed(path, modified_ns, size_bytes).get("argument", [])
+    if not isinstance(rows, list):
+        raise ToolchainError(f"{path}: arguments must be [[argument]] tables")
+    return tuple(_read_argument(path, row) for row in rows)
+
+
+def _read_argument(path: Path, row: dict[str, object]) -> Argument:
+    def refuse(problem: str) -> ToolchainError:
+        return ToolchainError(f"{path}: argument {row.get('name')!r}: {problem}")
+
+    unknown = set(row) - set(Argument.__dataclass_fields__)
+    if unknown:
+        raise refuse(f"unknown key {min(unknown)!r}")
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    if values.get("type") == "flag":
+        values["default"] = False
+    try:
+        argument = Argument(**values)  # type: ignore[arg-type]
+    except TypeError:
+        raise refuse("name, type, default and help are required") from None
+    if not _ARGUMENT_NAME.fullmatch(argument.name):
+        raise refuse("a name must consist of lower-case words joined by -")
+    if argument.type not in ("u64", "flag", "text", "choice"):
+        raise refuse(f"unknown type {argument.type!r} (allowed: u64, flag, text, choice)")
+    if set(argument.commands) - set(COMMANDS):
+        raise refuse(f"unknown command (allowed: {', '.join(COMMANDS)})")
+    if argument.type == "u64" and not (
+        isinstance(argument.default, int) and argument.minimum <= argument.default <= argument.maximum
+    ):
+        raise refuse("the default is out of range")
+    if argument.type == "choice" and argument.default not in argument.choices:
+        raise refuse("the default is not among the choices")
+    return argument
+
+
+def _c_string(text: str) -> str:
+    """Returns a C string literal in plain ASCII."""
+
+    def escape(char: str) -> str:
+        if char in '"\\':
+            return "\\" + char
+        return char if " " <= char <= "~" else "".join(f"\\{byte:03o}" for byte in char.encode())
+
+    escaped = "".join(map(escape, text))
+    return f'"{escaped}"'

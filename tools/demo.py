@@ -1,0 +1,86 @@
+"""The demo of `make demo`: a table of the B+-tree under five designs, then crashes of two of them."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import typer
+
+from durasim import api, output
+from durasim.cli import render
+from durasim.cli.comparison_tables import comparison_tables
+from durasim.cli.shell import EXIT_NEGATIVE, Program
+from durasim.documents.results import CrashResult, RunResult
+from durasim.programs import toolchain
+from durasim.runs import comparison
+
+WORKLOAD = "btree"
+DESIGNS = ("opt", "swl-flush", "swl-eadr", "tc", "hercules")
+RUN_OPS = 4_000
+POPULATE = 8_000
+# With small caches, populating a tree that exceeds them takes seconds; with the full LLC it would take minutes.
+CACHES = {"l1d.size_bytes": 4096, "l2.size_bytes": 32_768, "llc.size_bytes": 131_072}
+
+CRASHED = ("hercules", "tc")
+CRASH_MACHINE = "tiny"
+CRASH_OPS = 100
+CRASH_POINTS = 300
+CRASH_POPULATE = 100
+
+app = typer.Typer(cls=Program, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def demo() -> None:
+    """Run the B+-tree under five designs, then crash two of them."""
+    begin = time.monotonic()
+    _say("building the guest programs (a minute and a half with an empty cache)")
+    toolchain.build_all(_say, [WORKLOAD])
+    results = _run_all()
+    render.show(comparison_tables(comparison.judge(results)))
+    verdicts = [_crash(design) for design in CRASHED]
+    for verdict in verdicts:
+        render.show(render.crash_text(verdict))
+    _say(f"done in {time.monotonic() - begin:.0f} seconds")
+    if any(verdict.violations for verdict in verdicts) or any(result.guest_exit_code for result in results):
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _run_all() -> list[RunResult]:
+    _say(f"running {WORKLOAD}, {RUN_OPS:,} inserts after {POPULATE:,}, under {', '.join(DESIGNS)}")
+    _say("caches of 4 KB, 32 KB and 128 KB, so that the tree exceeds them")
+    with render.progress_bar() as bar:
+        task = bar.add_task("running", total=len(DESIGNS))
+        return api.compare_runs(
+            DESIGNS,
+            [WORKLOAD],
+            progress=lambda _: bar.advance(task),
+            ops=RUN_OPS,
+            set=CACHES,
+            workload_args={"populate": POPULATE},
+            guest_output=output.discard,
+        )
+
+
+def _crash(design: str) -> CrashResult:
+    _say(f"crashing {design} on the machine {CRASH_MACHINE} at {CRASH_POINTS} persist events")
+    with render.progress_bar() as bar:
+        task = bar.add_task("crashing", total=None)
+        return api.crash(
+            design=design,
+            workload=WORKLOAD,
+            machine=CRASH_MACHINE,
+            ops=CRASH_OPS,
+            points=CRASH_POINTS,
+            workload_args={"populate": CRASH_POPULATE},
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+
+
+def _say(sentence: str) -> None:
+    print(f"durasim: {sentence}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(app(prog_name="python -m tools.demo"))
