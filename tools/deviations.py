@@ -10,6 +10,7 @@ from durasim.runs.assumptions import (
     Assumption,
     assumptions,
     assumptions_of,
+    changes,
     effect_text,
     headline,
     relative_throughput,
@@ -25,14 +26,16 @@ assumption. Code, presets and the registry cite its key. An entry lists the pape
 assumption, the parameter that changes it, the alternatives, and their effect; its link leads to the full text, next to
 the mechanism. `durasim designs NAME` lists those of a design. No assumption was chosen to match a published number.
 
-Effects are those of alternatives, varied one at a time: throughput relative to `opt` under the same alternative, by
-which entries are sorted, and pmem writes, each as a multiple of the unchanged run, the smallest and the largest over
-all measured designs. The runs are short, of earlier builds, and on `tiny`, `hercules-tecs23-modern`, `tc-dac17` and
-`pinspect-micro20`, not on `hercules-tecs23` with its suite; [the tables](docs/results/sensitivity.md) list their
-limits. If an alternative needs a second change to have an effect, such as FIFOs of 8 entries, the effect is that of
-both. *Settled*: sources agree or no source can decide. All others are open: a paper or a measurement may still settle
-them.
+An effect is that of an alternative, one at a time, as a multiple of the run as assumed: throughput relative to `opt`
+under the same alternative, then pmem writes. Both show the smallest and the largest multiple over all measured designs.
+Entries are sorted by the effect on throughput. An alternative that works only together with a second setting, such as
+small FIFOs, is compared with the run that has this setting too. The runs are short, of earlier builds, and on `tiny`,
+`hercules-tecs23-modern`, `tc-dac17` and `pinspect-micro20`; [the tables](docs/results/sensitivity.md) say what they
+cannot show. [TRUST.md](TRUST.md#assumptions-that-move-the-comparison-most) has what was measured on `hercules-tecs23`
+with its suite. *Settled*: all sources agree, or no source can decide. All others are open: a paper or a measurement may
+settle them.
 """
+EFFECT = "- Effect: "
 SECTIONS = (
     (MEASURED, "Measured, largest effect first"),
     (NO_EFFECT, "No effect: within 1 %, or not reached by the workloads"),
@@ -88,3 +91,43 @@ def entry(assumption: Assumption) -> str:
     if assumption.settled:
         parts.append("Settled.")
     return f"{' '.join(parts)} [More]({assumption.page}#{assumption.key})"
+
+
+def with_effects(path: str, text: str) -> str:
+    """Returns the text of a page with the measured effect in each entry of an assumption.
+
+    An entry without a measured alternative keeps what it says.
+    """
+    table = f"{'../' * (path.count('/') - 1)}results/sensitivity.md"
+    lines: list[str] = []
+    key, is_replaced = "", False
+    for line in text.split("\n"):
+        if line.startswith("#"):
+            key = line.removeprefix("### ")
+        is_replaced &= line.startswith("  ")
+        if line.startswith(EFFECT) and key in assumptions() and changes(key):
+            effect = effect_text(assumptions()[key])
+            lines.append(f"{EFFECT}{effect} ([table]({table}#{key})).")
+            is_replaced = True
+        elif not is_replaced:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def leading(design: str) -> str:
+    """Returns a sentence with the assumption that has the largest measured effect on the throughput of a design."""
+    first = assumptions_of(design)[0]
+    ends = relative_throughput(first.key, design)
+    link = f"[{first.key}]({link_from(design, first.page, first.key)})"
+    if ends is None:
+        return f"Of the assumptions of `{design}`, {link} has the largest measured effect."
+    low, high = (f"{end.value:.2f}x" for end in ends)
+    return f"Largest measured effect on the throughput of `{design}`, in short runs: {link}, {low} to {high}."
+
+
+def link_from(design: str, page: str, key: str) -> str:
+    """Returns the link from the page of a design to an entry."""
+    if page == f"docs/designs/{design}.md":
+        return f"#{key}"
+    in_folder = page.removeprefix("docs/designs/")
+    return f"{in_folder}#{key}" if in_folder != page else f"../{page.removeprefix('docs/')}#{key}"

@@ -23,6 +23,8 @@ from typing import Any
 
 import durasim
 from durasim.programs import suites
+from durasim.runs.assumptions import assumptions
+from durasim.runs.sensitivity import DAGGER
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -30,6 +32,7 @@ import design_tables  # noqa: E402
 import deviations  # noqa: E402 - uses the path above, also if tests import this file as a module
 import published  # noqa: E402
 import sensitivity  # noqa: E402
+import sources  # noqa: E402
 import trust  # noqa: E402
 
 CONFORMANCE = ROOT / "tests" / "conformance"
@@ -37,14 +40,18 @@ PART = re.compile(r"(<!-- generated (\S+) -->\n).*?(<!-- end generated -->)", re
 
 
 def designs() -> str:
-    """Returns the table of all designs, with their pages."""
-    lines = ["| design | description | published | domains | promise |", "| --- | --- | --- | --- | --- |"]
+    """Returns the table of all variants, with their pages and what their models were made from."""
+    lines = [
+        "| design | description | published | source read | domains | promise |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     for row in durasim.designs():
         page = f"designs/{row['name']}.md"
         name = f"[`{row['name']}`]({page})" if (ROOT / "docs" / page).is_file() else f"`{row['name']}`"
+        dagger = DAGGER if row["assumptions"] else ""
         control = " Negative control: it must fail." if row["control"] else ""
-        domains = ", ".join(row["domains"])
-        lines.append(f"| {name} | {row['summary']}.{control} | {row['paper']} | {domains} | {row['promise']} |")
+        cells = (row["paper"], sources.source_of(row["name"]), ", ".join(row["domains"]), row["promise"])
+        lines.append(f"| {name}{dagger} | {row['summary']}.{control} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -129,6 +136,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "trust-ranges": trust.ranges,
     "trust-assumptions": trust.headline_assumptions,
     "trust-gem5": trust.gem5,
+    "trust-papers": trust.papers_not_read,
     "trust-crashes": trust.crashes,
     "trust-planted": trust.planted,
     "published-lad-micro19": partial(published.table, "lad-micro19"),
@@ -170,16 +178,28 @@ PARTS: Mapping[str, Callable[[], str]] = {
     },
 }
 DEVIATIONS = ROOT / "DEVIATIONS.md"
+LEADING = "leading-"
 
 
 def documents() -> dict[Path, str]:
     """Returns each document with generated parts, with these parts up to date."""
     found = {}
+    pages_of_assumptions = {assumption.page for assumption in assumptions().values()}
     for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]):
         text = path.read_text(encoding="utf-8")
-        if PART.search(text):
-            found[path] = PART.sub(lambda part: f"{part[1]}{PARTS[part[2]]()}\n{part[3]}", text)
+        name = path.relative_to(ROOT).as_posix()
+        if name in pages_of_assumptions:
+            text = deviations.with_effects(name, text)
+        if PART.search(text) or name in pages_of_assumptions:
+            found[path] = PART.sub(lambda part: f"{part[1]}{_part(part[2])}\n{part[3]}", text)
     return found | {DEVIATIONS: deviations.deviations()}
+
+
+def _part(name: str) -> str:
+    """Returns a generated part; `leading-NAME` is that of a design."""
+    if name.startswith(LEADING):
+        return trust.leading(name.removeprefix(LEADING))
+    return PARTS[name]()
 
 
 def write_documents() -> None:

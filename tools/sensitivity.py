@@ -26,8 +26,20 @@ from pathlib import Path
 import durasim
 from durasim.crashes.laboratory import Measurement
 from durasim.crashes.laboratory import measurements as of_designs
+from durasim.runs.assumptions import written_from_nothing
 from durasim.runs.scenario import design_variants, workload_info
-from durasim.runs.sensitivity import COLUMNS, PLACES, Measured, Place, Ratio, measurements, range_of, range_text, ratios
+from durasim.runs.sensitivity import (
+    COLUMNS,
+    PLACES,
+    Measured,
+    Place,
+    Ratio,
+    baseline_setting,
+    measurements,
+    range_of,
+    range_text,
+    ratios,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "python/durasim/sensitivity.csv"
@@ -290,6 +302,8 @@ def _row(cells: Sequence[Measured], changed: Mapping[Measured, Ratio]) -> str:
     place, setting = cells[0].place, cells[0].setting
     items = re.split(r"(?<!--arg) ", setting)
     shown = "<br>".join(f"`{item}`" for item in items) if setting else "as assumed"
+    if second := baseline_setting(cells[0]):
+        shown = f"{shown.removeprefix(f'`{second}`<br>')}<br>over the run with `{second}`"
     return f"| {place} | {shown} | {' | '.join(_cell(run, changed.get(run)) for run in cells)} |"
 
 
@@ -299,7 +313,7 @@ def _cell(run: Measured, ratio: Ratio | None) -> str:
     throughput, written = run.numbers
     if not run.setting:
         return f"{throughput:.5f} / {written:,}"
-    # Without writes in the unchanged run there is no ratio.
+    # Without writes in the baseline there is no ratio.
     if ratio is None or ratio.pmem_bytes is None:
         return f"{ratio.throughput if ratio else 1:.2f} / {f'{written:,} bytes' if written else '0'}"
     return f"{ratio.throughput:.2f} / {ratio.pmem_bytes:.2f}"
@@ -307,13 +321,15 @@ def _cell(run: Measured, ratio: Ratio | None) -> str:
 
 def ranges() -> str:
     """Returns the sensitivity range of each design that depends on assumptions, in Markdown."""
-    lines = ["| design | throughput | lowest | highest | pmem bytes | lowest | highest |"]
-    lines.append("| --- | ---: | --- | --- | ---: | --- | --- |")
+    lines = ["| design | throughput | lowest | highest | pmem bytes | lowest | highest | from almost none |"]
+    lines.append("| --- | ---: | --- | --- | ---: | --- | --- | ---: |")
     for row in durasim.designs():
         if found := range_of(row["name"]):
             throughput = " | ".join(f"[{key}](#{key})" if key else "-" for key in found.throughput_keys)
             written = " | ".join(f"[{key}](#{key})" if key else "-" for key in found.pmem_bytes_keys)
+            most = max(written_from_nothing(key, row["name"]) for key in row["assumptions"])
             cells = f"{range_text(found.throughput)} | {throughput} | {range_text(found.pmem_bytes)} | {written}"
+            cells += f" | {most:,}" if most else " | "
             lines.append(f"| `{row['name']}` | {cells} |")
     return "\n".join(lines)
 

@@ -10,7 +10,7 @@ import csv
 import math
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,25 +20,20 @@ from durasim.runs.assumptions import MEASURED, assumptions, headline
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "timing")]
-import multicore  # noqa: E402 - found by the path above
+import deviations  # noqa: E402 - found by the path above
+import multicore  # noqa: E402
 import published  # noqa: E402
+import sources  # noqa: E402
 import validation  # noqa: E402
 
 RESULTS = "docs/results"
 PAGE = f"{RESULTS}/hercules-tecs23.md"
 # The column that published numbers are compared with.
 AS_ASSUMED = "gem5 1.4"
-OWN_PAPER, OF_HERCULES = "its paper", "as Hercules describes it"
-SOURCES = {
-    "tc": OWN_PAPER,
-    "kiln": "as Hercules and TC describe it",
-    "proteus": OF_HERCULES,
-    "hoop": OF_HERCULES,
-    "fwb": OF_HERCULES,
-    "swl-eadr": "our logs",
-}
-"""The designs that Hercules is compared with, and what their models were made from."""
+COMPARED = ("tc", "kiln", "proteus", "hoop", "fwb", "swl-eadr")
+"""The designs that Hercules is compared with."""
 ROWS_SHOWN = 10
+TC_PART = "tc"
 # A ratio that changes by less is not among those that move most.
 SMALL_FACTOR = 1.05
 
@@ -52,14 +47,19 @@ class Reading:
         design: The design that is changed.
         key: The assumption that it varies.
         alternative: What it is instead, in words.
+        part: The table that has the row.
     """
 
     name: str
     design: str
     key: str
     alternative: str
+    part: str = "readings"
 
 
+# What a reading varies that is an argument of the programs and no assumption of a design.
+LOG_SIZE = "size of the log"
+PAGES_OF_READINGS = {LOG_SIZE: "docs/software-logging.md#the-size-of-the-log"}
 READINGS = (
     Reading(
         "TC: a commit holds later stores until persistent memory has all lines",
@@ -74,10 +74,12 @@ READINGS = (
     Reading("Proteus: on eADR", "proteus", "proteus-eadr", "on a machine with eADR"),
     Reading("HOOP: on eADR", "hoop", "hoop-eadr", "on a machine with eADR"),
     Reading("FWB: on eADR", "fwb", "fwb-eadr", "on a machine with eADR"),
-    Reading("SWL_eADR: a log of 64 MB, four times the LLC", "swl-eadr", "swl-granularity", "a log of 4 times the LLC"),
+    Reading("SWL_eADR: a log of four times the LLC", "swl-eadr", LOG_SIZE, "a log of 4 times the LLC"),
 )
-# Kiln where all caches survive is another row of the registry and no assumption of this one.
+# Kiln where all caches survive is another variant and no assumption of this one. In the part of TC, the run as assumed,
+# and two assumptions at once.
 NOT_VARIED = {"Kiln: on eADR"}
+NOT_VARIED_OF_TC = {"as assumed", "pipelined array, a commit holds no later store"}
 
 
 @cache
@@ -110,27 +112,30 @@ def _all_varied(design: str) -> Iterator[Varied]:
             core, data = column.split()
             yield Varied(_throughput(design, column)[0], f"data {data}, {core} core")
     yield Varied(float(_by_design("medium")[design]["mean"]), "medium with rows")
+    yield Varied(float(_by_design("full")[design]["geometric mean"]), "full size, gem5 core")
     for reading in READINGS:
         if reading.design == design:
             yield Varied(_reading(reading), reading.alternative)
 
 
 def _reading(reading: Reading) -> float:
-    return next(float(row["hercules_over_it"]) for row in _csv("readings") if row["reading"] == reading.name)
+    name, value = ("TC", "geometric mean") if reading.part == TC_PART else ("reading", "hercules_over_it")
+    return next(float(row[value]) for row in _csv(reading.part) if row[name] == reading.name)
 
 
 def ranges() -> str:
-    """Gives Hercules over each design: published, here with the interval over seeds, and what the model spans."""
+    """Gives Hercules over each design: published, here with the interval over seeds, and the readings at the ends."""
     lines = [
-        "| design | known from | published | here, 1.4 x LLC | 95 % over seeds | model: lowest | model: highest |",
+        "| design | source | published | here | 95 % over seeds | lowest reading | highest reading |",
         "| --- | --- | ---: | ---: | ---: | --- | --- |",
     ]
-    for design, source in SOURCES.items():
+    for design in COMPARED:
         ratio, half = _throughput(design, AS_ASSUMED)
         varied = sorted(_all_varied(design), key=lambda of: of.ratio)
         ends = [f"{of.ratio:.2f} ({of.what})" for of in (varied[0], varied[-1])]
         of_paper = _by_design("throughput")[design]["published"]
         interval = f"± {half:.2f}" if half else "within 0.005"
+        source = sources.source_of(design).partition(":")[0]
         lines.append(f"| `{design}` | {source} | {of_paper} | {ratio:.2f} | {interval} | {' | '.join(ends)} |")
     return "\n".join(lines)
 
@@ -152,64 +157,109 @@ class Moved:
 
 
 def _moved() -> list[Moved]:
-    """Gives what was measured on the preset and suite of the page, with one build, the largest change first."""
+    """Gives what was measured on the preset and suite of the page, the largest change first.
+
+    A reading of the part of TC is compared with the run as assumed of the same part and build.
+    """
     found = [
-        Moved(of.key, of.design, of.alternative, _throughput(of.design, AS_ASSUMED)[0], (_reading(of),))
+        Moved(
+            of.key,
+            of.design,
+            of.alternative,
+            _of_tc() if of.part == TC_PART else _throughput(of.design, AS_ASSUMED)[0],
+            (_reading(of),),
+        )
         for of in READINGS
     ]
-    of_machine = {
-        "hercules-regime": ("data of 0.5 and of 4 times the LLC", ("gem5 0.5", "gem5 4")),
-        "gem5-core": ("a core of today", ("modern 1.4",)),
-    }
-    for key, (alternative, columns) in of_machine.items():
-        each = [
-            Moved(key, design, alternative, _throughput(design, AS_ASSUMED)[0],
-                  tuple(_throughput(design, column)[0] for column in columns))
-            for design in SOURCES
-        ]  # fmt: skip
-        found.append(max(each, key=lambda of: of.factor))
-    rows = [
-        Moved("pmem-rows", design, "rows of 256 bytes on one bank", _throughput(design, AS_ASSUMED)[0],
-              (float(_by_design("medium")[design]["mean"]),))
-        for design in SOURCES
-    ]  # fmt: skip
-    found.append(max(rows, key=lambda of: of.factor))
+    for design in COMPARED:
+        assumed, of_rows = _throughput(design, AS_ASSUMED)[0], float(_by_design("medium")[design]["mean"])
+        found += [
+            Moved(key, design, alternative, assumed, tuple(_throughput(design, column)[0] for column in columns))
+            for key, alternative, columns in OF_MACHINE
+        ]
+        found.append(Moved("pmem-rows", design, "rows of 256 bytes on one bank", assumed, (of_rows,)))
     return sorted(found, key=lambda of: -of.factor)
 
 
+def _of_tc() -> float:
+    return next(float(row["geometric mean"]) for row in _csv(TC_PART) if row["TC"] == "as assumed")
+
+
+OF_MACHINE = (
+    ("hercules-regime", "data of 0.5 and of 4 times the LLC", ("gem5 0.5", "gem5 4")),
+    ("gem5-core", "a core of today", ("modern 1.4",)),
+)
+
+
+def _largest(moved: Iterable[Moved]) -> list[Moved]:
+    """Gives the first entry of each assumption."""
+    found: dict[str, Moved] = {}
+    for of in moved:
+        found.setdefault(of.key, of)
+    return list(found.values())
+
+
 def headline_assumptions() -> str:
-    """Gives the ten assumptions that move the ratios most: those that were measured here, then those that were not."""
-    moved = [of for of in _moved() if of.factor >= SMALL_FACTOR][:ROWS_SHOWN]
+    """Gives the assumptions that move the ratios most, of those that were measured on this machine and suite."""
+    moved = [of for of in _largest(_moved()) if of.factor >= SMALL_FACTOR][:ROWS_SHOWN]
     lines = ["| assumption | instead | Hercules over | as assumed | instead |", "| --- | --- | --- | ---: | ---: |"]
     for of in moved:
         instead = ", ".join(f"{ratio:.2f}" for ratio in of.ratios)
         lines.append(f"| {_link(of.key)} | {of.alternative} | `{of.design}` | {of.assumed:.2f} | {instead} |")
     missing = _not_measured()
-    for key in missing[: ROWS_SHOWN - len(moved)]:
-        of_key = assumptions()[key]
-        designs = ", ".join(f"`{design}`" for design in of_key.designs if design in SOURCES)
-        lines.append(f"| {_link(key)} | {of_key.range} | {designs} | | not measured |")
-    count = len(missing) + len({of.key for of in _moved()})
+    count = len(missing) + len({of.key for of in _moved()} - PAGES_OF_READINGS.keys())
+    first = ", ".join(_link(key) for key in missing[:UNMEASURED_SHOWN])
     return "\n".join([
         *lines,
         "",
-        f"Not measured here: {len(missing)} of the {count} assumptions of these designs and this machine; those at the "
-        "end of the table come first in DEVIATIONS.md, whose effects are of several builds and other presets and are "
-        "not repeated here.",
+        f"{count - len(missing)} of the {count} assumptions of these designs and this machine were varied so. Of the "
+        f"others, those with the largest effect in [short runs on other machines](DEVIATIONS.md) are {first}.",
     ])  # fmt: skip
 
 
+UNMEASURED_SHOWN = 3
+
+
+def leading(design: str) -> str:
+    """Gives the assumptions of a design that matter most: for its throughput, and for the published comparison."""
+    text = deviations.leading(design)
+    moved = [of for of in _largest(of for of in _moved() if of.design == design) if of.factor >= SMALL_FACTOR]
+    if not moved:
+        return text
+    found = []
+    for of in moved[:2]:
+        ratios = ", ".join(f"{ratio:.2f}" for ratio in of.ratios)
+        found.append(f"[{of.key}]({_from_page(design, of.key)}) ({ratios}: {of.alternative})")
+    return (
+        f"{text} For the published comparison, Hercules over `{design}` ({moved[0].assumed:.2f} as assumed), it is "
+        f"{', then '.join(found)}."
+    )
+
+
+def _from_page(design: str, key: str) -> str:
+    page = assumptions()[key].page
+    return deviations.link_from(design, page, key)
+
+
 def _link(key: str) -> str:
-    return f"[{key}](DEVIATIONS.md#{key})"
+    return f"[{key}]({PAGES_OF_READINGS.get(key, f'DEVIATIONS.md#{key}')})"
 
 
 def _not_measured() -> list[str]:
-    """Gives the assumptions of the compared designs that were varied elsewhere alone or nowhere, as DEVIATIONS.md."""
+    """Gives the assumptions of the compared designs that were varied only elsewhere or nowhere, as DEVIATIONS.md."""
     measured = {of.key for of in _moved()}
-    compared = {*SOURCES, "hercules"}
+    compared = {*COMPARED, "hercules"}
     found = [of for of in assumptions().values() if of.key not in measured and compared & set(of.designs)]
     found.sort(key=lambda of: (of.status != MEASURED, -round(headline(of), 2)))
     return [of.key for of in found]
+
+
+def papers_not_read() -> str:
+    """Gives the designs whose papers were not read, and what was read instead."""
+    lines = ["| design | read instead |", "| --- | --- |"]
+    for source, designs in sources.not_read().items():
+        lines.append(f"| {', '.join(f'`{design}`' for design in designs)} | {source} |")
+    return "\n".join(lines)
 
 
 def scoreboard() -> str:
@@ -238,9 +288,8 @@ def gem5() -> str:
     far = [row for row in rows if not row.is_close]
     lines += [
         "",
-        f"Mean {sum(flat) / len(flat):.1f} %, largest {max(flat):.1f} %. Several cores and cache-block operations: "
-        f"{len(rows) - len(far)} of {len(rows)} rows are within {multicore.DIFFERENCE_PERCENT_MAX} % of gem5's cycles. "
-        f"The others by their [reason]({REASONS_OF_ROWS}):",
+        f"Mean {sum(flat) / len(flat):.1f} %, largest {max(flat):.1f} %. {multicore_counts()} The {len(far)} others, "
+        f"by [reason]({REASONS_OF_ROWS}); *open* has none:",
         "",
         "| reason | rows | cycles, percent | reason | rows | cycles, percent |",
         "| --- | ---: | ---: | --- | ---: | ---: |",
@@ -249,6 +298,18 @@ def gem5() -> str:
     half = (len(cells) + 1) // 2
     lines += [f"| {left} | {right} |" for left, right in zip(cells[:half], cells[half:], strict=True)]
     return "\n".join(lines)
+
+
+def multicore_counts() -> str:
+    """Gives how many rows of several cores are close to gem5, and to its variant whose snoops take time."""
+    rows = multicore.recorded()
+    within = multicore.DIFFERENCE_PERCENT_MAX
+    of_gem5 = sum(abs(row.differences_percent[0]) <= within for row in rows)
+    of_either = sum(row.is_close for row in rows)
+    return (
+        f"Several cores and cache-block operations: of {len(rows)} rows {of_gem5} are within {within} % of gem5's "
+        f"cycles, {of_either - of_gem5} more only of those of gem5 with snoops that take 30 cycles."
+    )
 
 
 REASONS_OF_ROWS = "tests/timing/README.md#several-cores-and-cache-block-operations"
@@ -302,6 +363,7 @@ def planted() -> str:
     designs = len({mutant.design for mutant in mutants})
     return (
         f"{len(faults)} faults are planted in {designs} designs (`durasim mutation`); {len(mutants) - len(faults)} "
-        f"more provably change nothing. Recorded runs counted {caught} caught of {tried} in {len(counted)} designs and "
-        'say "every" of the others; faults that were added since are not among them. `make test-all` tries all.'
+        f"more provably change nothing. The recorded runs of {len(counted)} designs caught {caught} of {tried}; for "
+        "the other designs the record says only that all were caught. It is older than the newest faults: "
+        "`make test-all` tries all."
     )

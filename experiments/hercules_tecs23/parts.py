@@ -185,7 +185,49 @@ def _full(documents: Documents) -> Rows:
     return found
 
 
+# What TC's commits and stores wait for: one thing changed, and the two that change most together.
+TC_VARIED: dict[str, tuple[str, ...]] = {
+    "as assumed": (),
+    "pipelined array": ("--set", "design.tc.pipelined=true"),
+    "four ports of each kind": ("--set", "design.tc.write_ports=4", "--set", "design.tc.read_ports=4"),
+    "no latency of the array": (
+        *("--set", "design.tc.latency_read_cycles=0"),
+        *("--set", "design.tc.latency_write_cycles=0"),
+    ),
+    "a commit holds no later store": ("--set", "design.tc.commit=early"),
+    "pipelined array, a commit holds no later store": (
+        *("--set", "design.tc.pipelined=true"),
+        *("--set", "design.tc.commit=early"),
+    ),
+    "each store takes an entry": ("--set", "design.tc.coalesce=none"),
+}
+
+
+def _tc_runs() -> dict[str, Command]:
+    found = {}
+    for workload in WORKLOADS:
+        found[f"{workload}.hercules.tc-part"] = run(MACHINES["gem5"], "hercules", "hercules", workload, 1)
+        for number, settings in enumerate(TC_VARIED.values()):
+            found[f"{workload}.tc.{number}"] = run(MACHINES["gem5"], "tc", "hercules", workload, 1, *settings)
+    return found
+
+
+def _tc(documents: Documents) -> Rows:
+    """Throughput of Hercules over that of TC."""
+    found = []
+    for number, name in enumerate(TC_VARIED):
+        ratios = {
+            workload: throughput(documents[f"{workload}.hercules.tc-part"])
+            / throughput(documents[f"{workload}.tc.{number}"])
+            for workload in WORKLOADS
+        }
+        ratios["geometric mean"] = geomean(list(ratios.values()))
+        found.append({"TC": name} | {of: f"{ratio:.2f}" for of, ratio in ratios.items()})
+    return found
+
+
 PARTS: dict[str, Part] = {
+    "tc": (_tc_runs(), _tc),
     "tails": (_tail_runs(), _tails),
     "huge": (_huge_runs(), _huge),
     "resets": (_reset_runs(), _resets),

@@ -167,7 +167,7 @@ READINGS = {
     "Proteus: on eADR": ("proteus-eadr", ()),
     "HOOP: on eADR": ("hoop-eadr", ()),
     "FWB: on eADR": ("fwb-eadr", ()),
-    "SWL_eADR: a log of 64 MB, four times the LLC": ("swl-eadr", ("--arg", "log-bytes=8388608")),
+    "SWL_eADR: a log of four times the LLC": ("swl-eadr", ("--arg", "log-bytes=8388608")),
 }
 
 

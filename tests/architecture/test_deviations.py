@@ -14,6 +14,7 @@ from durasim.runs.assumptions import (
     NOT_MEASURED,
     assumptions,
     assumptions_of,
+    changes,
     effect_text,
     headline,
     measured_status,
@@ -21,7 +22,7 @@ from durasim.runs.assumptions import (
     relative_throughput,
     written_from_nothing,
 )
-from durasim.runs.sensitivity import Measured, measurements, range_of, ratios
+from durasim.runs.sensitivity import SECOND_SETTINGS, Measured, measurements, range_of, ratios
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "DEVIATIONS.md").read_text(encoding="utf-8")
@@ -140,14 +141,38 @@ def test_no_measurement_was_refused():
 def test_a_ratio_compares_with_the_run_as_it_is():
     place = ("key", "tiny, btree, 1 thread")
     runs = [
-        Measured(*place, "", "opt", (0.5, 100), ""),
-        Measured(*place, "", "tc", (0.1, 0), ""),
-        Measured(*place, "x=1", "opt", (0.25, 300), ""),
-        Measured(*place, "x=1", "tc", (0.2, 7), ""),
+        Measured(*place, "", "opt", (0.5, 10_000), ""),
+        Measured(*place, "", "tc", (0.1, 64), ""),
+        Measured(*place, "x=1", "opt", (0.25, 30_000), ""),
+        Measured(*place, "x=1", "tc", (0.2, 70_000), ""),
         Measured(*place, "x=2", "tc", None, "the program ends with exit code 70"),
     ]
     found = [(ratio.measured.design, ratio.throughput, ratio.pmem_bytes) for ratio in ratios(runs)]
     assert found == [("opt", 0.5, 3.0), ("tc", 2.0, None)]
+
+
+def test_an_alternative_with_a_second_setting_compares_with_the_run_that_has_it():
+    key, place = "kiln-overflow", "tiny, btree, 1 thread"
+    second = SECOND_SETTINGS[key]
+    runs = [
+        Measured("kiln-fifo", place, "", "kiln", (1.0, 0), ""),
+        Measured("kiln-fifo", place, second, "kiln", (0.2, 0), ""),
+        Measured(key, place, "", "kiln", (1.0, 0), ""),
+        Measured(key, place, f"{second} x=50", "kiln", (0.3, 0), ""),
+        Measured(key, place, "y=1", "kiln", (0.9, 0), ""),
+    ]
+    found = [(ratio.measured.setting, ratio.throughput) for ratio in ratios(runs)]
+    assert found == [(second, 0.2), (f"{second} x=50", 1.5), ("y=1", 0.9)]
+
+
+@pytest.mark.parametrize("key", SECOND_SETTINGS)
+def test_a_second_setting_was_measured_with_the_same_build(key):
+    """Its run, perhaps of another key, starts from the same unchanged numbers."""
+    unchanged = {(run.key, run.place, run.design): run.numbers for run in measurements() if not run.setting}
+    alone = [run for run in measurements() if run.setting == SECOND_SETTINGS[key]]
+    assert alone
+    for run in alone:
+        assert unchanged[run.key, run.place, run.design] == unchanged[key, run.place, run.design]
 
 
 def test_a_range_spans_the_measured_assumptions_of_its_row():
@@ -187,6 +212,25 @@ def test_every_row_with_assumptions_has_a_sensitivity_range():
     assert [row["name"] for row in rows if range_of(row["name"]) is None] == []
     opt = next(row for row in ds.designs() if not row["assumptions"])
     assert range_of(opt["name"]) is None
+
+
+# What prose beside a measured effect must not repeat, as it is generated beside it, and how large it is in words.
+EFFECT_IN_PROSE = re.compile(
+    r"\d\s*%|\d(?:\.\d+)?x\b|\b(?:percent|decisive|decides|hardly|nothing|largest|most of|times slower|times as)\b"
+)
+
+
+@pytest.mark.parametrize("key", [key for key in assumptions() if changes(key)])
+def test_prose_beside_a_measured_effect_does_not_state_it(key):
+    """Its effect is generated from sensitivity.csv; the status says why it is settled or open."""
+    status = _entries(assumptions()[key].page)[key].split("- Status: ")[1]
+    assert not EFFECT_IN_PROSE.search(" ".join(status.split())), status
+
+
+def test_an_effect_in_prose_is_found():
+    for text in ("open; one percent here", "open, and decisive for TC", "loses 30 % there", "open; nothing here"):
+        assert EFFECT_IN_PROSE.search(text)
+    assert not EFFECT_IN_PROSE.search("open; the two papers disagree (sections 2.2 and 4.1)")
 
 
 @pytest.mark.parametrize("key", assumptions())

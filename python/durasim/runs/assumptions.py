@@ -11,13 +11,11 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
-from durasim.runs.sensitivity import Ratio, measurements, ratios
+from durasim.runs.sensitivity import FEW_BYTES, Ratio, measurements, ratios
 
 MEASURED, NO_EFFECT, NOT_MEASURED = "measured", "no effect", "not measured"
 # A change below one percent counts as no effect.
 PERCENT = 0.01
-# With fewer bytes than this in the baseline, a ratio is meaningless.
-FEW_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,7 @@ def pmem_writes(key: str, design: str | None = None) -> tuple[End, End] | None:
     return _ends([
         End(of.pmem_bytes, of.measured.design)
         for of in changes(key, design)
-        if of.pmem_bytes is not None and _usual_bytes(of) >= FEW_BYTES
+        if of.pmem_bytes is not None
     ])  # fmt: skip
 
 
@@ -119,22 +117,9 @@ def written_from_nothing(key: str, design: str | None = None) -> int:
     found = [
         of.measured.numbers[1]
         for of in changes(key, design)
-        if of.measured.numbers is not None and _usual_bytes(of) < FEW_BYTES <= of.measured.numbers[1]
+        if of.measured.numbers is not None and of.baseline_bytes < FEW_BYTES <= of.measured.numbers[1]
     ]
     return max(found, default=0)
-
-
-@cache
-def _usual() -> Mapping[tuple[str, str, str], int]:
-    return {
-        (run.key, run.place, run.design): run.numbers[1]
-        for run in measurements()
-        if run.numbers is not None and not run.setting
-    }
-
-
-def _usual_bytes(of: Ratio) -> int:
-    return _usual()[of.measured.key, of.measured.place, of.measured.design]
 
 
 def _ends(found: Iterable[End]) -> tuple[End, End] | None:
@@ -156,7 +141,7 @@ def measured_status(key: str) -> str | None:
     if not found:
         return None
     most = max(max(abs(of.throughput - 1), abs((1.0 if of.pmem_bytes is None else of.pmem_bytes) - 1)) for of in found)
-    return MEASURED if most > PERCENT else NO_EFFECT
+    return MEASURED if most > PERCENT or written_from_nothing(key) else NO_EFFECT
 
 
 def effect_text(assumption: Assumption, design: str | None = None) -> str:

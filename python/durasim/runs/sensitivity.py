@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -119,37 +119,62 @@ def _measured(row: dict[str, str]) -> Measured:
     return Measured(row["key"], row["place"], row["setting"], row["design"], numbers, row["remark"])
 
 
+FEW_BYTES = 4096
+"""With fewer bytes than this in the baseline, a ratio of bytes is meaningless."""
+
+SECOND_SETTINGS: Mapping[str, str] = {
+    "hercules-partial-match": "design.hercules.ewpq_home_bits=4",
+    "hercules-log-extension": "design.hercules.log_zone_bytes=30400",
+    "kiln-overflow": "design.kiln.fifo_entries=8",
+    "picl-sizes": "design.picl.epoch_instructions=300000",
+    "picl-scan": "design.picl.epoch_instructions=300000",
+}
+"""A setting without which alternatives to an assumption have no effect, by key. An alternative that starts with it is
+compared with the run that has this setting only, so that its ratio is the effect of the alternative."""
+
+
+def baseline_setting(run: Measured) -> str:
+    """Returns the setting of the run with which a measurement is compared; empty for the unchanged run."""
+    second = SECOND_SETTINGS.get(run.key, "")
+    return second if second and run.setting.startswith(f"{second} ") else ""
+
+
 @dataclass(frozen=True)
 class Ratio:
-    """Effect of an alternative: `measured` divided by the run without the alternative.
+    """Effect of an alternative: `measured` divided by the run without the alternative (see `baseline_setting`).
 
     Attributes:
         measured: The run with the alternative.
         throughput: The ratio of throughput.
-        pmem_bytes: The ratio of bytes written to persistent memory; None if the unchanged run writes none.
+        pmem_bytes: The ratio of bytes written to persistent memory; None if the baseline writes fewer than `FEW_BYTES`.
+        baseline_bytes: Bytes that the baseline writes.
     """
 
     measured: Measured
     throughput: float
     pmem_bytes: float | None
+    baseline_bytes: int
 
 
 def ratios(measured: Iterable[Measured]) -> list[Ratio]:
     """Returns the effect of each alternative with numbers, in order."""
-    found, usual = [], {}
-    for run in measured:
-        if run.numbers is None:
-            continue
-        place = (run.key, run.place, run.design)
+    runs = [run for run in measured if run.numbers is not None]
+    # Runs without a change are those of the same key; runs with a second setting may be those of another one.
+    unchanged = {(run.key, run.place, run.design): run.numbers for run in runs if not run.setting}
+    changed = {(run.place, run.design, run.setting): run.numbers for run in runs if run.setting}
+    found = []
+    for run in runs:
         if not run.setting:
-            usual[place] = run.numbers
             continue
-        # Without numbers of the unchanged run there is no baseline.
-        if place not in usual:
+        second = baseline_setting(run)
+        place = (run.place, run.design)
+        baseline = changed.get((*place, second)) if second else unchanged.get((run.key, *place))
+        # Without numbers of that run there is no baseline.
+        if baseline is None or run.numbers is None:
             continue
-        throughput, written = usual[place]
-        pmem_bytes = round(run.numbers[1] / written, 4) if written else None
-        found.append(Ratio(run, round(run.numbers[0] / throughput, 4), pmem_bytes))
+        throughput, written = baseline
+        pmem_bytes = round(run.numbers[1] / written, 4) if written >= FEW_BYTES else None
+        found.append(Ratio(run, round(run.numbers[0] / throughput, 4), pmem_bytes, written))
     return found
 
 
