@@ -31,6 +31,7 @@ from durasim.documents.loading import load
 from durasim.documents.results import Comparison, CrashFailure, CrashResult, Provenance, RunResult, TxLines, TxProfile
 from durasim.documents.stats import Stat, StatTree
 from durasim.errors import ConfigError, DurasimError, GuestFault, HostIoError, InternalError, StuckError
+from durasim.programs import toolchain as toolchain
 
 __all__ = [
     "Comparison",

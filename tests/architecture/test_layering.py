@@ -51,7 +51,6 @@ WINGS = (
     "output",
     "documents",
     "programs",
-    "toolchain",
     "stamp",
     "runs",
     "crashes",
