@@ -216,19 +216,21 @@ def _find_conformance() -> None:
 def write_recorded(*, is_missing_enough: bool) -> None:
     """Writes what runs are recorded to do; cases that are no longer there go."""
     _find_conformance()
-    import digests  # noqa: PLC0415 - found by the path above
-    import golden  # noqa: PLC0415
-    import recorded  # noqa: PLC0415
+    import recorder  # noqa: PLC0415 - found by the path above
 
+    cases = recorder.cases()
+    files = {case.file for case in cases}
+    kept = {file: json.loads(file.read_text(encoding="utf-8")) if is_missing_enough else {} for file in files}
+    wanted = [case for case in cases if case.name not in kept[case.file]]
+    values: dict[Path, dict[str, Any]] = {
+        file: {case.name: kept[file][case.name] for case in cases if case.file == file and case.name in kept[file]}
+        for file in files
+    }
     with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=_find_conformance) as pool:
-        for file, cases, measure in (
-            (golden.FILE, {golden.name_of(*case): case for case in golden.cases()}, golden.measure_case),
-            (digests.FILE, digests.cases(), digests.digest),
-        ):
-            known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if is_missing_enough else {}
-            wanted = {name: case for name, case in cases.items() if name not in known}
-            found = dict(zip(wanted, pool.map(measure, wanted.values(), chunksize=8), strict=True))
-            recorded.write(file, {name: known.get(name) or found[name] for name in cases})
+        for case, found in zip(wanted, pool.map(recorder.record, wanted, chunksize=8), strict=True):
+            values[case.file][case.name] = found.value
+    for file in files:
+        recorder.write(file, values[file])
 
 
 def write_schemas() -> None:

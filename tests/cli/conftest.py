@@ -1,9 +1,7 @@
-"""Helpers of the tests of the command line, which start the real program."""
+"""Helpers of the tests of the command line, which call it inside the process of the test."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import jsonschema
 import pytest
 from referencing import Registry, Resource
 
+import command_line
 import durasim
 import elf_files
 
@@ -21,15 +20,8 @@ Program = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="session")
 def program() -> Program:
-    """Runs `durasim` with the given arguments and returns its output."""
-
-    def start(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "durasim", *map(str, arguments)]
-        # readline, which pytest loads, sets COLUMNS only for child processes.
-        options = {"capture_output": True, "text": True, "timeout": 300, "env": dict(os.environ)} | options
-        return subprocess.run(command, check=False, **options)
-
-    return start
+    """Runs `durasim` with the given arguments in this process and returns its output; see `command_line.run`."""
+    return command_line.run
 
 
 @pytest.fixture(scope="session")

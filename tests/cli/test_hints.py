@@ -68,13 +68,13 @@ def test_the_advice_works(program, fast_forward, workload):
     """A cache that holds all data of a short run; following the hint causes writes."""
     options = ["--machine", "tiny", "--set", "llc.size_bytes=16KiB", "--domain", "eadr", "--json", "-"]
     options += [] if fast_forward is None else ["--fast-forward", fast_forward]
-    first = program("run", "--workload", workload, *options, "--ops", "4", "--arg", "populate=4", timeout=60)
+    first = program("run", "--workload", workload, *options, "--ops", "4", "--arg", "populate=4")
     assert json.loads(first.stdout)["pmem_write_bytes"]["total"] == 0
     *_, said = first.stderr.splitlines()
     advice = said.rpartition("; try ")[2].split()
     assert advice[0] == ("--arg" if fast_forward is None else "--ops"), said
     more = advice if fast_forward else ["--ops", "4", *advice]
-    second = program("run", "--workload", workload, *options, *more, timeout=120)
+    second = program("run", "--workload", workload, *options, *more)
     assert json.loads(second.stdout)["pmem_write_bytes"]["total"] > 0
     assert "nothing was written" not in second.stderr
 

@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 from referencing import Registry, Resource
 
+import command_line
 import durasim as ds
 from durasim.crashes.campaign_file import read
 
@@ -245,7 +246,7 @@ def test_a_verdict_file_that_is_none_is_refused(file, tmp_path):
     ],
 )
 def test_what_is_no_campaign_is_refused(words, said):
-    result = subprocess.run([sys.executable, "-m", "durasim", *words], check=False, capture_output=True, text=True)
+    result = command_line.run(*words)
     assert result.returncode == 2, result.stderr
     assert result.stderr.count("\n") == 1
     assert said in result.stderr

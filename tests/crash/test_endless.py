@@ -1,12 +1,11 @@
 """Programs whose recovery, check or rerun does not terminate after a crash, and partial writes of the medium."""
 
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import command_line
 import compiled
 import durasim as ds
 
@@ -76,9 +75,9 @@ def test_work_between_two_crashes_that_does_not_end_is_a_verdict(lock):
 def test_a_limit_that_is_too_small_is_no_verdict(lock):
     result = crash(lock, "run reinit 8", "check reinit", points=3, faults=["clean"], recovery_limit=3_000)
     assert result.violations == 0, "the trials end with ten times the limit"
-    refused = [sys.executable, "-m", "durasim", "crash", "--design", "opt", "--machine", "tiny", "--elf", lock]
+    refused = ["crash", "--design", "opt", "--machine", "tiny", "--elf", lock]
     refused += ["--check", "check reinit", "--recovery-limit", "0", "--", "run", "reinit", "8"]
-    done = subprocess.run(refused, capture_output=True, text=True, check=False)
+    done = command_line.run(*refused)
     assert done.returncode == 2
     assert "recovery-limit: 0 is not between 1 and" in done.stderr
 

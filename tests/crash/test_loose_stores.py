@@ -1,11 +1,10 @@
 """Programs that are durable without transactions: the oracles check the promises of fences."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import command_line
 import compiled
 import durasim as ds
 from durasim.crashes.crash_request import FAULTS
@@ -55,7 +54,8 @@ def test_where_caches_survive_a_store_is_promised_without_either(published):
 def test_a_replay_shows_cleans_and_their_fences():
     command = ["crash", "--design", "swl-flush", "--workload", "array-swap", "--machine", "tiny", "--ops", "6"]
     command += ["--arg", "populate=6", "--replay", "e300"]
-    done = subprocess.run([sys.executable, "-m", "durasim", *command], capture_output=True, text=True, check=True)
+    done = command_line.run(*command)
+    assert done.returncode == 0, done.stderr
     printed = [line.strip() for line in done.stdout.splitlines()]
     for words in ("clean by core 0", "a fence of core 0 has waited for the clean"):
         assert any(line.endswith(words) for line in printed), done.stdout

@@ -7,13 +7,12 @@ of different kinds, and its canary.
 import json
 import os
 import re
-import subprocess
-import sys
 import tomllib
 from dataclasses import replace
 
 import pytest
 
+import command_line
 import durasim
 from durasim.crashes.laboratory import laboratories, laboratory_of
 from durasim.crashes.mutants import all_mutants, chosen_mutants, first_objection, run_mutants
@@ -104,10 +103,8 @@ def test_the_lists_of_the_logs_agree():
 
 
 def _durasim(*arguments):
-    command = [sys.executable, "-m", "durasim", *arguments]
     # Wide enough that no sentence in a table is wrapped.
-    environment = os.environ | {"COLUMNS": "200"}
-    return subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    return command_line.run(*arguments, env=os.environ | {"COLUMNS": "200"})
 
 
 def test_the_document_and_the_table():

@@ -1,13 +1,12 @@
 """Random campaigns: equal requests give equal documents, one command repeats a violation, and refusals."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+import command_line
 import durasim as ds
 from durasim.crashes import random_runs
 from durasim.crashes.laboratory import laboratory_of
@@ -19,8 +18,7 @@ def conforms(document, name):
 
 
 def command(*words):
-    words = [sys.executable, "-m", "durasim", "campaign", *words]
-    return subprocess.run(words, check=False, capture_output=True, text=True)
+    return command_line.run("campaign", *words)
 
 
 def test_equal_requests_give_equal_documents(tmp_path):

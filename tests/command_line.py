@@ -1,0 +1,51 @@
+"""Runs the command `durasim` in the process of a test: starting an interpreter takes longer than most commands."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from unittest import mock
+
+from durasim.cli import app
+
+
+def run(
+    *arguments: str | Path, env: Mapping[str, str] | None = None, cwd: str | Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command and returns its exit code and output. An unexpected exception reaches the test.
+
+    Args:
+        arguments: The words behind `durasim`.
+        env: The environment, that of this process if None.
+        cwd: The working folder, that of this process if None.
+    """
+    words = [str(word) for word in arguments]
+    with _streams() as (out, err), contextlib.chdir(cwd or Path.cwd()), _environment(env, words):
+        try:
+            app(words, prog_name="durasim")
+        except SystemExit as end:
+            code = end.code
+        texts = [stream.buffer.getvalue().decode() for stream in (out, err) if stream.flush() is None]
+    return subprocess.CompletedProcess(["durasim", *words], code if isinstance(code, int) else 1, *texts)
+
+
+@contextlib.contextmanager
+def _streams() -> Iterator[tuple[io.TextIOWrapper, io.TextIOWrapper]]:
+    """Replaces the standard streams; programs write bytes to their buffers."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        yield out, err
+
+
+@contextlib.contextmanager
+def _environment(env: Mapping[str, str] | None, words: list[str]) -> Iterator[None]:
+    with mock.patch.object(sys, "argv", ["durasim", *words]), mock.patch.dict(os.environ):
+        if env is not None:
+            os.environ.clear()
+            os.environ.update(env)
+        yield
