@@ -16,6 +16,7 @@ from referencing import Registry, Resource
 
 import durasim as ds
 from durasim.campaign_file import read
+from durasim.campaign_run import ordered
 
 ROOT = Path(__file__).resolve().parents[2]
 SWEEP = """
@@ -174,6 +175,18 @@ def test_time_decides_how_many_rounds_there_are(file):
     document = ds.campaign(file(one), seconds=3)
     assert document["units"] > 1, "seeds go on"
     assert document["failed_checks"] == []
+
+
+def test_a_short_time_tries_runs_of_every_sweep(file):
+    many = SWEEP.replace('"tc", "swl-eadr"', '"tc"').replace("seeds = 3", "seeds = 20")
+    campaign = read(file(many + many.replace('"tc"', '"hoop"') + CONTROL))
+    in_file = campaign.units()
+    drawn = ordered(in_file, 0, 1000.0)
+    assert drawn[0].control is not None
+    assert {unit.scenario.design for unit in drawn[1:9]} == {"tc", "hoop"}
+    assert sorted(map(repr, drawn)) == sorted(map(repr, in_file))
+    assert drawn == ordered(in_file, 0, 1000.0), "equal rounds have an equal order"
+    assert ordered(in_file, 0, None) == in_file
 
 
 def test_trials_decide_how_many_rounds_there_are(file, tmp_path):
