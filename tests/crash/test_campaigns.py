@@ -189,6 +189,29 @@ def test_a_short_time_tries_runs_of_every_sweep(file):
     assert ordered(in_file, 0, None) == in_file
 
 
+def test_arguments_are_drawn_for_the_runs_that_have_them(file):
+    drawn = """
+[sweep.draw_args]
+attempts = [1, 3]
+element-bytes = { from = 64, to = 67 }
+"""
+    sweep = SWEEP.replace('"tc", "swl-eadr"', '"htm-sgl", "swl-eadr"').replace(
+        '["array-swap"]', '["array-swap", "queue"]'
+    )
+    path = file(sweep.replace("seeds = 3", "seeds = 12") + drawn)
+    runs = {}
+    for unit in read(path).units():
+        runs.setdefault((unit.scenario.design, unit.scenario.workload), []).append(dict(unit.scenario.workload_args))
+    assert all(set(args) == {"populate"} for args in runs["swl-eadr", "queue"])
+    assert {args["attempts"] for args in runs["htm-sgl", "queue"]} == {"1", "3"}
+    assert {args["element-bytes"] for args in runs["swl-eadr", "array-swap"]} == {"64", "65", "66", "67"}
+    assert [unit.request() for unit in read(path).units()[:2]] == [unit.request() for unit in read(path).units()[:2]]
+    with pytest.raises(ds.ConfigError, match=r"unknown name 'atempts' .did you mean 'attempts'"):
+        read(file(sweep + drawn.replace("attempts", "atempts"))).units()
+    with pytest.raises(ds.ConfigError, match="draw_args: element-bytes: a range from 4 to 1 is empty"):
+        read(file(sweep + drawn.replace("from = 64, to = 67", "from = 4, to = 1")))
+
+
 def test_trials_decide_how_many_rounds_there_are(file, tmp_path):
     one = SWEEP.replace('"tc", "swl-eadr"', '"tc"').replace("threads = [1, 2]\nseeds = 3\n", "")
     once = ds.campaign(file(one))["trials"]
