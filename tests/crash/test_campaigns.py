@@ -17,6 +17,7 @@ from referencing import Registry, Resource
 import command_line
 import durasim as ds
 from durasim.crashes.campaign_file import read
+from durasim.crashes.campaign_run import ordered
 
 ROOT = Path(__file__).resolve().parents[2]
 SWEEP = """
@@ -175,6 +176,41 @@ def test_time_decides_how_many_rounds_there_are(file):
     document = ds.campaign(file(one), seconds=3)
     assert document["units"] > 1, "seeds go on"
     assert document["failed_checks"] == []
+
+
+def test_a_short_time_tries_runs_of_every_sweep(file):
+    many = SWEEP.replace('"tc", "swl-eadr"', '"tc"').replace("seeds = 3", "seeds = 20")
+    campaign = read(file(many + many.replace('"tc"', '"hoop"') + CONTROL))
+    in_file = campaign.units()
+    drawn = ordered(in_file, 0, 1000.0)
+    assert drawn[0].control is not None
+    assert {unit.scenario.design for unit in drawn[1:9]} == {"tc", "hoop"}
+    assert sorted(map(repr, drawn)) == sorted(map(repr, in_file))
+    assert drawn == ordered(in_file, 0, 1000.0), "equal rounds have an equal order"
+    assert ordered(in_file, 0, None) == in_file
+
+
+def test_arguments_are_drawn_for_the_runs_that_have_them(file):
+    drawn = """
+[sweep.draw_args]
+attempts = [1, 3]
+element-bytes = { from = 64, to = 67 }
+"""
+    sweep = SWEEP.replace('"tc", "swl-eadr"', '"htm-sgl", "swl-eadr"').replace(
+        '["array-swap"]', '["array-swap", "queue"]'
+    )
+    path = file(sweep.replace("seeds = 3", "seeds = 12") + drawn)
+    runs = {}
+    for unit in read(path).units():
+        runs.setdefault((unit.scenario.design, unit.scenario.workload), []).append(dict(unit.scenario.workload_args))
+    assert all(set(args) == {"populate"} for args in runs["swl-eadr", "queue"])
+    assert {args["attempts"] for args in runs["htm-sgl", "queue"]} == {"1", "3"}
+    assert {args["element-bytes"] for args in runs["swl-eadr", "array-swap"]} == {"64", "65", "66", "67"}
+    assert [unit.request() for unit in read(path).units()[:2]] == [unit.request() for unit in read(path).units()[:2]]
+    with pytest.raises(ds.ConfigError, match=r"unknown name 'atempts' .did you mean 'attempts'"):
+        read(file(sweep + drawn.replace("attempts", "atempts"))).units()
+    with pytest.raises(ds.ConfigError, match="draw_args: element-bytes: a range from 4 to 1 is empty"):
+        read(file(sweep + drawn.replace("from = 64, to = 67", "from = 4, to = 1")))
 
 
 def test_trials_decide_how_many_rounds_there_are(file, tmp_path):

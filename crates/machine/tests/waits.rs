@@ -124,6 +124,25 @@ fn a_fence_waits_for_the_path_and_the_queue_of_the_last_clean() {
 }
 
 #[test]
+fn a_request_that_takes_more_steps_than_allowed_is_an_error() {
+    let cleaned = |tasks: u64| {
+        let mut system = machine("swl-flush", Domain::Adr, &["pmem.controller.write_queue_entries=1"]);
+        system.limit_request(tasks);
+        for line in 0..8 {
+            let line = PMEM_BASE.plus(64 * line);
+            system.store(CORE, &PendingStore::plain(line, 8, 1, None), T);
+            system.cache_block(CORE, CacheBlockOp::Clean, line.line(), T);
+        }
+        system.fence(CORE, true, T);
+        system.wait_alone(CORE);
+        system.error().map(ToString::to_string)
+    };
+    assert_eq!(cleaned(1000), None);
+    let error = cleaned(10).expect("eight lines take more");
+    assert!(error.contains("one request has taken 10 steps of the memory system and does not end"), "{error}");
+}
+
+#[test]
 fn a_commit_waits_for_the_path_of_what_it_awaits() {
     let sets = ["interconnect.core_to_controller_cycles=100", "interconnect.controller_to_core_cycles=40"];
     let mut system = machine("fwb", Domain::Adr, &sets);

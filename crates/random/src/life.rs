@@ -19,6 +19,9 @@ use std::sync::{Arc, Mutex};
 /// takes more does not end.
 const STEPS_MAX: u64 = 200_000;
 
+/// Steps of the memory system inside one request, at most.
+const STEPS_OF_REQUEST_MAX: u64 = 2_000_000;
+
 pub struct Life {
     pub system: System,
     /// Of DRAM and persistent memory.
@@ -97,6 +100,7 @@ impl Life {
         let mut rng = Rng::new(seed);
         let mut system = System::new(config, plan).map_err(|e| e.to_string())?;
         system.load_pmem(&pages);
+        system.limit_request(STEPS_OF_REQUEST_MAX);
         if seed.is_multiple_of(4) {
             system.start_traces();
         }

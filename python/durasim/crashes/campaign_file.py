@@ -7,19 +7,19 @@ import itertools
 import json
 import random
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from durasim.crashes.crash_request import DEFAULT_FAULTS, DEFAULT_VARIANTS, CrashOptions, crash_request, faults_of
-from durasim.crashes.laboratory import laboratory_of
-from durasim.errors import host_io, refusal
-from durasim.programs import suites
 from durasim.runs import settings as parameter_settings
-from durasim.runs.scenario import Scenario, design_variants, settings_of, workload_info
+from durasim.programs import suites
+from durasim.crashes.crash_request import DEFAULT_FAULTS, DEFAULT_VARIANTS, CrashOptions, crash_request, faults_of
+from durasim.errors import host_io, refusal, unknown_name
+from durasim.crashes.laboratory import laboratory_of
+from durasim.runs.scenario import Scenario, design_rows, settings_of, workload_info
 
 SHIPPED = Path(__file__).parents[1] / "campaigns"
 MACHINE = "tiny"
@@ -117,8 +117,9 @@ def read(path: str) -> CampaignFile:
         file = SHIPPED / f"{path}.toml"
     tables = _read_toml(file)
     _validate(tables, _schema(), "")
-    for choice in (choice for table in tables["sweep"] for choice in table.get("draw", {}).items()):
-        _check_range(*choice)
+    for table, kind in itertools.product(tables["sweep"], ("draw", "draw_args")):
+        for name, choice in table.get(kind, {}).items():
+            _check_range(kind, name, choice)
     for name in tables.get("controls", []):
         controls = _read_toml(file.parent / name)
         only = {"type": "object", "required": ["control"], "additionalProperties": False}
@@ -175,18 +176,40 @@ def _args(*tables: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _check_range(path: str, choice: Any) -> None:
+def _check_range(kind: str, name: str, choice: Any) -> None:
     if isinstance(choice, Mapping) and choice["from"] > choice["to"]:
-        raise refusal("draw", f"{path}: a range from {choice['from']} to {choice['to']} is empty")
+        raise refusal(kind, f"{name}: a range from {choice['from']} to {choice['to']} is empty")
 
 
-def _drawn(table: Mapping[str, Any], *run: object) -> dict[str, Any]:
-    """Returns the random settings of a run: equal for equal runs, different in each round."""
+def _drawn(choices: Mapping[str, Any], *run: object) -> dict[str, Any]:
+    """Returns the random values of a run: equal for equal runs, different in each round."""
     values = random.Random(" ".join(map(str, run)))  # noqa: S311 - not used for secrets
     return {
-        path: values.randint(choice["from"], choice["to"]) if isinstance(choice, Mapping) else values.choice(choice)
-        for path, choice in table.get("draw", {}).items()
+        name: values.randint(choice["from"], choice["to"]) if isinstance(choice, Mapping) else values.choice(choice)
+        for name, choice in choices.items()
     }
+
+
+@cache
+def _arguments(row: str, workload: str) -> frozenset[str]:
+    """Returns the names of the arguments of a workload over the runtime of a design."""
+    return frozenset(Scenario(design=row, workload=workload).arguments())
+
+
+def _drawn_args(table: Mapping[str, Any], *run: object) -> dict[str, Any]:
+    """Returns the random arguments of a run, as far as its workload and runtime have them."""
+    row, workload, *_ = map(str, run)
+    drawn = _drawn(table.get("draw_args", {}), "arguments", *run)
+    return {name: value for name, value in drawn.items() if name in _arguments(row, workload)}
+
+
+def _check_drawn_args(table: Mapping[str, Any], pairs: Iterable[tuple[str, str]]) -> None:
+    """Refuses a random argument that no run of a sweep has: it would do nothing."""
+    names = table.get("draw_args", {})
+    known = {name for row, workload in pairs for name in _arguments(row, workload)} if names else set()
+    for name in names:
+        if name not in known:
+            raise unknown_name("argument", name, known)
 
 
 def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
@@ -196,6 +219,7 @@ def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
         rows = [row for row in rows if laboratory_of(row).overflow_settings]
     common = settings_of({**table.get("set", {}), **dict.fromkeys(table.get("draw", {}), "")})
     parameter_settings.check_any(common, map(_hardware, rows))
+    _check_drawn_args(table, (pair for pair in itertools.product(rows, workloads) if _fits(table, *pair)))
     seeds = [1 + ROUND_SEEDS * round_number + n for n in range(table.get("seeds", 1))]
     for row, workload, threads, seed in itertools.product(rows, workloads, table.get("threads", [1]), seeds):
         if not _fits(table, row, workload):
@@ -204,7 +228,8 @@ def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
         ops = table.get("ops", sizes.pop("ops"))
         overflow = dict(pair.split("=", 1) for pair in laboratory_of(row).overflow_settings) if overflows else {}
         own = table.get("workload_args", {}).get(workload, {})
-        drawn, of_row = _drawn(table, row, workload, threads, seed), table.get("design_set", {}).get(row, {})
+        run = row, workload, threads, seed
+        drawn, of_row = _drawn(table.get("draw", {}), *run), table.get("design_set", {}).get(row, {})
         for_all = {**table.get("set", {}), **drawn, **overflow}
         all_settings = {name: value for name, value in for_all.items() if name not in of_row}
         scenario = Scenario(
@@ -215,7 +240,9 @@ def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
             threads=threads,
             seed=seed,
             settings=parameter_settings.of_design(settings_of(all_settings), _hardware(row)) + settings_of(of_row),
-            workload_args=_args(sizes, table.get("args", {}), own, table.get("design_args", {}).get(row, {})),
+            workload_args=_args(
+                sizes, table.get("args", {}), own, _drawn_args(table, *run), table.get("design_args", {}).get(row, {})
+            ),
         )
         tolerated = design_variants().get(row, {"domains": [None]})["domains"]
         for domain in tolerated if table.get("domains") == "all" else [None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -103,7 +104,8 @@ def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None
     """Runs a campaign once, or in rounds with new seeds.
 
     If the file requires a number of trials, rounds continue until they are done. With `seconds`, rounds continue until
-    the time has passed or the required trials are done. Runs with a stored verdict are not repeated.
+    the time has passed or the required trials are done, and the runs of a round are in drawn order. Runs with a stored
+    verdict are not repeated.
 
     Raises:
         ConfigError: A name or number in the file is not allowed.
@@ -210,10 +212,23 @@ def _shrunk(tally: Tally, progress: Callable[[str], None]) -> Iterator[dict[str,
 
 def _units(campaign: CampaignFile, rounds: Iterable[int], seconds: float | None, began: float) -> Iterator[Unit]:
     for round_number in rounds:
-        for unit in campaign.units(round_number):
+        for unit in ordered(campaign.units(round_number), round_number, seconds):
             if seconds is not None and unit.control is None and time.monotonic() - began >= seconds:
                 return
             yield unit
+
+
+def ordered(units: list[Unit], round_number: int, seconds: float | None) -> list[Unit]:
+    """Returns the runs of a round in the order to run them: as in the file, or drawn if time may end the round.
+
+    In the order of the file a short budget would only ever reach the first sweeps.
+    """
+    if seconds is None:
+        return units
+    controls = [unit for unit in units if unit.control is not None]
+    swept = [unit for unit in units if unit.control is None]
+    random.Random(round_number).shuffle(swept)  # noqa: S311 - draws test cases
+    return controls + swept
 
 
 def crash_unit(request: str) -> str:

@@ -32,7 +32,7 @@ use super::caches::Resident;
 use durasim_cache::Version;
 use durasim_contract::{AbortCause, Actions, LevelId, LineTag, Origin, Token, Wait};
 use durasim_memory::{Write, WriteToken};
-use durasim_types::{Cause, CoreId, Cycle, Line, LineAddr, TxId};
+use durasim_types::{Cause, CoreId, Cycle, Error, Line, LineAddr, TxId};
 
 use background::Background;
 pub(super) use wait::Condition;
@@ -117,12 +117,23 @@ pub(super) enum Task {
     Until { condition: Condition, since: Cycle, now: Cycle },
 }
 
+/// Tasks that one request may take: far more than any that ends, of structures of any size.
+const REQUEST_TASKS_MAX: u64 = 1 << 30;
+
 /// The tasks, the next one on top, and the cycle that they have come to.
-#[derive(Default)]
 pub(super) struct WorkList {
     tasks: Vec<Task>,
     now: Cycle,
     background: Background,
+    /// Tasks that one request may take.
+    request_tasks_max: u64,
+}
+
+impl Default for WorkList {
+    fn default() -> Self {
+        let (tasks, now, background) = (Vec::new(), 0, Background::default());
+        WorkList { tasks, now, background, request_tasks_max: REQUEST_TASKS_MAX }
+    }
 }
 
 impl WorkList {
@@ -154,12 +165,24 @@ impl WorkList {
 }
 
 impl System {
+    /// Makes a request that takes more tasks than this an error: a design keeps the memory system busy without end.
+    pub fn limit_request(&mut self, tasks: u64) {
+        self.work.request_tasks_max = tasks;
+    }
+
     /// Does all tasks that are on the list. A machine that stops on the way leaves the rest undone.
     fn work_off(&mut self) {
+        let mut tasks = 0;
         while let Some(task) = self.work.pop() {
             if self.halted() {
                 self.work.clear();
                 break;
+            }
+            tasks += 1;
+            if tasks > self.work.request_tasks_max {
+                let what = format!("one request has taken {} steps of the memory system and does not end", tasks - 1);
+                self.observers.fail(Error::Stuck { cycle: self.work.now(), what });
+                continue;
             }
             self.step(task);
         }
