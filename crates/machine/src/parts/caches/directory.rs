@@ -51,10 +51,21 @@ impl Caches {
         &mut self.coherence_stats
     }
 
-    /// Whether the L1D copy in `slot` may be written without asking.
-    #[inline]
-    pub(crate) fn may_write(&self, core: CoreId, slot: Slot) -> bool {
-        self.alone() || self.l1d(core).is_exclusive(slot)
+    /// Whether the L1D copy in `slot` may be accessed without asking the directory.
+    #[inline(always)]
+    pub(crate) fn may_access(&self, core: CoreId, slot: Slot, want: AccessMode) -> bool {
+        want == AccessMode::Read || self.alone() || self.l1d(core).is_exclusive(slot)
+    }
+
+    /// The slot of a line in the L1D of `core`, if the core may access it there without asking the directory.
+    #[inline(always)]
+    pub(crate) fn usable_in_l1d(&self, core: CoreId, line: LineAddr, want: AccessMode) -> Option<Slot> {
+        self.l1d(core).find(line).filter(|&slot| self.may_access(core, slot, want))
+    }
+
+    /// Whether the L1D of `core` has a line that the core may read and not write.
+    pub(crate) fn is_read_only_in_l1d(&self, core: CoreId, line: LineAddr) -> bool {
+        self.l1d(core).find(line).is_some_and(|slot| !self.may_access(core, slot, AccessMode::Write))
     }
 
     /// Whether `core` may write the line without asking, wherever in its private caches it lies.

@@ -5,7 +5,7 @@ use crate::system::System;
 use durasim_types::{Cycle, LineAddr};
 
 impl System {
-    /// StallAttribution until no persistent write has the entry of a line locked; the cycle in which a request that is at the directory
+    /// Waits until no persistent write has the entry of a line locked; the cycle in which a request that is at the directory
     /// at `at` goes on.
     #[inline]
     pub(super) fn await_unlocked(&mut self, line: LineAddr, at: Cycle) -> Cycle {

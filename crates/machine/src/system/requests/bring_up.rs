@@ -1,5 +1,6 @@
 //! How a line comes up to the L1D: lookups level by level, room made from the top down, and the fill from memory.
 
+use super::lost::Lost;
 use crate::parts::caches::AccessMode;
 use crate::parts::interconnect::Load;
 use crate::parts::memories::LineRead;
@@ -9,9 +10,8 @@ use durasim_cache::{CacheArray, Slot, Version};
 use durasim_contract::{Ctx, Gate, Hooks, LevelId, LineTag, Origin};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, StallCause, TxId};
 
-/// Where a line is and from when it can be used. Err: it cannot be had, since the transaction of the core was aborted or
-/// the machine stopped in this cycle.
-pub(super) type Found = Result<(Slot, Cycle), Cycle>;
+/// The slot of a line and the cycle from which it can be used.
+pub(super) type Found = Result<(Slot, Cycle), Lost>;
 
 /// How long a look-up takes: a hit until its data is there, a miss until the tags are known.
 #[inline]
@@ -66,13 +66,11 @@ impl System {
         want: AccessMode,
         at: Cycle,
     ) -> Found {
-        let alone = self.caches.alone();
         self.caches.count_l1d(core);
-        let array = self.caches.l1d_mut(core);
-        if let Some(slot) = array.find(line)
-            && (want == AccessMode::Read || alone || array.is_exclusive(slot))
+        if let Some(slot) = self.caches.usable_in_l1d(core, line, want)
             && !self.transactions.diverts()
         {
+            let array = self.caches.l1d_mut(core);
             array.touch(slot);
             let mut done = (at + array.geometry().latency_cycles).max(array.ready(slot));
             let tag = array.tag(slot);
@@ -122,7 +120,7 @@ impl System {
             let moved = self.transactions.any_moved();
             let done = if moved { self.probe(core, line, tx, want, at)? } else { at };
             let done = match self.caches.l1d(core).find(line) {
-                Some(slot) if want == AccessMode::Read || self.caches.may_write(core, slot) => Some(done),
+                Some(slot) if self.caches.may_access(core, slot, want) => Some(done),
                 Some(_) => self.upgrade(core, line, tx, done)?,
                 None => return self.miss_l1d(core, line, tx, want, done.max(at)),
             };
@@ -150,10 +148,7 @@ impl System {
         self.caches.pin(line);
         let found = self.bring_up(core, line, tx, want, start);
         self.caches.unpin();
-        let end = match found {
-            Ok((_, done)) => done,
-            Err(cycle) => cycle,
-        };
+        let end = found.map_or_else(Lost::at, |(_, done)| done);
         self.caches.mshrs(LevelId::L1d, core).release_at(end);
         self.debug_check(line);
         found
@@ -167,7 +162,7 @@ impl System {
         tx: Option<TxId>,
         want: AccessMode,
         at: Cycle,
-    ) -> Result<Cycle, Cycle> {
+    ) -> Result<Cycle, Lost> {
         let middle = self.caches.levels().middle();
         let below = middle.iter().any(|&level| self.caches.array(level, core).find(line).is_some());
         if below && (want == AccessMode::Read || self.caches.owns(core, line)) && !self.transactions.any_moved() {
@@ -207,11 +202,7 @@ impl System {
             self.stalls.mark(core, StallCause::OtherCore, asked);
             self.stalls.mark(core, StallCause::Eviction, at);
         }
-        if self.halted() {
-            return Err(at);
-        }
-
-        let mut start = at;
+        let mut start = self.unless_halted(at)?;
         for &level in self.caches.levels().middle() {
             let (found, looked) = self.look_up_between(level, core, line, start);
             if let Some(slot) = found {
@@ -278,9 +269,7 @@ impl System {
         want: AccessMode,
         done: Cycle,
     ) -> Found {
-        if self.halted() {
-            return Err(done);
-        }
+        self.unless_halted(done)?;
         let slot = self.caches.move_up(from, core, slot, done, &self.design);
         self.note_arrival(core, line, want, done);
         Ok((slot, done))
@@ -303,9 +292,7 @@ impl System {
                 start = self.make_room(level, core, line, start);
             }
             self.advance(start);
-            if self.halted() {
-                return Err(start);
-            }
+            self.unless_halted(start)?;
             if let Some(slot) = self.caches.l1d(core).find(line) {
                 self.release_mshrs_below(core, start);
                 return Ok((slot, start));
@@ -320,7 +307,7 @@ impl System {
         let filled = self.fill(core, line, tx, start);
         let end = match &filled {
             Ok(filled) => self.interconnect.send_to_core(core, line, Load::Line, filled.done) + self.caches.way_up(),
-            Err(cycle) => *cycle,
+            Err(lost) => lost.at(),
         };
         self.stalls.mark(core, StallCause::Llc, end);
         self.release_mshrs_below(core, end);
@@ -344,7 +331,10 @@ impl System {
         }
         // It is in place, so nothing is lost while another one leaves; that may abort the transaction of both.
         let end = end.max(self.enforce_l1d_tag_limit(core, line, tag, start));
-        self.caches.l1d(core).find(line).map(|slot| (slot, end)).ok_or(end)
+        match self.caches.l1d(core).find(line) {
+            Some(slot) => Ok((slot, end)),
+            None => self.unless_halted(end).and(Err(Lost::Aborted(end))),
+        }
     }
 
     /// The tag of a line that memory gives. A last level that does not include the others may have lost it while other cores
@@ -423,7 +413,7 @@ impl System {
         let start = self.caches.l1i_mshrs(core).acquire(asked);
         self.advance(start);
         self.caches.pin(line);
-        let done = self.code_from_below(core, line, start);
+        let done = self.code_from_below(core, line, start).unwrap_or_else(Lost::at);
         self.caches.unpin();
         self.debug_check(line);
         self.caches.l1i_mshrs(core).release_at(done);
@@ -438,35 +428,30 @@ impl System {
         done
     }
 
-    fn code_from_below(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
+    /// The cycle in which code that the L1I lacks arrives.
+    fn code_from_below(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Result<Cycle, Lost> {
         // Code in a line that a transaction aborted its own core for is fetched again after the abort.
-        let at = match self.show_access(core, line, AccessMode::Read, at) {
-            Ok(at) => at,
-            Err(cycle) => return cycle,
-        };
-        let at = match self.ask_others(core, line, None, AccessMode::Read, at) {
-            Ok(added) => at + added,
-            Err(cycle) => return cycle,
-        };
-        let mut start = at;
+        let at = self.show_access(core, line, AccessMode::Read, at)?;
+        let mut start = at + self.ask_others(core, line, None, AccessMode::Read, at)?;
         for &level in self.caches.levels().middle() {
             let (found, looked) = self.look_up_between(level, core, line, start);
             if let Some(slot) = found {
-                return self.hit_below(level, core, line, slot, looked) + self.caches.response_cycles();
+                return Ok(self.hit_below(level, core, line, slot, looked) + self.caches.response_cycles());
             }
             start = self.make_room(level, core, line, looked + self.caches.request_cycles());
         }
         let (data, done) = self.clean_line_from_llc(core, line, start);
-        if self.halted() || self.caches.levels().middle().is_empty() {
-            // No private cache that the directory knows of has got it.
-            return done;
+        self.unless_halted(done)?;
+        if self.caches.levels().middle().is_empty() {
+            // No private cache that the directory tracks has got it.
+            return Ok(done);
         }
         for &level in self.caches.levels().middle() {
             let version = Version { line, data, dirty: false, tag: LineTag::NONE };
             self.caches.array_mut(level, core).insert(version, done);
         }
         self.note_arrival(core, line, AccessMode::Read, done);
-        done
+        Ok(done)
     }
 
     /// A line that the private caches lack and that comes up as a clean copy, of code or of filters: its bytes, and the cycle

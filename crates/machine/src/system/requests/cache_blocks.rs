@@ -1,6 +1,7 @@
 //! Cache-block operations and fences.
 
 use super::gates::WaitMode;
+use super::lost::Lost;
 use crate::parts::agenda::clean_token;
 use crate::parts::block_counts::Found;
 use crate::parts::caches::AccessMode;
@@ -15,6 +16,7 @@ use durasim_core::Outcome;
 use durasim_isa::CacheBlockOp;
 use durasim_memory::Write;
 use durasim_types::{Cause, CoreId, Cycle, LineAddr};
+use std::ops::ControlFlow;
 
 impl System {
     /// A cache-block operation leaves the store buffer; the cycle in which the next entry may follow. Its
@@ -22,7 +24,7 @@ impl System {
     pub fn cache_block(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle {
         self.advance(at);
         let want = if op == CacheBlockOp::Clean { AccessMode::Read } else { AccessMode::Write };
-        let (Ok(at) | Err(at)) = self.show_access(core, line, want, at);
+        let at = self.show_access(core, line, want, at).unwrap_or_else(Lost::at);
         if is_pmem(line) && op != CacheBlockOp::Inval {
             // No store is made before the operation is done: the bytes that it carries are fixed.
             self.observers.cleaned(core, at, line);
@@ -33,8 +35,8 @@ impl System {
         let snoop = if is_elsewhere { self.caches.snoop_cycles() } else { 0 };
         let is_there = if is_elsewhere { self.caches.directory().busy_until(line) } else { 0 };
         let at = match self.ask_flush(core, line, snoop, at) {
-            Ok(at) => at,
-            Err(at) => return at,
+            ControlFlow::Continue(at) => at,
+            ControlFlow::Break(at) => return at,
         };
         let (from, sent) = self.ask_holders(core, op, line, (at + snoop).max(is_there));
         if !is_pmem(line) {
@@ -102,8 +104,8 @@ impl System {
         self.caches.newest(line, &self.design).map_or(LineTag::NONE, |newest| newest.tag)
     }
 
-    /// Asks the design about a cache-block operation. Err: it ends here, in this cycle.
-    fn ask_flush(&mut self, core: CoreId, line: LineAddr, snoop: Cycle, at: Cycle) -> Result<Cycle, Cycle> {
+    /// Asks the design about a cache-block operation. A break ends the operation in this cycle.
+    fn ask_flush(&mut self, core: CoreId, line: LineAddr, snoop: Cycle, at: Cycle) -> ControlFlow<Cycle, Cycle> {
         let mut at = at;
         while is_pmem(line) && self.design.has(Hooks::FLUSH) {
             let tag = self.newest_tag(line);
@@ -116,7 +118,7 @@ impl System {
                 FlushVerdict::After(wait) => {
                     at = self.resolve(wait, at);
                     if self.halted() {
-                        return Err(at);
+                        return ControlFlow::Break(at);
                     }
                 }
                 FlushVerdict::Ignore => {
@@ -125,11 +127,11 @@ impl System {
                     if !self.await_pending(core, line, at + snoop) {
                         self.memories.note_unfenced_again(core, line);
                     }
-                    return Err(at);
+                    return ControlFlow::Break(at);
                 }
             }
         }
-        Ok(at)
+        ControlFlow::Continue(at)
     }
 
     /// The newest version of a line is sent to its controller by the core `from`, for `core`; whether there was anything to
@@ -224,7 +226,7 @@ impl System {
         }
     }
 
-    /// StallAttribution as a fence does, at the end of a program that has not made it: the journal is not told.
+    /// Waits as a fence does, at the end of a program that has not made it: the journal is not told.
     pub fn await_cleans(&mut self, core: CoreId, at: Cycle) -> Outcome {
         self.wait_at_fence(core, true, at)
     }
@@ -251,7 +253,7 @@ impl System {
         Outcome::Done(at)
     }
 
-    /// StallAttribution for the acknowledgements of the cache-block operations of `core`, while no other core acts.
+    /// Waits for the acknowledgements of the cache-block operations of `core`, while no other core acts.
     pub(super) fn wait_for_cleans(&mut self, core: CoreId, at: Cycle) -> Cycle {
         let mut at = at;
         if self.cleans_outstanding(core) {

@@ -1,5 +1,6 @@
 //! Requests of cores for checks of accesses and changes of filters (P-INSPECT, MICRO 2020, sections V-C and VI-C).
 
+use super::lost::Lost;
 use crate::parts::caches::AccessMode;
 use crate::parts::work_list::Task;
 use crate::statistics::filter_statistics::FilterStatistics;
@@ -122,11 +123,12 @@ impl System {
             let line = |index: usize| LineAddr(first.0 + index as u64);
             let (mut asked, mut done) = (at, at);
             if want == AccessMode::Write {
-                asked = self.bring_filter_line(core, line(SEED_LINE), want, at);
+                asked = self.bring_filter_line(core, line(SEED_LINE), want, at).unwrap_or_else(Lost::at);
                 done = asked;
             }
             for index in (0..FILTER_LINES).filter(|&index| want == AccessMode::Read || index != SEED_LINE) {
-                done = done.max(self.bring_filter_line(core, line(index), want, asked));
+                let brought = self.bring_filter_line(core, line(index), want, asked);
+                done = done.max(brought.unwrap_or_else(Lost::at));
                 asked += 1;
             }
             at = done;

@@ -1,5 +1,6 @@
 //! The fill of a line that no cache has: from its home, or from where the design says.
 
+use super::lost::Lost;
 use crate::parts::memories::LineRead;
 use crate::setup::memory_map::is_pmem;
 use crate::system::System;
@@ -17,8 +18,8 @@ pub(super) struct Filled {
 }
 
 impl System {
-    /// Gets a line that no cache has. Err: the transaction of the core was aborted, or the machine stopped.
-    pub(super) fn fill(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Result<Filled, Cycle> {
+    /// Gets a line that no cache has.
+    pub(super) fn fill(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Result<Filled, Lost> {
         if !is_pmem(line) || !self.design.has(Hooks::FILL) {
             let (data, done) = self.read_for(core, line, line, at);
             return Ok(Filled { data, tag: LineTag::NONE, dirty: false, done, out: self.design.actions() });
@@ -54,16 +55,13 @@ impl System {
                     // A number of cycles passes without what is due in them.
                     self.advance(at);
                     self.stalls.mark(core, why, at);
-                    if self.halted() {
-                        return Err(at);
-                    }
+                    self.unless_halted(at)?;
                 }
                 Fill::Abort(tx, why) => {
                     self.carry_out(core, at, out);
                     at = self.abort(tx, why, at);
-                    if self.is_aborted(core) || self.halted() {
-                        return Err(at);
-                    }
+                    self.unless_aborted(core, at)?;
+                    self.unless_halted(at)?;
                 }
             }
         }

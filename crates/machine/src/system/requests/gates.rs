@@ -3,6 +3,7 @@
 //! A request of a core that has to wait is suspended: other cores continue, the machine makes the request again when what it
 //! waits for has come. Where a request cannot be left in its middle, the memory system alone continues.
 
+use super::lost::Lost;
 use crate::parts::work_list::Condition;
 use crate::system::System;
 use durasim_contract::{Actions, Ctx, Gate, Hooks, Wait};
@@ -26,13 +27,18 @@ pub(super) enum GateOutcome {
     Retry(Cycle),
     /// The request is suspended.
     Suspended,
-    /// The transaction that runs on the core was aborted.
-    Aborted,
 }
 
 impl System {
     /// Carries out the actions of a gate and takes its way.
-    pub(super) fn pass(&mut self, core: CoreId, gate: Gate, out: Actions, at: Cycle, mode: WaitMode) -> GateOutcome {
+    pub(super) fn pass(
+        &mut self,
+        core: CoreId,
+        gate: Gate,
+        out: Actions,
+        at: Cycle,
+        mode: WaitMode,
+    ) -> Result<GateOutcome, Lost> {
         let why = out.stall_cause();
         self.carry_out(core, at, out);
         self.resolve_gate(core, gate, why, at, mode)
@@ -46,18 +52,16 @@ impl System {
         why: Option<StallCause>,
         at: Cycle,
         mode: WaitMode,
-    ) -> GateOutcome {
+    ) -> Result<GateOutcome, Lost> {
         // What the design asked for may have evicted a line that could only leave by an abort.
-        if self.is_aborted(core) {
-            return GateOutcome::Aborted;
-        }
+        self.unless_aborted(core, at)?;
         if let Gate::After(wait) | Gate::Retry(wait) = gate {
             self.note_gate(core, wait, why, at);
         }
         if !matches!(gate, Gate::Retry(_)) {
             self.agenda.forget_retries();
         }
-        match gate {
+        Ok(match gate {
             Gate::Done => GateOutcome::Proceed(at),
             Gate::After(Wait::Cycles(n)) => GateOutcome::Proceed(at + n),
             Gate::After(wait) if mode == WaitMode::Suspend => self.suspend(core, wait, at, true),
@@ -65,13 +69,15 @@ impl System {
             Gate::Retry(wait) if mode == WaitMode::Suspend => self.suspend(core, wait, at, false),
             Gate::Retry(wait) => {
                 self.check_retries(at);
-                GateOutcome::Retry(self.resolve(wait, at))
+                let resolved = self.resolve(wait, at);
+                GateOutcome::Retry(self.unless_halted(resolved)?)
             }
             Gate::Abort(tx, why) => {
-                let at = self.abort(tx, why, at);
-                if self.is_aborted(core) { GateOutcome::Aborted } else { GateOutcome::Retry(at) }
+                let aborted = self.abort(tx, why, at);
+                self.unless_aborted(core, at)?;
+                GateOutcome::Retry(self.unless_halted(aborted)?)
             }
-        }
+        })
     }
 
     /// Asks the design until it lets the request through.
@@ -104,16 +110,13 @@ impl System {
             let why = out.stall_cause();
             self.carry_out(core, at, out);
             match self.resolve_gate(core, gate, why, from, mode) {
-                GateOutcome::Proceed(cycle) => return Outcome::Done(cycle),
-                GateOutcome::Retry(cycle) => at = cycle,
-                GateOutcome::Suspended => return Outcome::Pending,
-                GateOutcome::Aborted => {
+                Ok(GateOutcome::Proceed(cycle)) | Err(Lost::Halted(cycle)) => return Outcome::Done(cycle),
+                Ok(GateOutcome::Retry(cycle)) => at = cycle,
+                Ok(GateOutcome::Suspended) => return Outcome::Pending,
+                Err(Lost::Aborted(_)) => {
                     let (cycle, code) = self.take_abort(core).expect("the abort was just seen");
                     return Outcome::Aborted(cycle, code);
                 }
-            }
-            if self.halted() {
-                return Outcome::Done(at);
             }
         }
     }
@@ -131,13 +134,10 @@ impl System {
             let cx = self.cx(core, at);
             let gate = ask(self, &cx, &mut out);
             match self.pass(core, gate, out, at, WaitMode::MemoryOnly) {
-                GateOutcome::Proceed(cycle) => return cycle,
-                GateOutcome::Retry(cycle) => at = cycle,
-                GateOutcome::Suspended => unreachable!("nobody else acts"),
-                GateOutcome::Aborted => return at,
-            }
-            if self.halted() {
-                return at;
+                Ok(GateOutcome::Proceed(cycle)) => return cycle,
+                Ok(GateOutcome::Retry(cycle)) => at = cycle,
+                Ok(GateOutcome::Suspended) => unreachable!("no other core acts"),
+                Err(lost) => return lost.at(),
             }
         }
     }
@@ -205,12 +205,6 @@ impl System {
                 return at;
             }
         }
-    }
-
-    /// Whether the transaction that runs on `core` has been aborted and its thread does not know yet.
-    #[inline]
-    pub fn is_aborted(&self, core: CoreId) -> bool {
-        self.transactions.is_aborted(core)
     }
 
     /// The abort of the transaction that runs on `core`: its cycle and the value for a0. It is over with that.

@@ -1,6 +1,7 @@
 //! Hardware transactions of cores: begin, end and aborts, and requests for lines while one is open.
 
 use super::gates::WaitMode;
+use super::lost::Lost;
 use crate::parts::caches::AccessMode;
 use crate::system::System;
 use durasim_contract::{AbortCause, LineTag, Request, Trap};
@@ -115,7 +116,7 @@ impl System {
         if self.has_hardware_transactions() { self.transactions.hardware_on(core) } else { tx }
     }
 
-    /// While a hardware transaction is open, shows the design that `core` accesses a line, before it does. Err: the
+    /// While a hardware transaction is open, shows the design that `core` accesses a line, before it does. [`Lost`]: the
     /// transaction of the core itself is aborted.
     #[inline]
     pub(super) fn show_access(
@@ -124,7 +125,7 @@ impl System {
         line: LineAddr,
         want: AccessMode,
         at: Cycle,
-    ) -> Result<Cycle, Cycle> {
+    ) -> Result<Cycle, Lost> {
         if self.transactions.any_hardware() { self.show_to_transactions(core, line, want, at) } else { Ok(at) }
     }
 
@@ -135,12 +136,10 @@ impl System {
         line: LineAddr,
         want: AccessMode,
         at: Cycle,
-    ) -> Result<Cycle, Cycle> {
+    ) -> Result<Cycle, Lost> {
         let mut at = at;
         while !self.halted() {
-            if self.is_aborted(core) {
-                return Err(at);
-            }
+            self.unless_aborted(core, at)?;
             let tx = self.transactions.hardware_on(core);
             let request = Request { line, tag: LineTag::NONE, tx, write: want == AccessMode::Write, holder: None };
             match self.ask_about(core, &request, at) {

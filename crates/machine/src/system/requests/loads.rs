@@ -1,5 +1,6 @@
 //! Loads of a core.
 
+use super::lost::Lost;
 use crate::parts::caches::AccessMode;
 use crate::system::System;
 use durasim_cache::Slot;
@@ -87,7 +88,7 @@ impl System {
         match self.line_in_l1d(core, addr.line(), tx, AccessMode::Read, at) {
             Ok((slot, done)) => self.load_from(core, addr, len, tx, slot, done),
             // The core processes the abort before anything comes of this value.
-            Err(cycle) => (0, cycle),
+            Err(lost) => (0, lost.at()),
         }
     }
 
@@ -118,16 +119,10 @@ impl System {
     /// Asks for a line that a store will write; the cycle in which it is there.
     #[inline]
     pub fn prefetch_own(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Cycle {
-        let array = self.caches.l1d(core);
-        if let Some(slot) = array.find(line)
-            && self.caches.may_write(core, slot)
-        {
-            return array.ready(slot).max(at);
+        if let Some(slot) = self.caches.usable_in_l1d(core, line, AccessMode::Write) {
+            return self.caches.l1d(core).ready(slot).max(at);
         }
-        match self.line_in_l1d(core, line, tx, AccessMode::Write, at) {
-            Ok((_, done)) => done,
-            Err(cycle) => cycle,
-        }
+        self.line_in_l1d(core, line, tx, AccessMode::Write, at).map_or_else(Lost::at, |(_, done)| done)
     }
 
     /// What the last request of a core waited for; see [`durasim_core::Port::explain_wait`].

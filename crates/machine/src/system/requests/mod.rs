@@ -15,6 +15,7 @@ mod hardware_transactions;
 mod kernel_access;
 mod loads;
 mod log;
+mod lost;
 mod persistent_write;
 mod sharing;
 mod situations;

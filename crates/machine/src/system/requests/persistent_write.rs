@@ -107,7 +107,7 @@ impl System {
         self.line_locks.take_directory();
         let (slot, there) = match self.line_to_write(core, line, store.tx, at) {
             Ok(found) => found,
-            Err(cycle) => return cycle,
+            Err(lost) => return lost.at(),
         };
         let directory = self.line_locks.take_directory();
         let is_dirty = self.caches.newest_if_dirty(line).is_some();

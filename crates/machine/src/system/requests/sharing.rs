@@ -8,6 +8,7 @@
 //! when the core that asked last to write the line has it and has made its access. A design that holds a request up (a probe, a
 //! line that may not leave yet) does so while the line is pinned and nothing has been moved.
 
+use super::lost::Lost;
 use crate::parts::caches::AccessMode;
 use crate::parts::interconnect::Load;
 use crate::parts::work_list::Task;
@@ -25,7 +26,7 @@ impl System {
         tx: Option<TxId>,
         want: AccessMode,
         at: Cycle,
-    ) -> Result<Cycle, Cycle> {
+    ) -> Result<Cycle, Lost> {
         let mut at = at;
         // Hardware transactions have been shown the access itself.
         let is_asked = self.design.has(Hooks::PROBE) && !self.design.has(Hooks::HARDWARE_TX) && is_pmem(line);
@@ -40,9 +41,7 @@ impl System {
                 Some(later) => at = later,
                 None => break,
             }
-            if self.is_aborted(core) {
-                return Err(at);
-            }
+            self.unless_aborted(core, at)?;
         }
         Ok(at)
     }
@@ -77,7 +76,7 @@ impl System {
         tx: Option<TxId>,
         want: AccessMode,
         at: Cycle,
-    ) -> Result<Cycle, Cycle> {
+    ) -> Result<Cycle, Lost> {
         let at = self.await_unlocked(line, at);
         let at = self.probe(core, line, tx, want, at)?;
         if self.caches.alone() {
@@ -191,7 +190,7 @@ impl System {
         line: LineAddr,
         tx: Option<TxId>,
         at: Cycle,
-    ) -> Result<Option<Cycle>, Cycle> {
+    ) -> Result<Option<Cycle>, Lost> {
         self.caches.coherence_stats_mut().upgrades += 1;
         self.stalls.forget_added(core);
         self.stalls.start(core, line, at);

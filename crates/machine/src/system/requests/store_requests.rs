@@ -2,6 +2,7 @@
 
 use super::gates::WaitMode;
 use super::stores::write_word;
+use crate::parts::caches::AccessMode;
 use crate::setup::memory_map::is_pmem;
 use crate::system::System;
 use durasim_contract::Hooks;
@@ -38,12 +39,8 @@ impl System {
         if self.agenda.due() <= at || is_disturbed() || pmem && takes_other_way() {
             return None;
         }
-        let alone = self.caches.alone();
+        let slot = self.caches.usable_in_l1d(core, line, AccessMode::Write)?;
         let array = self.caches.l1d(core);
-        let slot = array.find(line)?;
-        if !alone && !array.is_exclusive(slot) {
-            return None;
-        }
         let from = at.max(array.ready(slot));
         let tag = array.tag(slot);
         let is_silent = || self.design.is_own(tag, store.tx) && self.agenda.due() > from;
@@ -94,7 +91,7 @@ impl System {
                     self.write_l1d(core, slot, store.addr, store.len, store.data);
                     Outcome::Done(from)
                 }
-                Err(cycle) => Outcome::Done(cycle),
+                Err(lost) => Outcome::Done(lost.at()),
             }
         };
         self.caches.unpin();

@@ -3,6 +3,7 @@
 use super::bring_up::Found;
 use super::gates::{GateOutcome, WaitMode};
 use super::loads::place_in_word;
+use super::lost::Lost;
 use crate::parts::caches::AccessMode;
 use crate::parts::work_list::Task;
 use crate::system::System;
@@ -25,8 +26,8 @@ enum StoreVerdict {
     Accepted(Cycle, LineTag),
     /// It is made again at this cycle.
     Retry(Cycle),
-    /// The request ends.
-    Finished(Outcome),
+    /// The request is suspended.
+    Suspended,
 }
 
 impl System {
@@ -34,12 +35,10 @@ impl System {
     /// its line and for the right to write it, and the next one follows in the next cycle.
     #[inline]
     pub(super) fn line_to_write(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Found {
-        let alone = self.caches.alone();
-        let array = self.caches.l1d_mut(core);
         if !self.transactions.diverts()
-            && let Some(slot) = array.find(line)
-            && (alone || array.is_exclusive(slot))
+            && let Some(slot) = self.caches.usable_in_l1d(core, line, AccessMode::Write)
         {
+            let array = self.caches.l1d_mut(core);
             array.touch(slot);
             let tag = array.tag(slot);
             self.caches.count_l1d(core);
@@ -51,7 +50,7 @@ impl System {
             }
             return Ok((slot, at.max(self.caches.l1d(core).ready(slot))));
         }
-        let shared = !alone && self.caches.l1d(core).find(line).is_some_and(|slot| !self.caches.may_write(core, slot));
+        let shared = self.caches.is_read_only_in_l1d(core, line);
         let (slot, done) = self.line_in_l1d(core, line, tx, AccessMode::Write, at)?;
         let from = at.max(self.caches.l1d(core).ready(slot));
         let made = if shared { from.max(done) } else { from };
@@ -77,26 +76,25 @@ impl System {
 
     /// A store to persistent memory, or in a hardware transaction. An abort of its transaction on the way is noticed by the caller.
     pub(super) fn store_shown(&mut self, core: CoreId, store: &PendingStore, at: Cycle, mode: WaitMode) -> Outcome {
+        self.try_store(core, store, at, mode).unwrap_or_else(|lost| Outcome::Done(lost.at()))
+    }
+
+    fn try_store(&mut self, core: CoreId, store: &PendingStore, at: Cycle, mode: WaitMode) -> Result<Outcome, Lost> {
         let line = store.addr.line();
         let mut at = at;
         self.agenda.forget_suspension(core);
         loop {
-            let slot = match self.line_to_write(core, line, store.tx, at) {
-                Ok((slot, from)) => {
-                    at = from;
-                    slot
-                }
-                Err(cycle) => return Outcome::Done(cycle),
-            };
+            let (slot, from) = self.line_to_write(core, line, store.tx, at)?;
+            at = from;
             let mut new_tag = None;
             if self.design.is_asked_about_all_stores() || self.transactions.hardware_on(core).is_some() {
-                match self.ask_store(core, store, slot, at, mode) {
+                match self.ask_store(core, store, slot, at, mode)? {
                     StoreVerdict::Accepted(cycle, tag) => (at, new_tag) = (cycle, Some(tag)),
                     StoreVerdict::Retry(cycle) => {
                         at = cycle;
                         continue;
                     }
-                    StoreVerdict::Finished(outcome) => return outcome,
+                    StoreVerdict::Suspended => return Ok(Outcome::Pending),
                 }
             }
             if self.persist_buffers.exist()
@@ -105,31 +103,33 @@ impl System {
                 self.note_gate(core, Wait::Acked(token), Some(StallCause::PersistBuffer), at);
                 if mode == WaitMode::Suspend {
                     self.suspend(core, Wait::Acked(token), at, false);
-                    return Outcome::Pending;
+                    return Ok(Outcome::Pending);
                 }
                 at = self.resolve(Wait::Acked(token), at);
-                if self.halted() {
-                    return Outcome::Done(at);
-                }
+                self.unless_halted(at)?;
                 continue;
             }
             // Carrying out actions may have moved other lines, never this one, which is pinned; but they may have
             // aborted the transaction of the store.
-            if !self.is_aborted(core) {
-                self.make_store(core, store, slot, new_tag, at);
-            }
-            return Outcome::Done(at);
+            self.unless_aborted(core, at)?;
+            self.make_store(core, store, slot, new_tag, at);
+            return Ok(Outcome::Done(at));
         }
     }
 
     /// Shows a store to the design, and takes the way that its answer leads.
-    fn ask_store(&mut self, core: CoreId, store: &PendingStore, slot: Slot, at: Cycle, mode: WaitMode) -> StoreVerdict {
+    fn ask_store(
+        &mut self,
+        core: CoreId,
+        store: &PendingStore,
+        slot: Slot,
+        at: Cycle,
+        mode: WaitMode,
+    ) -> Result<StoreVerdict, Lost> {
         // What is due happens before the design takes the store, not between that and the writes it asks for.
         self.advance(at);
         // Making room for the line may have aborted the transaction of the store.
-        if self.is_aborted(core) {
-            return StoreVerdict::Finished(Outcome::Done(at));
-        }
+        self.unless_aborted(core, at)?;
         let cx = self.cx(core, at);
         let array = self.caches.l1d(core);
         let mut tag = self.design.live(array.tag(slot));
@@ -148,12 +148,10 @@ impl System {
         }
         // Behind a hook that has run the store follows at once.
         let mode = if made { WaitMode::MemoryOnly } else { mode };
-        let mut at = match self.pass(core, gate, out, at, mode) {
+        let mut at = match self.pass(core, gate, out, at, mode)? {
             GateOutcome::Proceed(cycle) => cycle,
-            GateOutcome::Suspended => return StoreVerdict::Finished(Outcome::Pending),
-            GateOutcome::Retry(cycle) if self.halted() => return StoreVerdict::Finished(Outcome::Done(cycle)),
-            GateOutcome::Retry(cycle) => return StoreVerdict::Retry(cycle),
-            GateOutcome::Aborted => return StoreVerdict::Finished(Outcome::Done(at)),
+            GateOutcome::Suspended => return Ok(StoreVerdict::Suspended),
+            GateOutcome::Retry(cycle) => return Ok(StoreVerdict::Retry(cycle)),
         };
         if tag.is_some() {
             self.transactions.note_tagged(tx, store.addr.line());
@@ -161,7 +159,7 @@ impl System {
                 at = self.enforce_l1d_tag_limit(core, store.addr.line(), tag, at);
             }
         }
-        StoreVerdict::Accepted(at, tag)
+        Ok(StoreVerdict::Accepted(at, tag))
     }
 
     /// Makes a store of which the design, if it wants to be notified of stores, knows: then it has given the line a tag.

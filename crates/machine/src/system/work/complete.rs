@@ -36,7 +36,7 @@ impl System {
         self.complete(Task::Await { wait }, at)
     }
 
-    /// StallAttribution until a condition holds by letting things happen; the cycle in which it does.
+    /// Waits until a condition holds by letting things happen; the cycle in which it does.
     pub(in crate::system) fn wait_until(&mut self, condition: Condition, at: Cycle) -> Cycle {
         self.work.begin_wait();
         self.complete(Task::Until { condition, since: at, now: at }, at)
