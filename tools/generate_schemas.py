@@ -1,4 +1,4 @@
-"""Generates the schema and the types of a run's request and result from crates/machine/src/{request,result}.rs.
+"""Generates the schema and the types of a run's request and result from crates/machine: `setup/request.rs`, `runs/result.rs`.
 
     .venv/bin/python tools/generate_schemas.py          # after `make setup`
 
@@ -117,7 +117,7 @@ def described(request: dict[str, Any], result: dict[str, Any]) -> str:
     )
 
 
-HEAD = '''"""The result and the options of a run, as crates/machine/src/{result,request}.rs describe them.
+HEAD = '''"""The result and the options of a run, as `runs/result.rs` and `setup/request.rs` of crates/machine describe them.
 
 Written by tools/generate_schemas.py: to change it, change those files.
 """

@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMENT = re.compile(r"//.*")
 # The only places that read the host's clock: they fill the part `host` of a result.
 CLOCKS = {
-    "crates/machine/src/run.rs",
-    "crates/machine/src/session.rs",
+    "crates/machine/src/runs/run.rs",
+    "crates/machine/src/runs/session.rs",
     "crates/crash/src/campaign.rs",
     "crates/py/src/snapshots.rs",
 }

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from test_import_cycles import Crate
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -117,6 +118,21 @@ def test_tools_and_experiments_are_not_imported_by_the_package():
         assert not re.search(r"^\s*(?:from|import) (?:tools|experiments|tests)\b", text, re.MULTILINE), file
 
 
+# Modules of crates/machine, lowest first: a module imports from its own layer and from those before it.
+MACHINE_LAYERS = [
+    "setup",
+    "statistics",
+    "parts",
+    "system",
+    "system/inspection",
+    "system/work",
+    "system/requests",
+    "machine",
+    "functional",
+    "runs",
+]
+
+
 @pytest.fixture(scope="module")
 def packages():
     command = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--locked", "--offline"]
@@ -180,3 +196,71 @@ def test_a_program_of_tests_has_all_files_beside_it(main: Path):
     named = set(re.findall(r"^mod (\w+);$", main.read_text(encoding="utf-8"), re.MULTILINE))
     files = {path.stem for path in main.parent.glob("*.rs")} - {"main"}
     assert named == files | {path.parent.name for path in main.parent.glob("*/mod.rs")}
+
+
+def _layer(module, layers):
+    """The layer of a module: the longest name that it is in; None for the root of the crate."""
+    inside = [layer for layer in layers if module[: layer.count("/") + 1] == tuple(layer.split("/"))]
+    return max(inside, key=len, default=None)
+
+
+def _imports_upwards(source, layers):
+    """Imports from higher layers, and imports by way of what lib.rs re-exports, which would hide them."""
+    crate = Crate(source)
+    for module in sorted(crate.paths):
+        layer = _layer(module, layers)
+        if layer is None:
+            if module:
+                yield f"{'/'.join(module)} is in no layer"
+            continue
+        for path in sorted(crate.paths[module]):
+            first, *rest = path.split("::")
+            if first == "crate" and (rest[0],) not in crate.paths and not rest[0].startswith("$"):
+                yield f"{'/'.join(module)} imports {path} from lib.rs"
+            found = crate.found(module, path)
+            other = _layer(found, layers) if found else None
+            # A module declares its children and may name them; only the root of a layer does so.
+            declares = found and found[: len(module)] == module
+            if other and layers.index(other) > layers.index(layer) and not declares:
+                yield f"{'/'.join(module)} ({layer}) imports {path} ({other})"
+
+
+def test_modules_of_the_machine_import_downwards_only():
+    assert list(_imports_upwards(ROOT / "crates/machine/src", MACHINE_LAYERS)) == []
+
+
+def test_methods_of_the_system_call_downwards_only():
+    """Methods need no import: a call from `work` to a request would be upwards too."""
+    source = ROOT / "crates/machine/src"
+    folders = [layer for layer in MACHINE_LAYERS if layer.startswith("system")]
+    definitions, calls = {}, []
+    for path in sorted((source / "system").rglob("*.rs")):
+        code = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
+        code = "".join(re.findall(r"^impl System \{(.*?)^\}", code, re.S | re.M))
+        layer = _layer(path.relative_to(source).with_suffix("").parts, folders)
+        definitions.update(dict.fromkeys(re.findall(r"^    .*?\bfn (\w+)", code, re.M), layer))
+        calls += [(path.name, layer, name) for name in re.findall(r"\b(?:self|s|system)\.(\w+)\(", code)]
+    upwards = [
+        (name, called)
+        for name, layer, called in calls
+        if folders.index(definitions.get(called, "system")) > folders.index(layer)
+    ]
+    assert len(calls) > 500 and upwards == []
+
+
+def test_imports_upwards_are_seen(tmp_path):
+    files = {
+        "lib.rs": "mod low; mod high; pub use high::High;",
+        "low.rs": "use crate::High;\n#[cfg(test)]\nmod tests {\n    use crate::high::Test;\n}\n",
+        "high/mod.rs": "mod inner; use crate::low::Low; use inner::Inner;",
+        "high/inner.rs": "use super::High;",
+        "other.rs": "",
+    }
+    for name, code in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(code)
+    assert list(_imports_upwards(tmp_path, ["low", "high"])) == [
+        "low imports crate::High from lib.rs",
+        "low (low) imports crate::High (high)",
+        "other is in no layer",
+    ]

@@ -11,17 +11,17 @@ pytestmark = pytest.mark.long
 # Additions: the file, the text that follows the addition, and the added text. Each is one edit.
 METRIC = [
     (
-        "crates/machine/src/measure.rs",
+        "crates/machine/src/statistics/measurements.rs",
         "    pub fn op_begin(&mut self, core: CoreId, at: Cycle) {",
         "    pub fn open_ops(&self) -> u64 {\n        3 + self.op_begun.len() as u64\n    }\n\n",
     ),
     (
-        "crates/machine/src/machine.rs",
+        "crates/machine/src/machine/mod.rs",
         "                instructions_per_transaction: (tx.committed > 0)",
         "                made_up_ops: self.measure.open_ops(),\n",
     ),
     (
-        "crates/machine/src/metrics.rs",
+        "crates/machine/src/statistics/metrics.rs",
         "    /// Transactions of the region of interest.\n    pub tx: TxStats,",
         "    /// Operations in progress, and three.\n"
         '    #[schemars(extend("x-unit" = "ops"))]\n    pub made_up_ops: u64,\n',
@@ -29,12 +29,12 @@ METRIC = [
 ]
 OPTION = [
     (
-        "crates/machine/src/request.rs",
+        "crates/machine/src/setup/request.rs",
         "    /// Train caches and predictors for what starts after a snapshot point.",
         "    /// Add this many operations to the result.\n    #[serde(default)]\n    pub made_up_more: u64,\n",
     ),
     (
-        "crates/machine/src/session.rs",
+        "crates/machine/src/runs/session.rs",
         "        let microseconds = clock.nanos(roi.cycles) / 1000.0;",
         "        let ops = ops.map(|n| n + request.made_up_more);\n",
     ),

@@ -2,50 +2,42 @@
 //!
 //! Flow, one way: the core executes, its [`durasim_core::Port`] is the [`System`], which walks the caches and the
 //! controllers, asks the design at fixed points and carries out what it asks for.
+//!
+//! The modules are layers, lowest first: `setup` (what a run is built from), `statistics`, `parts` of the memory system,
+//! `system` with its `inspection`, `work` and `requests`, `machine`, `functional` execution, `runs`. No module imports from a
+//! higher one.
 
-mod budget;
-mod config;
-mod detached_program;
-mod filter_statistics;
-mod fork;
 mod functional;
-mod hardware_threads;
-mod kernel;
-mod latency;
 mod machine;
-mod measure;
-mod metrics;
-mod pauses;
-mod port;
-pub mod presets;
-mod provenance;
-mod request;
-mod result;
-mod run;
-mod scheduler;
-mod session;
-mod shrink;
-mod snapshot;
+mod parts;
+mod runs;
+mod setup;
+mod statistics;
 mod system;
-mod turns;
 
-pub use budget::{Budget, Exceeded, Unfinished};
-pub use config::{
-    CacheConfig, CleanLineAnswer, Inclusion, InterconnectConfig, MachineConfig, PersistBufferConfig, RouterPorts,
-    Topology,
-};
 pub use durasim_kernel::{Output, PmemPool, Stream, Symbols};
-pub use functional::{FunctionalEnding, FunctionalRegion, LoadedProgram, TxLines, TxProfile, run_functionally};
-pub use machine::{Captured, Ending, Machine, PoolContents, Program, memory_map, read_elf};
-pub use metrics::{AccessesPerTx, Bytes, Latencies, Metrics, Phase, Phases};
-pub use pauses::{PauseConfig, PlacePauseConfig};
-pub use provenance::Provenance;
-pub use request::{Origin, Prepared, RunRequest, configuration, prepare};
-pub use result::{Host, Region, RunResult};
-pub use run::{profile, run};
-pub use session::Session;
-pub use snapshot::{Snapshot, SnapshotDescription};
-pub use system::{
-    AbortedBy, CoherenceStats, CopyLocation, DRAM_BASE, LineCopy, Observer, PMEM_BASE, Plan, PowerFailureChoices,
-    PowerFailureOptions, PowerFailureResult, ReplayStats, System, TxStats,
-};
+pub use functional::FunctionalRegion;
+pub use functional::LoadedProgram;
+pub use functional::{FunctionalEnding, run_functionally};
+pub use functional::{TxLines, TxProfile};
+pub use machine::snapshot::{Snapshot, SnapshotDescription};
+pub use machine::{Ending, Machine};
+pub use parts::caches::CoherenceStats;
+pub use runs::provenance::Provenance;
+pub use runs::result::{Host, Region, RunResult};
+pub use runs::run::{profile, run};
+pub use runs::session::Session;
+pub use setup::budget::{Budget, Exceeded, Unfinished};
+pub use setup::config::{CacheConfig, MachineConfig, PersistBufferConfig};
+pub use setup::config::{CleanLineAnswer, Inclusion, InterconnectConfig, RouterPorts, Topology};
+pub use setup::memory_map::{DRAM_BASE, PMEM_BASE};
+pub use setup::pauses::{PauseConfig, PlacePauseConfig};
+pub use setup::plan::Plan;
+pub use setup::presets;
+pub use setup::program::{Captured, PoolContents, Program, memory_map, read_elf};
+pub use setup::request::{Origin, Prepared, RunRequest, configuration, prepare};
+pub use statistics::metrics::{AccessesPerTx, Bytes, Latencies, Metrics, Phase, Phases};
+pub use statistics::transactions::{AbortedBy, ReplayStats, TxStats};
+pub use system::inspection::copy_locations::{CopyLocation, LineCopy};
+pub use system::inspection::crash::{PowerFailureChoices, PowerFailureOptions, PowerFailureResult};
+pub use system::{Observer, System};

@@ -14,12 +14,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from durasim.runs import settings as parameter_settings
-from durasim.programs import suites
 from durasim.crashes.crash_request import DEFAULT_FAULTS, DEFAULT_VARIANTS, CrashOptions, crash_request, faults_of
-from durasim.errors import host_io, refusal, unknown_name
 from durasim.crashes.laboratory import laboratory_of
-from durasim.runs.scenario import Scenario, design_rows, settings_of, workload_info
+from durasim.errors import host_io, refusal, unknown_name
+from durasim.programs import suites
+from durasim.runs import settings as parameter_settings
+from durasim.runs.scenario import Scenario, settings_of, workload_info
 
 SHIPPED = Path(__file__).parents[1] / "campaigns"
 MACHINE = "tiny"

@@ -6,8 +6,8 @@ use super::observer::ExecutionObserver;
 use super::region::RegionCounts;
 use super::slices::Slices;
 use super::tlb::Tlb;
-use crate::filter_statistics::FilterStatistics;
-use crate::system::Plan;
+use crate::setup::plan::Plan;
+use crate::statistics::filter_statistics::FilterStatistics;
 use durasim_contract::{Checks, Hooks};
 use durasim_isa::{
     Access, AccessFault, AccessFaultKind, AmoOp, Bus, CacheBlockOp, Counter, FenceSet, HtmOperation, LogRegister,

@@ -1,7 +1,7 @@
 //! What is noted while a program runs functionally up to a mark: transactions, and each thread on the core that it would
 //! have had.
 
-use crate::detached_program::SnapshotPoint;
+use crate::machine::detached_program::SnapshotPoint;
 use durasim_core::SuspensionFault;
 use durasim_isa::Marker;
 use durasim_kernel::ThreadId;

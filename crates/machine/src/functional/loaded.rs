@@ -1,14 +1,16 @@
 //! A program that runs again and again on other contents of persistent memory: it is loaded once, and its code is decoded
 //! once.
 
+use super::bus::FlatBus;
 use super::memory::Flat;
 use super::observer::NoObserver;
 use super::threads::RunQueue;
-use super::{FlatBus, FunctionalEnding, ending_of, run_threads};
-use crate::MachineConfig;
-use crate::budget::Budget;
-use crate::machine::{Program, process_config};
-use crate::system::{DRAM_BASE, PMEM_BASE, Plan};
+use super::{FunctionalEnding, ending_of, run_threads};
+use crate::setup::budget::Budget;
+use crate::setup::config::MachineConfig;
+use crate::setup::memory_map::{DRAM_BASE, PMEM_BASE};
+use crate::setup::plan::Plan;
+use crate::setup::program::{Program, process_config};
 use durasim_isa::{BlockCache, Hart};
 use durasim_kernel::{Output, PmemPool, Process};
 use durasim_types::{Error, Pages};

@@ -1,6 +1,6 @@
 //! Memory without caches, in a form in which a page once found is one look away.
 
-use crate::system::PMEM_BASE;
+use crate::setup::memory_map::PMEM_BASE;
 use durasim_kernel::PhysMemory;
 use durasim_types::{PAGE_BYTES, Pages, PhysAddr};
 use std::sync::Arc;
@@ -214,7 +214,7 @@ impl PhysMemory for Flat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::DRAM_BASE;
+    use crate::setup::memory_map::DRAM_BASE;
 
     #[test]
     fn pages_that_are_written_leave_and_come_back() {

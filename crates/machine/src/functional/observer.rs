@@ -2,8 +2,9 @@
 //! learn, or who wants to know what transactions write.
 
 use super::tags::TagCaches;
-use crate::system::CachedLines;
-use crate::{Inclusion, Prepared};
+use crate::parts::caches::CachedLines;
+use crate::setup::config::Inclusion;
+use crate::setup::request::Prepared;
 use durasim_core::branch::{BranchKind, Predictor};
 use durasim_core::tlb::{CachedPages, Tlbs};
 use durasim_isa::{Class, Inst, Marker};

@@ -1,8 +1,8 @@
 //! What a functional run counts: instructions, operations and transactions of its region of interest, and what checks and
 //! filters did there.
 
-use crate::filter_statistics::FilterStatistics;
-use crate::system::TxStats;
+use crate::statistics::filter_statistics::FilterStatistics;
+use crate::statistics::transactions::TxStats;
 use durasim_isa::Marker;
 use durasim_types::Stats;
 

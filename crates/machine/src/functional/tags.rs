@@ -1,7 +1,7 @@
 //! Caches that hold no data: which lines a detailed run would find where. Least recently used, write-allocate, a store
 //! takes the line from other cores.
 
-use crate::system::CachedLines;
+use crate::parts::caches::CachedLines;
 use durasim_contract::LevelGeometry;
 use durasim_types::LineAddr;
 

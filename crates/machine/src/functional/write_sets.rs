@@ -1,11 +1,12 @@
 //! What the transactions of a program write, whatever machine they run on: an input of every comparison.
 
+use super::bus::FlatBus;
 use super::observer::ExecutionObserver;
 use super::threads::RunQueue;
-use super::{FlatBus, Stopped, load, run_threads};
-use crate::Prepared;
-use crate::budget::Budget;
-use crate::system::PMEM_BASE;
+use super::{Stopped, load, run_threads};
+use crate::setup::budget::Budget;
+use crate::setup::memory_map::PMEM_BASE;
+use crate::setup::request::Prepared;
 use durasim_isa::{BlockCache, Marker};
 use durasim_kernel::{Output, ThreadId};
 use durasim_types::{ConfigError, Error, LINE_BYTES, LineAddr, PhysAddr};

@@ -1,93 +1,40 @@
 //! The memory system with its durability design, and the requests that cores make of it.
 //!
-//! [`System`] is made of parts, each with private fields and one idea: [`caches`], [`memories`] and [`persist_buffers`]
-//! hold lines, [`interconnect`] moves messages, [`design_port`] asks the design, [`agenda`] knows what is due and who waits, [`open_transactions`] who is in
-//! a transaction, [`line_locks`] which lines persistent writes have locked, [`observers`] who looks on, [`waits`] why cores wait. A part knows nothing of the system. Requests of cores walk over the parts:
-//! [`loads`], [`stores`], [`persistent_write`], [`blocks`], [`log`], [`transactions`] and [`kernel_access`] bring lines up ([`bring_up`],
-//! [`sharing`], [`fill`]), ask the design whether they may continue ([`gates`]), and leave to the work list ([`work`]) all that
-//! may bring further lines to move: actions of the design, evictions, writes to the controllers, waits, aborts.
-//!
-//! One struct holds all parts, because at each persist event the whole of it is looked at ([`events`]): what a power failure
-//! would leave is in the caches, in the queues and in the design at once ([`crash`]).
+//! [`System`] consists of [`parts`](crate::parts). It is one struct, because an observer of a persist event sees all of it
+//! ([`persist_events`]): what a power failure would leave is in the caches, in the queues and in the design at once
+//! ([`inspection`]). [`requests`] of cores use the parts, and leave to the work list ([`work`]) all that may move further
+//! lines: actions of the design, evictions, writes to the controllers, waits, aborts.
 
-mod agenda;
-mod block_counts;
-mod blocks;
-mod bring_up;
-mod caches;
-mod checks;
-mod copies;
-mod counters;
-mod crash;
-mod design_port;
-mod events;
-mod fill;
-mod filter_lines;
-mod filters;
-mod gates;
-mod hardware_transactions;
-mod interconnect;
-mod invariants;
-mod kernel_access;
-mod level_counts;
-mod line_locks;
-mod loads;
-mod locked_lines;
-mod log;
-mod marks;
-mod memories;
-mod observers;
-mod open_transactions;
-mod part;
-mod persist_buffers;
-mod persistent_write;
-mod plan;
-mod sharing;
-mod situations;
-mod state;
-mod store_requests;
-mod stores;
-mod transactions;
-mod waits;
+pub(crate) mod inspection;
+mod persist_events;
+mod requests;
+pub(crate) mod state;
 mod work;
 
-use crate::MachineConfig;
-use crate::latency::{Latency, PhaseLatencies};
-use agenda::Agenda;
-use caches::Caches;
-use design_port::DesignPort;
+use crate::parts::agenda::Agenda;
+use crate::parts::block_counts::BlockCounts;
+use crate::parts::caches::Caches;
+use crate::parts::design_port::DesignPort;
+use crate::parts::filters::Filters;
+use crate::parts::interconnect::Interconnect;
+use crate::parts::line_locks::LineLocks;
+use crate::parts::memories::Memories;
+use crate::parts::observers::Observers;
+use crate::parts::open_transactions::OpenTransactions;
+use crate::parts::persist_buffers::PersistBuffers;
+use crate::parts::stall_attribution::StallAttribution;
+use crate::parts::work_list::WorkList;
+use crate::setup::config::MachineConfig;
+use crate::setup::plan;
+use crate::setup::plan::Plan;
+use crate::statistics::latency::{Latency, PhaseLatencies};
+use crate::statistics::transactions::{HtmStats, TxStats};
 use durasim_contract::{Checks, Ctx, Geometry, Hooks};
 use durasim_memory::Command;
 use durasim_types::{
-    ConfigError, CoreId, Cycle, Domain, Error, EventKind, History, HistoryStep, Journal, PersistEvent, PhysAddr, Stats,
+    ConfigError, CoreId, Cycle, Domain, Error, EventKind, History, HistoryStep, Journal, PersistEvent, Stats,
 };
-use filters::Filters;
-use hardware_transactions::HtmStats;
-use interconnect::Interconnect;
-use line_locks::LineLocks;
-use memories::Memories;
-use observers::Observers;
-use open_transactions::OpenTransactions;
 use std::hash::Hasher;
-use waits::Waits;
-use work::WorkList;
-
-use block_counts::BlockCounts;
-pub(crate) use caches::CachedLines;
-pub use caches::CoherenceStats;
-pub use copies::{CopyLocation, LineCopy};
-pub use crash::{PowerFailureChoices, PowerFailureOptions, PowerFailureResult};
-pub use hardware_transactions::AbortedBy;
-use persist_buffers::PersistBuffers;
-pub use plan::Plan;
-pub use situations::ReplayStats;
-pub(crate) use state::{Read, Written};
-pub use transactions::TxStats;
-
-/// First byte of the DRAM.
-pub const DRAM_BASE: PhysAddr = PhysAddr(0x8000_0000);
-/// First byte of the persistent memory.
-pub const PMEM_BASE: PhysAddr = PhysAddr(0x100_0000_0000);
 
 /// Watches the persist events of a run. It sees the system exactly as it is at the event.
 pub trait Observer: Send {
@@ -108,8 +55,8 @@ pub struct System {
     design: DesignPort,
     agenda: Agenda,
     transactions: OpenTransactions,
-    observers: Observers,
-    waits: Waits,
+    observers: Observers<dyn Observer>,
+    stalls: StallAttribution,
     block_counts: BlockCounts,
     work: WorkList,
 }
@@ -142,7 +89,7 @@ impl System {
             agenda: Agenda::new(threads),
             transactions: OpenTransactions::new(threads, config.timer_interrupt_cycles),
             observers: Observers::new(threads),
-            waits: Waits::new(threads),
+            stalls: StallAttribution::new(threads),
             block_counts: BlockCounts::default(),
             work: WorkList::default(),
             geometry: geometry.clone(),
@@ -234,6 +181,20 @@ impl System {
     #[inline]
     pub fn halted(&self) -> bool {
         self.observers.halted()
+    }
+
+    /// Whether the last level keeps its lines without power, and the levels above do not: the domains `nv-llc` and
+    /// `nv-llc-media` (Kiln: Zhao, Li, Yoon, Xie and Jouppi, MICRO 2013). What is in the last level, in its write-back
+    /// buffers, on the media, and in `nv-llc` in the write queue, survives. A line becomes durable when a dirty version of it
+    /// arrives from above, which is a persist event (DEVIATIONS.md, nv-llc).
+    #[inline]
+    pub(in crate::system) fn llc_alone_is_durable(&self) -> bool {
+        self.domain.llc_alone_is_durable()
+    }
+
+    /// Whether the design has hardware transactions.
+    pub fn has_hardware_transactions(&self) -> bool {
+        self.design.has(Hooks::HARDWARE_TX)
     }
 
     /// The cycle before which nothing is scheduled.

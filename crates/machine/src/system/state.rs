@@ -1,9 +1,13 @@
 //! The state of the memory system: forked, saved, put into a new system of the same configuration, and taken over by a
 //! system of another one.
 
-use super::caches::{CachedLines, SavedCaches};
-use super::work::WorkList;
-use super::{System, agenda, caches, filters, interconnect, line_locks, memories, observers, open_transactions, waits};
+use super::System;
+use crate::parts::caches::CachedLines;
+use crate::parts::caches::SavedCaches;
+use crate::parts::work_list::WorkList;
+use crate::parts::{
+    agenda, caches, filters, interconnect, line_locks, memories, observers, open_transactions, stall_attribution,
+};
 use durasim_contract::Variant;
 use durasim_types::{ConfigError, Cycle, DataRange, PAGE_BYTES, Pages};
 use serde::{Deserialize, Serialize};
@@ -21,7 +25,7 @@ pub(crate) struct Written<'a> {
     agenda: agenda::Written<'a>,
     transactions: open_transactions::Written<'a>,
     observers: observers::Written<'a>,
-    waits: waits::Written<'a>,
+    stalls: stall_attribution::Written<'a>,
     block_counts: &'a super::BlockCounts,
     design: Vec<u8>,
 }
@@ -38,7 +42,7 @@ pub(crate) struct Read {
     agenda: agenda::SavedAgenda,
     transactions: open_transactions::SavedTransactions,
     observers: observers::SavedObservers,
-    waits: waits::SavedWaits,
+    stalls: stall_attribution::SavedStallAttribution,
     block_counts: super::BlockCounts,
     design: Vec<u8>,
 }
@@ -56,7 +60,7 @@ impl System {
             agenda,
             transactions,
             observers,
-            waits,
+            stalls,
             block_counts,
             design,
             ..
@@ -71,7 +75,7 @@ impl System {
             agenda: agenda.state(),
             transactions: transactions.state(),
             observers: observers.state(),
-            waits: waits.state(),
+            stalls: stalls.state(),
             block_counts,
             design: design.save(),
         }
@@ -93,7 +97,7 @@ impl System {
         self.agenda.put_state(read.agenda);
         self.transactions.put_state(read.transactions);
         self.observers.put_state(read.observers);
-        self.waits.put_state(read.waits);
+        self.stalls.put_state(read.stalls);
         self.block_counts = read.block_counts;
         Ok(())
     }
@@ -113,7 +117,7 @@ impl System {
             agenda: self.agenda.fork(),
             transactions: self.transactions.fork(),
             observers: self.observers.fork(),
-            waits: self.waits.fork(),
+            stalls: self.stalls.fork(),
             block_counts: self.block_counts.clone(),
             work: WorkList::default(),
         }

@@ -1,6 +1,6 @@
 //! Aborts of transactions, whichever core they run on. A core processes its abort at its next step.
 
-use super::Task;
+use crate::parts::work_list::Task;
 use crate::system::System;
 use durasim_contract::{AbortCause, Gate, Hooks};
 use durasim_types::{CoreId, TxId};

@@ -1,9 +1,9 @@
 //! Carrying out what a design asks for.
 
-use super::Task;
+use crate::parts::agenda::{ReadInFlight, Scan, Scheduled};
+use crate::parts::memories::LineRead;
+use crate::parts::work_list::Task;
 use crate::system::System;
-use crate::system::agenda::{ReadInFlight, Scan, Scheduled};
-use crate::system::memories::LineRead;
 use durasim_cache::Version;
 use durasim_contract::{Action, Actions, CopyRequest, Hooks, LineTag, Origin, Payload, Token};
 use durasim_memory::{Write, WriteToken};

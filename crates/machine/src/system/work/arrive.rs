@@ -1,9 +1,9 @@
 //! How a version comes down on a level, where it may meet an older version of its line.
 
-use super::Task;
+use crate::parts::interconnect::Load;
+use crate::parts::work_list::Task;
+use crate::setup::memory_map::is_pmem;
 use crate::system::System;
-use crate::system::interconnect::Load;
-use crate::system::memories::is_pmem;
 use durasim_cache::Version;
 use durasim_contract::{LevelId, LineTag, Merge};
 use durasim_types::{CoreId, EventKind, LineAddr};
@@ -125,15 +125,6 @@ impl System {
             Some(newest) => Version { data: newest.data, tag: newest.tag, dirty: is_dirty, ..version },
             None => version,
         }
-    }
-
-    /// Whether the last level keeps its lines without power, and the levels above do not: the domains `nv-llc` and
-    /// `nv-llc-media` (Kiln: Zhao, Li, Yoon, Xie and Jouppi, MICRO 2013). What is in the last level, in its write-back
-    /// buffers, on the media, and in `nv-llc` in the write queue, survives. A line becomes durable when a dirty version of it
-    /// arrives from above, which is a persist event (DEVIATIONS.md, nv-llc).
-    #[inline]
-    pub(in crate::system) fn llc_alone_is_durable(&self) -> bool {
-        self.domain.llc_alone_is_durable()
     }
 
     /// The newest version of a line comes down to the last level, and the copies above become clean copies of it. False if

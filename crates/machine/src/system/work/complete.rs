@@ -1,6 +1,6 @@
 //! What requests have done before they continue. Each of these pushes a task and works the list off; no task calls them.
 
-use super::{Condition, Task};
+use crate::parts::work_list::{Condition, Task};
 use crate::system::System;
 use durasim_contract::{AbortCause, Actions, LevelId, LineTag, Origin, Wait};
 use durasim_memory::Write;
@@ -38,7 +38,7 @@ impl System {
 
     /// Waits until a condition holds by letting things happen; the cycle in which it does.
     pub(in crate::system) fn wait_until(&mut self, condition: Condition, at: Cycle) -> Cycle {
-        self.work.background.begin_wait();
+        self.work.begin_wait();
         self.complete(Task::Until { condition, since: at, now: at }, at)
     }
 

@@ -4,11 +4,13 @@
 //! reachable and a pre-image that the design wants kept goes down before the version above it. A version is taken
 //! out of its level only after it has arrived below, so that it is in at least one place at every persist event.
 
-use super::{Condition, Task};
+use crate::parts::caches::Resident;
+use crate::parts::caches::{is_older, line_of};
+use crate::parts::interconnect::End;
+use crate::parts::interconnect::Load;
+use crate::parts::work_list::{Condition, Task};
+use crate::setup::memory_map::is_pmem;
 use crate::system::System;
-use crate::system::caches::{Resident, is_older, line_of};
-use crate::system::interconnect::{End, Load};
-use crate::system::memories::is_pmem;
 use durasim_cache::{Slot, Version};
 use durasim_contract::{Actions, Evict, Hooks, LevelId, LineTag, Origin};
 use durasim_memory::{Write, WriteToken};

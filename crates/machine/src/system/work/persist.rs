@@ -1,6 +1,6 @@
 //! Entries of persist buffers that drain to the write queue (domain `bbb`).
 
-use super::Task;
+use crate::parts::work_list::Task;
 use crate::system::System;
 use durasim_contract::Origin;
 use durasim_memory::WriteToken;

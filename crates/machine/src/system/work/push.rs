@@ -1,8 +1,8 @@
 //! Versions that a design pushes into the last level (Kiln's "clean on commit").
 
-use super::Task;
+use crate::parts::agenda::Scheduled;
+use crate::parts::work_list::Task;
 use crate::system::System;
-use crate::system::agenda::Scheduled;
 use durasim_contract::{LevelId, Token};
 use durasim_types::{CoreId, LineAddr};
 

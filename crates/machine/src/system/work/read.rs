@@ -1,7 +1,7 @@
 //! Reads of memory.
 
+use crate::parts::memories::LineRead;
 use crate::system::System;
-use crate::system::memories::LineRead;
 use durasim_contract::Origin;
 use durasim_types::{Cycle, LineAddr};
 

@@ -3,10 +3,10 @@
 //! Dirty data only moves down while nobody stores, from core to core by way of the last level. So the upper levels are looked
 //! at first: what was dirty before the scan and moves meanwhile comes to where the scan has not been yet.
 
-use super::Task;
+use crate::parts::agenda::{Scan, Scheduled};
+use crate::parts::work_list::Task;
+use crate::setup::memory_map::is_pmem;
 use crate::system::System;
-use crate::system::agenda::{Scan, Scheduled};
-use crate::system::memories::is_pmem;
 use durasim_contract::{Origin, Scanned};
 use durasim_memory::Write;
 use durasim_types::{CoreId, Cycle, LineAddr};

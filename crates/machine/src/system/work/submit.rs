@@ -1,11 +1,12 @@
 //! The path to the controllers: writes with their acknowledgements.
 
-use super::Task;
+use crate::parts::agenda::{Scheduled, core_of_clean, is_persistent_write_token};
+use crate::parts::interconnect::Load;
+use crate::parts::memories::Behind;
+use crate::parts::persist_buffers::is_drain_token;
+use crate::parts::work_list::Task;
+use crate::setup::memory_map::is_pmem;
 use crate::system::System;
-use crate::system::agenda::{Scheduled, core_of_clean, is_persistent_write_token};
-use crate::system::interconnect::Load;
-use crate::system::memories::{Behind, is_pmem};
-use crate::system::persist_buffers::is_drain_token;
 use durasim_contract::{Accept, Arrival, Departure, Hooks, Origin, Token};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, LineAddr};
@@ -171,7 +172,7 @@ impl System {
             Origin::Llc | Origin::Controller => arrives,
         };
         if let Some(core) = core_of_clean(token) {
-            self.waits.clean_is_acked(core, token.arrived, at, arrives);
+            self.stalls.clean_is_acked(core, token.arrived, at, arrives);
             self.agenda.clean_is_acked(core, arrives);
             if is_persistent_write_token(token) {
                 self.persistent_write_is_acked(line, at, arrives);
@@ -190,7 +191,7 @@ impl System {
         } else {
             self.acknowledge_design(Token(token.number), line, at);
             if !self.agenda.is_outstanding(Token(token.number)) {
-                self.waits.acked(Token(token.number), token.arrived, sent);
+                self.stalls.acked(Token(token.number), token.arrived, sent);
             }
         }
     }

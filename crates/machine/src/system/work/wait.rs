@@ -1,47 +1,14 @@
-//! Waits in the middle of a request: the memory system alone continues.
+//! StallAttribution in the middle of a request: the memory system alone continues.
 
-use super::Task;
+use crate::parts::work_list::{Condition, Task};
 use crate::system::System;
-use durasim_contract::{Hooks, Signal, Token, Wait};
-use durasim_types::{CoreId, Cycle, Error, LineAddr};
-
-/// What is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::system) enum Condition {
-    /// A design waits for acknowledgements.
-    Acked(Token),
-    /// A design waits for a signal.
-    Raised(Signal),
-    /// A line that leaves the last level waits for a write-back buffer.
-    WriteBackBuffer,
-    /// A core waits for the acknowledgements of its cache-block operations.
-    CleansAcked(CoreId),
-    /// The suspended request of a core waits until it can be made again.
-    Resumes(CoreId),
-    /// A request waits until a persistent write unlocks its line.
-    Unlocked(LineAddr),
-    /// The queues are to drain, and what the design reads is to arrive.
-    QueuesDry,
-}
-
-impl std::fmt::Display for Condition {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Condition::Acked(token) => write!(f, "a design waits for the acknowledgement {}", token.0),
-            Condition::Raised(signal) => write!(f, "a design waits for the signal {}", signal.0),
-            Condition::WriteBackBuffer => f.write_str("a line waits for a write-back buffer"),
-            Condition::CleansAcked(_) => f.write_str("the acknowledgement of a cache-block operation is waited for"),
-            Condition::Resumes(_) => f.write_str("a request of a core waits"),
-            Condition::Unlocked(line) => write!(f, "a request waits for {line}, which a persistent write has locked"),
-            Condition::QueuesDry => f.write_str("the queues have to drain"),
-        }
-    }
-}
+use durasim_contract::{Hooks, Wait};
+use durasim_types::{Cycle, Error};
 
 impl System {
     pub(super) fn await_design(&mut self, wait: Wait) {
         let at = self.work.now();
-        self.work.background.begin_wait();
+        self.work.begin_wait();
         match wait {
             Wait::Cycles(0) => self.check_progress(at),
             Wait::Cycles(n) => self.work.set_now(at + n),

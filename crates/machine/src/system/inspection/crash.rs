@@ -1,0 +1,127 @@
+//! What a power failure leaves: the durable part of the machine as an image. Taking it changes nothing.
+
+use crate::parts::memories::Chooser;
+use crate::system::System;
+use durasim_contract::{BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, LevelId};
+
+/// How the power fails. By default nothing special happens: what the machine's domain keeps is there, all of it and no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PowerFailureOptions {
+    /// The energy of the crash flush, as bytes that it can save in its order; `None`: enough.
+    pub energy_bytes: Option<u64>,
+    /// Lines that the media was writing, and that no queue keeps, are torn at words of eight bytes: which of the words are
+    /// new, as a number below [`PowerFailureChoices::torn`].
+    pub torn: Option<u64>,
+    /// Of cleans that no fence has waited for, another part was accepted: a number below [`PowerFailureChoices::reorder`].
+    pub reorder: Option<u64>,
+}
+
+/// What a power failure leaves.
+#[derive(Clone, Debug)]
+pub struct PowerFailureResult {
+    /// Persistent memory and nonvolatile structures.
+    pub image: CrashImage,
+    /// Bytes that the crash flush saved.
+    pub flushed_bytes: u64,
+    /// Dirty lines of persistent memory in caches that do not survive.
+    pub lost_dirty_lines: u64,
+}
+
+/// How many images a torn or reordered power failure can leave now; saturating, 1 = only the clean one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PowerFailureChoices {
+    /// Subsets of the words in flight to the media.
+    pub torn: u64,
+    /// Subsets of unfenced cleans, the versions of each line in order.
+    pub reorder: u64,
+}
+
+impl System {
+    /// The image that a power failure at this moment leaves, if the crash flush can save `budget_bytes`. The second
+    /// value tells whether that energy sufficed.
+    pub fn crash_image(&self, budget_bytes: u64) -> (CrashImage, Result<(), BudgetSpent>) {
+        let PowerFailureResult { image, .. } = self
+            .power_failure(&PowerFailureOptions { energy_bytes: Some(budget_bytes), ..PowerFailureOptions::default() });
+        let complete = if image.dirty_shutdown { Err(BudgetSpent) } else { Ok(()) };
+        (image, complete)
+    }
+
+    /// In how many other ways the power can fail at this moment.
+    pub fn power_failure_choices(&self) -> PowerFailureChoices {
+        let durable = self.memories.durable_pmem();
+        let versions = self.memories.unfenced_versions(|line| durable.line(line));
+        let torn = self.memories.torn_words(&durable).iter().try_fold(1u64, |product, _| product.checked_mul(2));
+        let reorder = versions.iter().try_fold(1u64, |product, (_, v)| product.checked_mul(v.len() as u64));
+        PowerFailureChoices { torn: torn.unwrap_or(u64::MAX), reorder: reorder.unwrap_or(u64::MAX) }
+    }
+
+    /// What a power failure of this kind leaves at this moment.
+    pub fn power_failure(&self, options: &PowerFailureOptions) -> PowerFailureResult {
+        let mut pmem = self.memories.durable_pmem();
+        if let Some(choice) = options.reorder {
+            let durable = pmem.clone();
+            let mut chooser = Chooser::new(choice, self.power_failure_choices().reorder);
+            for (line, versions) in self.memories.unfenced_versions(|line| durable.line(line)) {
+                let version = chooser.next(versions.len() as u64);
+                pmem.write(line.base(), &versions[version as usize]);
+            }
+        }
+        if let Some(choice) = options.torn {
+            let mut chooser = Chooser::new(choice, self.power_failure_choices().torn);
+            for (write, mask) in self.memories.torn_words(&pmem.clone()) {
+                if chooser.next(2) == 1 {
+                    pmem.write_masked(write.line, mask, &write.data);
+                }
+            }
+        }
+        let staged = self.memories.staged_writes();
+        let mut lines = self.caches.dirty_pmem_lines(&self.design);
+        let count = |lines: &[CachedLine]| lines.iter().filter(|line| line.dirty).count() as u64;
+        let dirty_lines = count(&lines);
+        if self.llc_alone_is_durable() {
+            lines.retain(|line| line.level == LevelId::Llc);
+        } else if !self.domain.caches_are_durable() {
+            lines.clear();
+        }
+        // Persist buffers owe what caches beside them hold.
+        let lost_dirty_lines = if self.persist_buffers.exist() { 0 } else { dirty_lines - count(&lines) };
+        let mut image = CrashImage::new(pmem);
+        let view = CrashView { domain: self.domain, geometry: &self.geometry, lines: &lines, staged: &staged };
+        let mut sink = CrashSink::new(&mut image, options.energy_bytes.unwrap_or(u64::MAX));
+        let buffered = match self.persist_buffers.exist() {
+            true => self.persist_buffers.save(self.memories.inbound(), &mut sink),
+            false => Ok(()),
+        };
+        let complete = buffered.and_then(|()| self.design.crash(&view, &mut sink));
+        let flushed_bytes = sink.bytes_written();
+        image.dirty_shutdown = complete.is_err();
+        PowerFailureResult { image, flushed_bytes, lost_dirty_lines }
+    }
+
+    /// Writes untagged dirty lines home into an image, as an orderly shutdown does on machines whose caches a power
+    /// failure would lose. Tagged lines are the design's affair: it has them elsewhere.
+    pub fn write_caches_home(&self, image: &mut CrashImage) {
+        if !self.domain.caches_are_durable() {
+            for line in
+                self.caches.dirty_pmem_lines(&self.design).iter().filter(|l| l.dirty && !self.design.is_version(l.tag))
+            {
+                image.pmem.write(line.line.base(), &line.data);
+            }
+        }
+    }
+
+    /// What the design adds to an orderly shutdown.
+    pub fn shut_down_design(&self, image: &mut CrashImage) {
+        self.design.shut_down(image);
+    }
+
+    /// Bytes of persistent memory that are dirty in caches or wait in queues: what a run has not yet paid for.
+    pub fn residual_dirty_bytes(&self) -> u64 {
+        let dirty = match self.persist_buffers.exist() {
+            // Dirty lines are dropped by the caches: persist buffers owe them.
+            true => self.persist_buffers.resident_lines(),
+            false => self.caches.dirty_pmem_lines(&self.design).iter().filter(|l| l.dirty).count(),
+        };
+        dirty as u64 * 64 + self.memories.owed_bytes()
+    }
+}
