@@ -1,4 +1,6 @@
-"""Generates the schema and the types of a run's request and result from crates/machine: `setup/request.rs`, `runs/result.rs`.
+"""Generates the schema and the types of a run's request and result from crates/machine.
+
+The sources are `setup/request.rs` and `runs/result.rs`.
 
     .venv/bin/python tools/generate_schemas.py          # after `make setup`
 
@@ -117,7 +119,7 @@ def described(request: dict[str, Any], result: dict[str, Any]) -> str:
     )
 
 
-HEAD = '''"""The result and the options of a run, as `runs/result.rs` and `setup/request.rs` of crates/machine describe them.
+HEAD = '''"""The result and the options of a run, from `runs/result.rs` and `setup/request.rs` of crates/machine.
 
 Written by tools/generate_schemas.py: to change it, change those files.
 """

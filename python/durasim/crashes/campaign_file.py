@@ -19,7 +19,7 @@ from durasim.crashes.laboratory import laboratory_of
 from durasim.errors import host_io, refusal, unknown_name
 from durasim.programs import suites
 from durasim.runs import settings as parameter_settings
-from durasim.runs.scenario import Scenario, settings_of, workload_info
+from durasim.runs.scenario import Scenario, design_variants, settings_of, workload_info
 
 SHIPPED = Path(__file__).parents[1] / "campaigns"
 MACHINE = "tiny"

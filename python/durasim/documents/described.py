@@ -1,4 +1,4 @@
-"""The result and the options of a run, as `runs/result.rs` and `setup/request.rs` of crates/machine describe them.
+"""The result and the options of a run, from `runs/result.rs` and `setup/request.rs` of crates/machine.
 
 Written by tools/generate_schemas.py: to change it, change those files.
 """
