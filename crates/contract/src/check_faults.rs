@@ -1,5 +1,5 @@
 //! What a machine with checked accesses does wrong on purpose. The variants that have to notice list these beside their own
-//! faults (`Laboratory::path_faults`).
+//! faults (`Variant::path_faults`).
 
 use crate::PlantedFault;
 

@@ -1,8 +1,8 @@
 //! A design as a member of the registry.
 
 use crate::{
-    Backend, ChecksResult, CrashImage, Durability, Geometry, HardwareCost, Hooks, Laboratory, PlantedFault,
-    RecoveryCut, RecoveryReport, RegionRequest, SpecError,
+    Backend, ChecksResult, CrashImage, Durability, Geometry, HardwareCost, Hooks, PlantedFault, RecoveryCut,
+    RecoveryReport, RegionRequest, SpecError,
 };
 use durasim_types::{Domain, StallCause};
 use schemars::{JsonSchema, Schema};
@@ -161,6 +161,31 @@ pub enum Promise {
     Epoch(u32),
 }
 
+/// Data that a program has to lock before it stores, because the hardware does not isolate transactions that touch it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locking {
+    /// No data: the hardware isolates transactions, or the programs have none.
+    Nothing,
+    /// Words of eight bytes: threads may store to different words of a line.
+    Words,
+    /// Blocks of 32 bytes, the data of a log entry.
+    Blocks,
+    /// Lines.
+    Lines,
+}
+
+impl Locking {
+    /// The name in lists of designs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Locking::Nothing => "nothing",
+            Locking::Words => "words",
+            Locking::Blocks => "blocks",
+            Locking::Lines => "lines",
+        }
+    }
+}
+
 /// A variant of the registry: what users name with `--design`.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
@@ -186,16 +211,21 @@ pub struct Variant {
     pub paper: &'static str,
     /// Keys of DEVIATIONS.md that its parameters rest on.
     pub assumptions: &'static [&'static str],
-    /// How it is tested.
-    pub laboratory: &'static Laboratory,
+    /// The data that its programs have to lock.
+    pub locking: Locking,
+    /// Planted faults of the machine that violate its promise: those of [`crate::path_faults`] or [`crate::check_faults`].
+    pub path_faults: &'static [PlantedFault],
+    /// Names of planted faults of hardware that several variants share which no program of this variant can observe, and
+    /// why.
+    pub equivalent_faults: &'static [(&'static str, &'static str)],
 }
 
 impl Variant {
     /// The faults that a machine of the variant can be built with: those of its hardware, and those of the path that the variant has
     /// to notice.
     pub fn planted(&self) -> impl Iterator<Item = PlantedFault> + use<> {
-        let here = self.laboratory.equivalent_faults;
-        self.hardware.planted.iter().chain(self.laboratory.path_faults).map(|planted| {
+        let here = self.equivalent_faults;
+        self.hardware.planted.iter().chain(self.path_faults).map(|planted| {
             let why = here.iter().find(|(name, _)| *name == planted.name).map(|(_, why)| *why);
             PlantedFault { equivalent: planted.equivalent.or(why), ..*planted }
         })

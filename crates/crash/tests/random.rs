@@ -10,6 +10,7 @@ use common::{is_of_its_own, is_wanted, seeds, sweep};
 use durasim_contract::{Hooks, Variant};
 use durasim_designs::VARIANTS;
 use durasim_random::{Effort, Setting, Tally, has_hardware_transactions};
+use durasim_test_plans::test_plan;
 use durasim_types::Domain;
 
 fn report(variant: &Variant, tally: &Tally) {
@@ -58,7 +59,7 @@ fn hardware_designs_survive_everything() {
         assert!(findings.cuts > seeds || has_hardware_transactions(variant));
         // The rare situations are not rare here.
         assert!(
-            (tally.aborted_by_hardware > 0) != variant.laboratory.random.never_aborts,
+            (tally.aborted_by_hardware > 0) != test_plan(variant.name).random.never_aborts,
             "transactions that found structures full: {}",
             tally.aborted_by_hardware
         );
@@ -68,8 +69,8 @@ fn hardware_designs_survive_everything() {
                 assert!(met > seeds / runs_for_one, "{mark}: {:?}", findings.marks);
             }
         };
-        often(variant.laboratory.random.common_marks, 10);
-        often(variant.laboratory.random.rare_marks, 20);
+        often(test_plan(variant.name).random.common_marks, 10);
+        often(test_plan(variant.name).random.rare_marks, 20);
     }
 }
 
@@ -120,14 +121,14 @@ fn hardware_designs_of_many_cores_survive_everything() {
         assert!(tally.findings.images > 5 * seeds && tally.committed > seeds);
         assert!(tally.findings.cuts > seeds || has_hardware_transactions(variant));
         assert!(
-            (tally.pending > seeds || variant.laboratory.random.never_waits)
+            (tally.pending > seeds || test_plan(variant.name).random.never_waits)
                 && tally.switches[1] > seeds
                 && tally.conditionals.iter().all(|n| *n > seeds / 4)
         );
         if variant.hardware.hooks.has(Hooks::LOG) {
             assert!(tally.logged_ahead > seeds, "hardly a flush left ahead of a store");
         }
-        if variant.hardware.hooks.has(Hooks::PROBE) && !variant.laboratory.random.probes_isolate_nothing {
+        if variant.hardware.hooks.has(Hooks::PROBE) && !test_plan(variant.name).random.probes_isolate_nothing {
             assert!(tally.aborted_by_others > seeds, "hardly a transaction lost a line to another core");
         }
     }

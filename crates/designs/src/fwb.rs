@@ -15,7 +15,6 @@
 //!
 //! FWB isolates nothing: programs keep transactions that touch the same bytes apart.
 
-mod laboratory;
 mod log;
 mod log_region;
 mod planted;

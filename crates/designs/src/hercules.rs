@@ -17,7 +17,6 @@ mod cost;
 mod ewpq;
 mod ewpq_index;
 mod extension_chain;
-mod laboratory;
 mod log_space;
 mod migration;
 mod planted;

@@ -13,7 +13,6 @@
 //! `recovery.rs` power failure and recovery (section 4.8).
 
 mod l1_controller;
-mod laboratory;
 mod memory_controller;
 mod planted;
 mod recovery;

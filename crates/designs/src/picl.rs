@@ -15,7 +15,6 @@
 
 mod bloom;
 mod epochs;
-mod laboratory;
 mod log_region;
 mod planted;
 mod recovery;

@@ -16,7 +16,6 @@
 
 mod entry;
 mod inside;
-mod laboratory;
 mod lookup_table;
 mod planted;
 mod planted_volatile_caches;

@@ -11,6 +11,7 @@ use durasim_core::{Outcome, PendingStore};
 use durasim_crash::ByteOracle;
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System};
 use durasim_memory::MediaConfig;
+use durasim_test_plans::test_plan;
 use durasim_types::{CoreId, Cycle, DataRange, Pages, Rng, StoreKind, TxId};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -135,7 +136,7 @@ impl Life {
             aborts: setting.aborts,
             persists: setting.variant.hardware.hooks == Hooks::NONE && !plan.domain.stores_are_durable(),
             isolated: setting.variant.hardware.hooks.has(Hooks::PROBE)
-                && !setting.variant.laboratory.random.probes_isolate_nothing,
+                && !test_plan(setting.variant.name).random.probes_isolate_nothing,
             hardware: setting.variant.hardware.hooks.has(Hooks::HARDWARE_TX),
             disorder_percent: [0, 0, 5, 100][rng.below(4) as usize],
             switch_percent: if cores > 1 || threads > 1 { [0, 1, 5, 15][rng.below(4) as usize] } else { 0 },

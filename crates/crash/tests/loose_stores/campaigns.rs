@@ -1,15 +1,12 @@
 //! Campaigns over programs that have no transactions: they store, clean and make fences.
 
 use super::text::{AT, COUNT, FENCE, FENCE_W_W, addi, clean, program, repeated, sd};
-use durasim_contract::{Laboratory, Variant, path_faults};
+use durasim_contract::{Variant, path_faults};
 use durasim_crash::{CrashRequest, CrashResult, TimelinePhase, crash};
 use std::sync::atomic::AtomicBool;
 
 const LINES: i32 = 24;
 const LINE: i32 = 64;
-
-/// The variant `opt` with the faults of the path.
-const FAULTY: Laboratory = Laboratory { path_faults: path_faults::ALL, ..Laboratory::NONE };
 
 /// Each line gets two words, and what stands between and behind them.
 fn lines(between: &[u32], behind: &[u32]) -> Vec<u32> {
@@ -50,7 +47,7 @@ fn trials(body: &[u32], domain: &str, faults: &[&str], planted: Option<&str>, re
     let request: CrashRequest = serde_json::from_value(request).unwrap();
     let mut variants = durasim_designs::VARIANTS.to_vec();
     let variant: &mut Variant = variants.iter_mut().find(|variant| variant.name == "opt").unwrap();
-    variant.laboratory = &FAULTY;
+    variant.path_faults = path_faults::ALL;
     crash(&request, &variants, &AtomicBool::new(false), &mut |_, _| true).unwrap()
 }
 
