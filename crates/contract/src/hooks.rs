@@ -321,7 +321,7 @@ pub trait Durability: Send {
 
     /// Whether a tag is the number of its transaction, and a transaction that loads from or stores to a line that carries
     /// its own tag changes nothing in the design: none of its hooks is called for that. Asked when the machine is built.
-    fn own_lines_are_silent(&self) -> bool {
+    fn skips_hooks_on_own_lines(&self) -> bool {
         false
     }
 
@@ -394,7 +394,7 @@ pub trait Durability: Send {
     }
 
     /// Whether queues ask [`Durability::accept`] on this machine. Asked when it is built, of designs that name the hook.
-    fn decides_on_writes(&self) -> bool {
+    fn filters_queue_writes(&self) -> bool {
         true
     }
 
@@ -421,7 +421,7 @@ pub trait Durability: Send {
     fn woken(&mut self, cx: &Ctx, id: u64, out: &mut Actions) {}
 
     /// A scan of the design visits a line of persistent memory of which some cached version is `dirty`, or that carries a
-    /// note ([`Durability::tags_are_notes`]); `tag` is that of the newest version. Each such line is shown once in a scan. One that is dirty all the time from before the scan until
+    /// note ([`Durability::tags_follow_newest_data`]); `tag` is that of the newest version. Each such line is shown once in a scan. One that is dirty all the time from before the scan until
     /// its end is shown for certain: the upper levels come first, and what is dirty only moves down.
     fn scanned(&mut self, cx: &Ctx, id: u64, line: LineAddr, dirty: bool, tag: &mut LineTag) -> Scanned {
         Scanned::Leave
@@ -458,7 +458,7 @@ pub trait Durability: Send {
     /// Whether a tag is only a note on its line: an epoch, a bit for the next scan. It goes where the newest data of the
     /// line goes, and otherwise the machine treats the line as one without a tag: a clean line with a note is a copy like
     /// any other, a dirty one no version to be kept apart. Asked when the machine is built.
-    fn tags_are_notes(&self) -> bool {
+    fn tags_follow_newest_data(&self) -> bool {
         false
     }
 

@@ -1,8 +1,8 @@
-//! Which images are taken of a run that is crashed for one case, or for what is drawn after a first failure.
+//! Which images are taken of a run that is crashed for one trial, or for what is drawn after a first failure.
 
-use crate::case::PowerFault;
 use crate::crashed_run::{Crash, CrashPointSelector};
 use crate::power_faults::PowerFaultDraw;
+use crate::trial::PowerFault;
 use durasim_contract::CrashImage;
 use durasim_machine::System;
 use durasim_types::{PersistEvent, Rng};

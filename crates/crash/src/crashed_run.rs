@@ -1,10 +1,10 @@
 //! Runs of a machine that end with a power failure, and the one without.
 
 use crate::byte_oracle::ByteOracle;
-use crate::case::PowerFault;
 use crate::history::HistoryRecorder;
 use crate::order::{Checking, OrderChecker};
 use crate::timeline_recorder::TimelineRecorder;
+use crate::trial::PowerFault;
 use durasim_contract::{CrashImage, Promise};
 use durasim_machine::{
     Budget, Ending, Machine, Observer, Output, PmemPool, PoolContents, Prepared, Program, Stream, System, Unfinished,

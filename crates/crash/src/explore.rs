@@ -1,12 +1,12 @@
-//! What is drawn at a crash point: cases that begin with the same power failure.
+//! What is drawn at a crash point: trials that begin with the same power failure.
 
-use crate::case::{Case, PowerFault, Then};
 use crate::crashed_run::Crash;
-use crate::executor::{CrashPoint, Executor, Failures, LaterDraw, LaterRun};
+use crate::executor::{CrashPoint, Executor, FailureSource, LaterDraw, LaterRun};
 use crate::failure_kind::FailureKind;
 use crate::outcome::Outcome;
 use crate::power_faults::PowerFaultDraw;
 use crate::schedule::DrawnFailures;
+use crate::trial::{NextFailure, PowerFault, Trial};
 use durasim_types::Rng;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) fn explore(
     crash: Crash,
     draw: &DrawnFailures,
     variants: u64,
-) -> Vec<(Case, Outcome)> {
+) -> Vec<(Trial, Outcome)> {
     let mut rng = Rng::new(draw.seed);
     let is_clean = crash.fault == PowerFault::Clean;
     let point = match executor.crash_point(crash) {
@@ -53,7 +53,7 @@ pub(crate) fn explore(
     later.tried
 }
 
-/// The writes at which the first recovery fails, each in a case of its own.
+/// The writes at which the first recovery fails, each in a trial of its own.
 fn first_cuts(point: &CrashPoint, all: bool, rng: &mut Rng) -> BTreeSet<u64> {
     match point.recovery_writes() {
         0 => BTreeSet::new(),
@@ -67,12 +67,12 @@ struct Later<'e, 'a, 'r> {
     executor: &'e mut Executor<'a>,
     power_faults: PowerFaultDraw,
     rng: &'r mut Rng,
-    tried: Vec<(Case, Outcome)>,
+    tried: Vec<(Trial, Outcome)>,
     is_nested: bool,
 }
 
 impl Later<'_, '_, '_> {
-    /// The case that ends with this failure.
+    /// The trial that ends with this failure.
     fn conclude(&mut self, point: &Arc<CrashPoint>) {
         self.tried.push(self.executor.execute(point, &mut NoFurtherFailure));
     }
@@ -113,27 +113,27 @@ impl Later<'_, '_, '_> {
 /// Nothing fails any more.
 struct NoFurtherFailure;
 
-impl Failures for NoFurtherFailure {
-    fn next(&mut self, _recovery_writes: u64) -> Option<Then> {
+impl FailureSource for NoFurtherFailure {
+    fn next(&mut self, _recovery_writes: u64) -> Option<NextFailure> {
         None
     }
 }
 
 /// The hardware's recovery fails at some of its writes, then at one of the writes of the next one, and so on. The contents
-/// that it comes to are those that it comes to undisturbed, which are judged in a case of their own.
+/// that it comes to are those that it comes to undisturbed, which are judged in a trial of their own.
 struct RecoveryCuts<'a> {
     first: Option<u64>,
     made: u64,
     rng: &'a mut Rng,
 }
 
-impl Failures for RecoveryCuts<'_> {
-    fn next(&mut self, recovery_writes: u64) -> Option<Then> {
+impl FailureSource for RecoveryCuts<'_> {
+    fn next(&mut self, recovery_writes: u64) -> Option<NextFailure> {
         if self.made == DEPTH_MAX || recovery_writes == 0 {
             return None;
         }
         self.made += 1;
-        Some(Then::Recovery(self.first.take().unwrap_or_else(|| 1 + self.rng.below(recovery_writes))))
+        Some(NextFailure::Recovery(self.first.take().unwrap_or_else(|| 1 + self.rng.below(recovery_writes))))
     }
 
     fn are_judged(&self) -> bool {

@@ -70,7 +70,7 @@ pub(crate) struct Judge<'a> {
     checker: LoadedProgram,
     /// Of the crashed run, if that says anything of its operations.
     pub history: Option<HistoryOracle>,
-    /// Records the cases of this worker, in a replay.
+    /// Records the trials of this worker, in a replay.
     pub timeline_recorder: Option<TimelineRecorder>,
 }
 

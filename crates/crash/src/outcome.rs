@@ -1,4 +1,4 @@
-//! What became of a case: which oracles looked at it, and what they object.
+//! What became of a trial: which oracles looked at it, and what they object.
 
 use crate::unfinished::{Place, UnfinishedStage};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ impl Oracle {
     }
 }
 
-/// What became of a case.
+/// What became of a trial.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     /// What each oracle objects.

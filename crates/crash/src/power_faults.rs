@@ -1,7 +1,7 @@
 //! In which ways power fails at an event where a campaign takes images.
 
-use crate::case::PowerFault;
 use crate::failure_kind::FailureKind;
+use crate::trial::PowerFault;
 use durasim_contract::CrashImage;
 use durasim_machine::System;
 use durasim_types::Rng;

@@ -1,7 +1,7 @@
 //! What a timeline tells, as JSON users see it: for the lines involved who wrote what and when, where each copy lay when the
 //! power failed, what was left, what recovery did, and what the oracles say.
 
-use crate::case::PowerFault;
+use crate::trial::PowerFault;
 use durasim_machine::{CopyLocation, LineCopy};
 use durasim_types::{Cycle, Line, LineAddr, Pages, PersistEvent};
 use serde::{Deserialize, Serialize};

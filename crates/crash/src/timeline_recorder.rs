@@ -1,15 +1,15 @@
 //! Records what happened to a few lines in a replayed trial: their stores and persist events, where their copies
 //! lay when the power failed, and what recovery made of them.
 //!
-//! A case is replayed twice. The first run finds the lines that matter, the second one records them.
+//! A trial is replayed twice. The first run finds the lines that matter, the second one records them.
 
 use crate::byte_oracle::ByteOracle;
-use crate::case::PowerFault;
 use crate::history::HistoryRecorder;
 use crate::timeline_document::{
     LineContents, LineCopyRecord, Loss, PowerFailure, RecoveryWrite, RunKind, TimelineEvent, TimelinePhase, Trace,
     words,
 };
+use crate::trial::PowerFault;
 use durasim_contract::{CrashImage, Geometry, ImageWrite, LevelId, LineTag, RecoveryReport};
 use durasim_machine::{CopyLocation, LineCopy, System};
 use durasim_types::{CoreId, Cycle, EventKind, Journal, Line, LineAddr, Pages, PersistEvent, PhysAddr, TxId, Write};

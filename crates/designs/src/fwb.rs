@@ -488,7 +488,7 @@ impl Durability for State {
         self.head_acked(token, out);
     }
 
-    fn tags_are_notes(&self) -> bool {
+    fn tags_follow_newest_data(&self) -> bool {
         true
     }
 

@@ -262,7 +262,7 @@ impl Durability for State {
     }
 
     /// Listing 2: a TransTag that is there already is the same before and after.
-    fn own_lines_are_silent(&self) -> bool {
+    fn skips_hooks_on_own_lines(&self) -> bool {
         true
     }
 

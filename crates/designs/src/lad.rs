@@ -327,7 +327,7 @@ impl Durability for State {
         }
     }
 
-    fn tags_are_notes(&self) -> bool {
+    fn tags_follow_newest_data(&self) -> bool {
         true
     }
 

@@ -286,7 +286,7 @@ impl Durability for State {
         Gate::Done
     }
 
-    fn decides_on_writes(&self) -> bool {
+    fn filters_queue_writes(&self) -> bool {
         self.is_inside()
     }
 
