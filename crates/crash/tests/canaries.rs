@@ -10,7 +10,7 @@ use durasim_random::{Effort, Setting};
 use durasim_test_plans::test_plan;
 use std::sync::Mutex;
 
-const EFFORT: Effort = Effort { ops: 250, crash_percent: 10, cut_percent: 20, lives: 2 };
+const EFFORT: Effort = Effort { ops: 250, crash_percent: 10, cut_percent: 20, power_cycles: 2 };
 /// Runs for each fault, up to the first that shows it. A fault that shows itself in one of a hundred is missed with a probability of
 /// e to the power of -10.
 const SEEDS: u64 = 1000;

@@ -50,7 +50,7 @@ fn plain_variant() -> &'static Variant {
 fn hardware_designs_survive_everything() {
     for variant in hardware_variants() {
         let seeds = shared_seeds(variant, 160);
-        let effort = Effort { ops: 250, crash_percent: 10, cut_percent: 4, lives: 2 };
+        let effort = Effort { ops: 250, crash_percent: 10, cut_percent: 4, power_cycles: 2 };
         let tally = sweep(seeds, |seed| Setting::drawn(*variant, seed), effort);
         report(variant, &tally);
         let findings = &tally.findings;
@@ -87,7 +87,7 @@ fn machines_without_design_keep_the_newest_bytes() {
     }
 }
 
-const EFFORT_WITHOUT_DESIGN: Effort = Effort { ops: 400, crash_percent: 5, cut_percent: 0, lives: 2 };
+const EFFORT_WITHOUT_DESIGN: Effort = Effort { ops: 400, crash_percent: 5, cut_percent: 0, power_cycles: 2 };
 
 #[test]
 fn caches_of_many_cores_are_coherent() {
@@ -115,7 +115,7 @@ fn caches_of_many_cores_are_coherent() {
 fn hardware_designs_of_many_cores_survive_everything() {
     for variant in hardware_variants() {
         let seeds = shared_seeds(variant, 100);
-        let effort = Effort { ops: 400, crash_percent: 6, cut_percent: 4, lives: 2 };
+        let effort = Effort { ops: 400, crash_percent: 6, cut_percent: 4, power_cycles: 2 };
         let tally = sweep(seeds, |seed| Setting::drawn_for_many(*variant, seed), effort);
         report(variant, &tally);
         assert!(tally.findings.images > 5 * seeds && tally.committed > seeds);

@@ -11,7 +11,7 @@ mod test_plans;
 
 use pyo3::prelude::*;
 
-/// The compiled half of the package `durasim`.
+/// The Rust core of the package `durasim`.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -149,7 +149,7 @@ impl RunId {
     fn effort(self, variant: &Variant) -> Effort {
         let (ops, crash_percent) = if self.is_many { (400, 6) } else { (250, 10) };
         let cut_percent = if variant.hardware.hooks == Hooks::NONE { 0 } else { 4 };
-        Effort { ops, crash_percent, cut_percent, lives: 2 }
+        Effort { ops, crash_percent, cut_percent, power_cycles: 2 }
     }
 }
 

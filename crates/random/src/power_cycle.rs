@@ -1,4 +1,4 @@
-//! One run of a machine: whose turn it is, how requests end, and what becomes of aborts.
+//! One power cycle of a machine, from its start to the power failure: whose turn it is, how requests end, and what becomes of aborts.
 
 use crate::REGION_BYTES;
 use crate::judge::{Shared, Watcher};
@@ -20,7 +20,8 @@ use std::sync::{Arc, Mutex};
 /// takes more does not end.
 const STEPS_MAX: u64 = 200_000;
 
-pub struct Life {
+/// A machine in one power cycle, with the model that it is compared with.
+pub struct PowerCycle {
     pub system: System,
     /// Of DRAM and persistent memory.
     media: [MediaConfig; 2],
@@ -85,7 +86,7 @@ fn lines_in_use(rng: &mut Rng) -> (Vec<u64>, Vec<u64>) {
     (pick(rng, pmem_count), pick(rng, dram_count))
 }
 
-impl Life {
+impl PowerCycle {
     pub fn new(
         config: &MachineConfig,
         plan: &Plan,
@@ -120,7 +121,7 @@ impl Life {
         let threads = cores + if cores > 1 || rng.below(4) == 0 { rng.below(4) as usize } else { 0 };
         let ports = (0..cores).map(|i| Port { thread: Some(i), ..Port::default() }).collect();
         (0..cores).for_each(|i| system.assign_thread(core(i), i as u32));
-        Ok(Life {
+        Ok(PowerCycle {
             system,
             media: [config.dram.media.clone(), config.pmem.media.clone()],
             shared,
