@@ -22,12 +22,12 @@ pub trait Design: 'static {
     /// The parameters that shrink with the machine where a run is made smaller by one factor: sizes of what holds data of
     /// many transactions, and periods of background engines. What one transaction fills keeps its size, as transactions do.
     const SCALED: &'static [&'static str] = &[];
-    /// The counters that tell how many rounds its background engines have completed: those that run by the clock or by
-    /// instructions. A measurement during which one of them completed few rounds is not of a steady state.
+    /// Counters of the completed rounds of its background engines: those that run by the clock or by instructions. A
+    /// measurement during which one of them completed few rounds is not of a steady state.
     const ENGINES: &'static [&'static str] = &[];
     /// The structures that requests wait for when they are full or busy, in the order of `StallCause::Structure`.
     const STRUCTURES: &'static [&'static str] = &[];
-    /// How many threads of a program may have transactions: those that its kernel numbers below this.
+    /// The number of threads of a program that may have transactions: those with a smaller number in its kernel.
     const THREADS_MAX: u32 = u32::MAX;
     /// Its parameters: every field with a default and a source, unknown fields refused.
     type Spec: Serialize + DeserializeOwned + JsonSchema + Default + Clone;
@@ -52,9 +52,9 @@ pub trait Design: 'static {
 
     /// Recovers after a power failure. Must be idempotent: cut anywhere and run again, it ends in the same image.
     ///
-    /// What it reads may be damaged, by a crash that no model foresaw or on purpose. It holds counts to the room there is,
-    /// asks [`Geometry::is_home`] before it writes to an address that it has read, and reports what it cannot believe as a
-    /// loss. It never panics and always ends.
+    /// The image may be damaged, by a crash that no model foresaw or on purpose. Recovery limits counts to the room there
+    /// is, asks [`Geometry::is_home`] before it writes to an address that it has read, and reports what it cannot believe
+    /// as a loss. It never panics and always ends.
     fn recover(spec: &Self::Spec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut>;
 
     /// Its hardware cost.
@@ -133,7 +133,7 @@ impl ErasedDesign {
     }
 }
 
-/// What guest programs are written with.
+/// The programming interface of guest programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interface {
     /// Transactions over a pool: `durasim/tx.h`.
@@ -152,12 +152,12 @@ impl Interface {
     }
 }
 
-/// What a variant promises about acknowledged transactions.
+/// The promise of a variant about acknowledged transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
     /// They survive at once.
     Immediate,
-    /// They survive after at most so many further epochs.
+    /// They survive after at most this number of further epochs.
     Epoch(u32),
 }
 
@@ -191,13 +191,13 @@ impl Locking {
 pub struct Variant {
     /// Its name.
     pub name: &'static str,
-    /// What papers call it too: names that stand for it wherever a variant is named.
+    /// Other names in papers, accepted wherever a variant is named.
     pub aliases: &'static [&'static str],
     /// The hardware.
     pub hardware: ErasedDesign,
-    /// How its guest programs are built.
+    /// The runtime of its guest programs.
     pub backend: Backend,
-    /// What its guest programs are written with.
+    /// The programming interfaces of its guest programs.
     pub interfaces: &'static [Interface],
     /// The domains it is right on; the first is the default.
     pub domains: &'static [Domain],
@@ -207,7 +207,7 @@ pub struct Variant {
     pub control: bool,
     /// One sentence.
     pub summary: &'static str,
-    /// Where it is published.
+    /// The publication.
     pub paper: &'static str,
     /// Keys of DEVIATIONS.md that its parameters rest on.
     pub assumptions: &'static [&'static str],
@@ -231,7 +231,7 @@ impl Variant {
         })
     }
 
-    /// The domain it runs on unless told otherwise.
+    /// The domain it runs on by default.
     pub const fn default_domain(&self) -> Domain {
         self.domains[0]
     }

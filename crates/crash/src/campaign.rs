@@ -70,8 +70,8 @@ pub struct CrashRequest {
     pub workers: Option<usize>,
 }
 
-/// At so many crash points, or more, a program of the user's own runs once more for its recovery: it is short, and has few
-/// crash points.
+/// The number of crash points at which, or more, a program of the user's own runs once more for its recovery: it is
+/// short, and has few crash points.
 const OTHER_RUNS_OF_A_PROGRAM: usize = 32;
 
 /// Failures that a result lists.
@@ -85,10 +85,10 @@ struct Batch {
 
 type Trials = Vec<(Trial, Outcome)>;
 
-/// What a worker has tried of one batch, and what may run once more.
+/// The trials of one batch, and those that may run once more.
 type Tried = (Trials, BTreeMap<Trial, Retry>);
 
-/// What a campaign or a replay came to.
+/// The outcome of a campaign or a replay.
 #[derive(Default)]
 struct CampaignOutcome {
     /// Simulated instructions of the crashed run.
@@ -198,7 +198,7 @@ impl Campaign<'_> {
             }
             drop(tried_sender);
             let runner = scope.spawn(move || {
-                // The selector goes with this thread: workers end when nobody can send them anything any more.
+                // The selector ends with this thread: workers end when their channel has no sender any more.
                 let run = CrashedRun {
                     prepared: self.prepared,
                     program: &self.prepared.program,
@@ -225,7 +225,7 @@ impl Campaign<'_> {
         Ok(CampaignOutcome { instructions, marks, points_at_risk, not_tried, tried, timeline: None, limits })
     }
 
-    /// Carries this trial out, and tells its timeline.
+    /// Executes this trial and records its timeline.
     fn replay(
         &self,
         trial: &Trial,
@@ -329,7 +329,7 @@ pub(crate) fn by_kind(kinds: &[EventKind]) -> BTreeMap<String, u64> {
 }
 
 impl CrashResult {
-    /// What the trials showed.
+    /// The result of the trials.
     fn of(
         prepared: &Prepared,
         run: &RunRequest,

@@ -1,4 +1,4 @@
-//! Which of the faults that a campaign was asked for had nothing to try, and why.
+//! The faults of a campaign for which there was nothing to try, with the reasons.
 
 use crate::crashed_run::CrashFreeRun;
 use crate::failure_kind::FailureKind;

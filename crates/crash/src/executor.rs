@@ -19,9 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Says, step by step, what fails in a trial in progress.
+/// A source of the further failures of a trial, one at a time.
 pub(crate) trait FailureSource {
-    /// What fails after a recovery of the hardware that made so many writes; `None`: nothing more.
+    /// The failure after a recovery of the hardware that made this many writes; `None`: no further failure.
     fn next(&mut self, recovery_writes: u64) -> Option<NextFailure>;
 
     /// Whether the oracles look at what is recovered in the end. Else a trial of its own has the same contents judged.
@@ -81,7 +81,7 @@ impl LaterRun {
     }
 }
 
-/// What is drawn from one such run: so many of its persist events, and the power failures after each of them.
+/// The draw from one such run: the number of its persist events, and the power failures after each of them.
 #[derive(Clone, Debug)]
 pub(crate) struct LaterDraw {
     pub power_faults: PowerFaultDraw,
@@ -89,7 +89,7 @@ pub(crate) struct LaterDraw {
     pub seed: u64,
 }
 
-/// What runs once more.
+/// Work that runs once more.
 #[derive(Clone)]
 pub(crate) enum Retry {
     /// A trial: its failures up to a point, and the further ones as they came.
@@ -116,7 +116,7 @@ impl FailureSource for Again {
     }
 }
 
-/// What a power failure left, and what the hardware's recovery makes of it when nothing disturbs it.
+/// The image that a power failure left, and the result of an undisturbed recovery by the hardware.
 #[derive(Clone)]
 struct Recovered {
     crashed: CrashImage,
@@ -149,14 +149,14 @@ impl CrashPoint {
     }
 }
 
-/// What a failure leaves; the error: what came of the trial already, where the hardware cannot recover.
+/// The image that a failure leaves; the error: the outcome of the trial, where the hardware cannot recover.
 pub(crate) type Begun = Result<Arc<CrashPoint>, Box<(Trial, Outcome)>>;
 
 /// One worker that carries trials out.
 #[derive(Clone)]
 pub(crate) struct Executor<'a> {
     judge: Judge<'a>,
-    /// What did not end within its limits, and has not been taken yet.
+    /// Work that did not end within its limits and has not been taken yet.
     retries: BTreeMap<Trial, Retry>,
 }
 
@@ -166,7 +166,7 @@ impl<'a> Executor<'a> {
         Executor { judge, retries: BTreeMap::new() }
     }
 
-    /// What the workers of a campaign share, and this one's oracles.
+    /// The state that the workers of a campaign share, and this one's oracles.
     pub fn judge(&self) -> &Judge<'a> {
         &self.judge
     }
@@ -184,7 +184,7 @@ impl<'a> Executor<'a> {
         self
     }
 
-    /// What did not end within its limits since the last call.
+    /// Work that did not end within its limits since the last call.
     pub fn take_retries(&mut self) -> BTreeMap<Trial, Retry> {
         std::mem::take(&mut self.retries)
     }
@@ -210,7 +210,7 @@ impl<'a> Executor<'a> {
     /// Recovers what the first failure of a trial left.
     ///
     /// # Errors
-    /// What came of the trial already, where the hardware cannot recover.
+    /// The outcome of the trial, where the hardware cannot recover.
     pub fn crash_point(&self, crash: Crash) -> Begun {
         let trial = Trial::new(crash.event, crash.fault);
         let allowed = Allowed::after(&crash, self.judge.history.as_ref());
@@ -472,7 +472,7 @@ impl<'a> Executor<'a> {
 /// Persistent memory when a program starts.
 struct Contents {
     found: Pages,
-    /// What recovery makes of it: the bytes are compared with this and what the program stores.
+    /// The contents after recovery: the bytes are compared with these and the program's stores.
     expected: Pages,
 }
 

@@ -1,4 +1,4 @@
-//! What is drawn at a crash point: trials that begin with the same power failure.
+//! The draw at a crash point: trials that begin with the same power failure.
 
 use crate::crashed_run::Crash;
 use crate::executor::{CrashPoint, Executor, FailureSource, LaterDraw, LaterRun};
@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 /// Recoveries that fail in a row.
 const DEPTH_MAX: u64 = 3;
-/// At how many of its writes the hardware's recovery of one crash is cut where crash points are drawn; at each, if it makes
-/// no more. After so many persist events of one run of the program's recovery, or of its further work, power fails.
+/// The number of writes of one recovery of the hardware at which it is cut, where crash points are drawn; all, if it
+/// makes no more. Also the number of persist events of one run of the program's recovery, or of its further work, after
+/// which power fails.
 const CUTS_DRAWN: u64 = 4;
 /// The same for a run of the program, where all crash points are taken.
 const LATER_EVENTS_MAX: u64 = 16;

@@ -8,7 +8,7 @@ use crate::unfinished::Place;
 use durasim_types::Error;
 use std::collections::BTreeMap;
 
-/// At each place so many trials run once more, as long as each of them ends.
+/// The number of trials of each place that run once more, as long as each of them ends.
 const RETRIES_MAX: usize = 8;
 
 /// The trials that are to run once more, the first ones of each place.

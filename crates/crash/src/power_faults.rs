@@ -7,7 +7,7 @@ use durasim_machine::System;
 use durasim_types::Rng;
 use std::collections::BTreeSet;
 
-/// What is drawn at each event: a clean power failure, and so many of each of these kinds that can end in many ways.
+/// The draw at each event: a clean power failure, and a number of each of these kinds that can have many outcomes.
 #[derive(Clone, Debug)]
 pub(crate) struct PowerFaultDraw {
     pub faults: BTreeSet<FailureKind>,

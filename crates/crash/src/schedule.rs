@@ -1,4 +1,4 @@
-//! Which crash points a campaign takes, and what it tries at each.
+//! The crash points of a campaign, and the failures to try at each.
 
 use crate::crashed_run::CrashFreeRun;
 use crate::failure_kind::FailureKind;
@@ -25,7 +25,7 @@ pub enum All {
     All,
 }
 
-/// What is drawn at one crash point: failures of these kinds, with this seed.
+/// The draw at one crash point: failures of these kinds, with this seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DrawnFailures {
     pub faults: BTreeSet<FailureKind>,
@@ -34,7 +34,7 @@ pub(crate) struct DrawnFailures {
     pub recovers_again: bool,
 }
 
-/// One in so many drawn points runs the program once more, which costs as much as hundreds of other trials.
+/// One drawn point in this number runs the program once more, which costs as much as hundreds of other trials.
 const ANOTHER_RUN_PERIOD: u64 = 8;
 
 /// Refuses a trial that does not begin at an event of the run.
@@ -47,7 +47,7 @@ pub(crate) fn check_event(trial: &Trial, crash_free_run: &CrashFreeRun) -> Resul
     Err(ConfigError::new("replay", problem))
 }
 
-/// What is drawn, by persist event. At `other_runs_min` of the points or more, and at each if there are no more, the program
+/// The draws by persist event. At `other_runs_min` of the points or more, and at each if there are no more, the program
 /// runs once more for its recovery, and for its further work.
 pub(crate) fn schedule(
     points: Points,

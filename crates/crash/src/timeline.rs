@@ -1,4 +1,4 @@
-//! How the timeline of one trial comes about: a first replay finds the lines involved, a second one follows them.
+//! Records the timeline of one trial: a first replay finds the lines involved, a second one follows them.
 
 use crate::crash_points::SingleCrashPoint;
 use crate::crashed_run::{CrashedRun, EndedRun, initial_pmem, run_with_crashes};
@@ -27,7 +27,7 @@ pub(crate) struct Replayed {
     pub limits: RecoveryLimits,
 }
 
-/// Carries a trial out, and tells its timeline.
+/// Executes a trial and records its timeline.
 ///
 /// # Errors
 /// As from a run.
@@ -102,7 +102,7 @@ fn execute<'a>(
         run_with_crashes(run, single, None, Some(timeline_recorder), context.stop)?;
     ended?;
     let (crash, marks) = single.crash_and_marks();
-    // The run has this event; it ends before it only if somebody ends the replay.
+    // The run has this event; it ends before it only if the replay is cancelled.
     let crash = crash.ok_or_else(|| ConfigError::new("campaign", "the campaign was stopped before its first crash"))?;
     let mut judge = Judge::new(context)?;
     judge.timeline_recorder = Some(timeline_recorder.clone());
@@ -117,7 +117,7 @@ fn execute<'a>(
     Ok(Executed { instructions, marks, executor, tried: vec![outcome] })
 }
 
-/// Which lines matter, and why.
+/// The lines that matter, and why.
 fn choose(outcome: &Outcome, recorded: &RecordedTimeline) -> (String, Vec<LineAddr>) {
     if !recorded.in_question.is_empty() && !outcome.objections.is_empty() {
         return ("their bytes differ from what the byte oracle allows".into(), recorded.in_question.clone());
@@ -149,8 +149,8 @@ fn choose(outcome: &Outcome, recorded: &RecordedTimeline) -> (String, Vec<LineAd
 
 /// The numbers after the word "transaction".
 fn transactions_in(text: &str) -> Vec<TxId> {
-    let behind = text.split("transaction ").skip(1);
-    let digits = behind.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default());
+    let rest = text.split("transaction ").skip(1);
+    let digits = rest.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default());
     digits.filter_map(|digits| digits.parse().ok().map(TxId)).collect()
 }
 

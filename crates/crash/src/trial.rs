@@ -1,4 +1,4 @@
-//! What a trial is: the failures that a run takes, one after the other. Its text is what `--replay` takes.
+//! A trial: the failures of a run, one after the other. Its text is the argument of `--replay`.
 //!
 //! | text | meaning |
 //! | --- | --- |
@@ -10,7 +10,7 @@
 //! | `…/g9` | the program's recovery fails after its persist event 9 |
 //! | `…+e8` | recovery is complete, the program works on, and power fails after persist event 8 of that |
 //!
-//! What follows `/` and `+` happens in the order of the text, so `e17/r4/r2` is a recovery that failed twice. `/g9` and
+//! The parts after `/` and `+` happen in the order of the text, so `e17/r4/r2` is a recovery that failed twice. `/g9` and
 //! `+e8` take `:torn.5`, `:reorder.3` and `:energy.640` as the first failure does: `e4/g1:reorder.0`.
 
 use crate::failure_kind::FailureKind;
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// How the power fails at a crash point.
+/// The way in which power fails at a crash point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PowerFault {
     /// Exactly what the persistence domain guarantees survives.
@@ -48,7 +48,7 @@ impl PowerFault {
         }
     }
 
-    /// What the machine takes.
+    /// The options of the machine for it.
     pub fn power_failure(self) -> PowerFailureOptions {
         let clean = PowerFailureOptions::default();
         match self {
@@ -72,7 +72,7 @@ pub enum NextFailure {
 }
 
 impl NextFailure {
-    /// How the power fails, where that can be in several ways.
+    /// The way in which power fails, where there are several.
     fn fault(self) -> Option<PowerFault> {
         match self {
             NextFailure::Recovery(_) => None,
@@ -90,9 +90,9 @@ impl NextFailure {
 pub struct Trial {
     /// The persist event of the run after which power fails first.
     pub event: u64,
-    /// How.
+    /// The way in which it fails.
     pub fault: PowerFault,
-    /// What fails after that.
+    /// The further failures.
     pub then: Vec<NextFailure>,
 }
 
@@ -102,7 +102,7 @@ impl Trial {
         Trial { event, fault, then: Vec::new() }
     }
 
-    /// The same with one more failure.
+    /// This trial with one more failure.
     pub fn and(&self, then: NextFailure) -> Self {
         let mut trial = self.clone();
         trial.then.push(then);
@@ -128,7 +128,7 @@ impl Trial {
         if names.is_empty() { PowerFault::Clean.name().to_owned() } else { names.join("+") }
     }
 
-    /// How many recoveries in a row fail.
+    /// The number of recoveries in a row that fail.
     pub fn depth(&self) -> u64 {
         let in_a_row = self.then.split(|then| then.is_work()).map(<[NextFailure]>::len);
         in_a_row.max().unwrap_or(0) as u64
@@ -136,7 +136,7 @@ impl Trial {
 }
 
 impl fmt::Display for PowerFault {
-    /// What follows the event in the text of a trial: nothing if it is clean.
+    /// The part after the event in the text of a trial: empty if it is clean.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PowerFault::Clean => Ok(()),

@@ -112,7 +112,7 @@ fn equivalents_and_sound_designs_are_not_caught() {
     none_is_caught(40, &[None]);
 }
 
-/// Tries so many seeds with each fault that changes nothing, and with these.
+/// Tries this number of seeds with each fault that changes nothing, and with these.
 fn none_is_caught(seeds: u64, further: &[Option<PlantedFault>]) {
     for variant in VARIANTS
         .iter()

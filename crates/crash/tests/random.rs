@@ -1,8 +1,8 @@
 //! Short random runs of every variant on machines of many shapes, thousands in all: loads return the newest bytes, nothing
 //! panics or gets stuck, and every crash recovers to what was acknowledged.
 //!
-//! `make test-all` tries 1,500 seeds of each variant and kind. `DURASIM_SEEDS=100000 cargo test -p durasim-crash --test random` tries so many, and
-//! `DURASIM_VARIANT=tc` no other variant with hardware of its own.
+//! `make test-all` tries 1,500 seeds of each variant and kind. `DURASIM_SEEDS=100000 cargo test -p durasim-crash --test
+//! random` tries 100,000, and `DURASIM_VARIANT=tc` no other variant with hardware of its own.
 
 mod common;
 

@@ -8,12 +8,12 @@ use std::sync::atomic::AtomicBool;
 const LINES: i32 = 24;
 const LINE: i32 = 64;
 
-/// Each line gets two words, and what stands between and behind them.
-fn lines(between: &[u32], behind: &[u32]) -> Vec<u32> {
+/// Each line gets two words, with these instructions between and after them.
+fn lines(between: &[u32], after: &[u32]) -> Vec<u32> {
     let mut body = vec![sd(COUNT, AT, 0)];
     body.extend(between);
     body.push(sd(COUNT, AT, 8));
-    body.extend(behind);
+    body.extend(after);
     body.push(addi(AT, AT, LINE));
     repeated(LINES, &body)
 }
@@ -68,8 +68,8 @@ fn a_sound_machine_keeps_what_fences_have_promised() {
 #[test]
 fn programs_that_leave_fences_or_cleans_out_are_promised_nothing() {
     for domain in ["adr", "media"] {
-        for (between, behind) in [(&[CLEAN][..], &[CLEAN][..]), (&[FENCE], &[FENCE]), (&[], &[])] {
-            let body = lines(between, behind);
+        for (between, after) in [(&[CLEAN][..], &[CLEAN][..]), (&[FENCE], &[FENCE]), (&[], &[])] {
+            let body = lines(between, after);
             let sound = campaign(&body, domain, ALL, None);
             let faulty = campaign(&body, domain, ALL, Some("path-acknowledged-on-sending"));
             assert_eq!((sound.violations, faulty.violations), (0, 0), "{domain}");
@@ -109,5 +109,5 @@ fn the_promise_is_held_word_by_word() {
     let unfenced = |fault| campaign(&lines(&[CLEAN], &[CLEAN]), "adr", &["reorder"], fault);
     let result = unfenced(None);
     assert!(result.trials_by_fault["reorder"] > 20, "{:?}", result.trials_by_fault);
-    assert_eq!(result.violations, 0, "cleans are dropped, and nobody has promised them");
+    assert_eq!(result.violations, 0, "cleans are dropped, and no fence has promised them");
 }
