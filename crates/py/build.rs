@@ -14,7 +14,7 @@ fn main() -> io::Result<()> {
     let mut folders: Vec<String> = manifest
         .lines()
         .filter_map(|line| line.strip_prefix("durasim-")?.split_once(".workspace"))
-        .map(|(name, _)| format!("crates/{name}/src"))
+        .map(|(name, _)| format!("crates/{}/src", name.replace('-', "_")))
         .collect();
     folders.extend(["crates/py/src".to_owned(), "machines".to_owned()]);
     folders.sort();

@@ -25,9 +25,23 @@ MAY_USE = {
     "designs": {"types", "contract"},
     "machine": {"types", "isa", "contract", "cache", "memory", "core", "kernel"},
     "crash": {"types", "contract", "machine"},
-    "random": {"types", "isa", "contract", "memory", "core", "machine", "crash"},
+    "test_plans": {"types", "contract"},
+    "random": {"types", "isa", "contract", "memory", "core", "machine", "crash", "test_plans"},
     "models": set(),
-    "py": {"types", "isa", "contract", "cache", "memory", "core", "kernel", "designs", "machine", "crash", "random"},
+    "py": {
+        "types",
+        "isa",
+        "contract",
+        "cache",
+        "memory",
+        "core",
+        "kernel",
+        "designs",
+        "machine",
+        "crash",
+        "test_plans",
+        "random",
+    },
     # Tests all crates from outside. It is in no other set, because no shipped crate depends on it.
     "robustness": {
         "types",
@@ -133,11 +147,16 @@ MACHINE_LAYERS = [
 ]
 
 
+def _folder(package):
+    """The folder of a package in `crates`."""
+    return package.removeprefix("durasim-").replace("-", "_")
+
+
 @pytest.fixture(scope="module")
 def packages():
     command = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--locked", "--offline"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return {package["name"].removeprefix("durasim-"): package for package in json.loads(done.stdout)["packages"]}
+    return {_folder(package["name"]): package for package in json.loads(done.stdout)["packages"]}
 
 
 def test_every_crate_is_listed(packages):
@@ -148,7 +167,7 @@ def test_every_crate_is_listed(packages):
 def test_a_crate_uses_only_allowed_dependencies(packages, crate):
     # Dependencies of tests are unrestricted: tests may combine crates that the program keeps separate.
     dependencies = {d["name"] for d in packages[crate]["dependencies"] if d["kind"] != "dev"}
-    used = {name.removeprefix("durasim-") for name in dependencies if name.startswith("durasim-")}
+    used = {_folder(name) for name in dependencies if name.startswith("durasim-")}
     assert used <= MAY_USE[crate]
 
 

@@ -25,7 +25,7 @@ def _code(path):
 def _is_protocol(path):
     """Whether a file is neither the faults or tests of a design nor its parameters or registration."""
     parts = path.relative_to(DESIGNS).with_suffix("").parts[1:]
-    return not any(part.startswith(("planted", "tests", "laboratory", "spec", "row")) for part in parts)
+    return not any(part.startswith(("planted", "tests", "spec", "variant")) for part in parts)
 
 
 def _protocol(design):

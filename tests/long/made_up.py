@@ -2,17 +2,16 @@
 
 DESIGN = """//! A made-up design: nothing in hardware, an undo log in software.
 
-use crate::small_runs::USUAL;
 use durasim_contract::{
     Backend, CommitRule, CrashImage, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Interface,
-    Promise, RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, snapshot,
+    Locking, Promise, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Variant, snapshot,
 };
 use durasim_types::{Domain, Stats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
-pub(crate) const ROW: Row = Row {
+pub(crate) const VARIANT: Variant = Variant {
     name: "made-up",
     aliases: &[],
     hardware: ErasedDesign::of::<MadeUp>(),
@@ -24,7 +23,9 @@ pub(crate) const ROW: Row = Row {
     summary: "Nothing in hardware, an undo log in software",
     paper: "None: it is made up",
     assumptions: &[],
-    laboratory: &USUAL,
+    locking: Locking::Nothing,
+    path_faults: &[],
+    equivalent_faults: &[],
 };
 
 /// Its parameters.
@@ -91,14 +92,14 @@ impl Durability for State {
 mod tests {
     #[test]
     fn it_costs_nothing() {
-        assert!(super::ROW.assumptions.is_empty());
+        assert!(super::VARIANT.assumptions.is_empty());
     }
 }
 """
 
 PAGE = """# A made-up design
 
-The row `made-up`.
+The variant `made-up`.
 
 | paper | mechanism | function | test |
 | --- | --- | --- | --- |

@@ -14,7 +14,9 @@ def _add_design(copy):
     copy.write("crates/designs/src/made_up.rs", made_up.DESIGN)
     copy.write("docs/designs/made-up.md", made_up.PAGE)
     copy.replace("crates/designs/src/lib.rs", "mod opt;\n", "mod made_up;\nmod opt;\n")
-    copy.replace("crates/designs/src/lib.rs", "    opt::ROW,\n", "    opt::ROW,\n    made_up::ROW,\n")
+    copy.replace("crates/designs/src/lib.rs", "    opt::VARIANT,\n", "    opt::VARIANT,\n    made_up::VARIANT,\n")
+    plan = '    ("opt", &small_runs::DEFAULT),\n'
+    copy.replace("crates/test_plans/src/lib.rs", plan, plan + plan.replace("opt", "made-up"))
 
 
 def _add_counter(copy):

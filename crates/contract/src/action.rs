@@ -1,10 +1,10 @@
-//! What a design asks the machine to do.
+//! The actions that a design requests from the machine.
 
 use crate::{AbortCause, Signal, Token};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, LINE_BYTES, Line, LineAddr, PhysAddr, StallCause, TxId};
 use serde::{Deserialize, Serialize};
 
-/// Up to one line of bytes, some of which may be left out, kept in place so that no action allocates.
+/// Up to one line of bytes, without those that the mask leaves out, stored inline so that no action allocates.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload {
     len: u8,
@@ -25,7 +25,7 @@ impl Payload {
         payload
     }
 
-    /// A payload for a whole line, of which only the bytes with their bit in `mask` are written.
+    /// A payload for a whole line that writes only the bytes with their bit in `mask`.
     pub fn masked(line: &Line, mask: u64) -> Self {
         Payload { len: LINE_BYTES as u8, mask, bytes: *line }
     }
@@ -35,7 +35,7 @@ impl Payload {
         &self.bytes[..self.len as usize]
     }
 
-    /// Which of the bytes count: bit `i` stands for byte `i`.
+    /// The bytes that the payload writes: bit `i` stands for byte `i`.
     pub fn mask(&self) -> u64 {
         self.mask
     }
@@ -47,8 +47,8 @@ impl std::fmt::Debug for Payload {
     }
 }
 
-/// Where the hardware sits that sends something to a controller, and that is told of its acknowledgement: the other end of
-/// the path, whose latency it pays (docs/internals/path-to-controllers.md).
+/// The place of the hardware that sends something to a controller and that is notified of its acknowledgement: the other
+/// end of the path, whose latency it pays (docs/internals/path-to-controllers.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Origin {
     /// A core, or hardware beside its L1D: the path of a `cbo.clean`.
@@ -73,7 +73,7 @@ pub enum Node {
 /// A message of a design's own protocol; its meaning is the design's affair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// What kind of message.
+    /// The kind of message.
     pub kind: u16,
     /// First operand.
     pub a: u64,
@@ -84,7 +84,7 @@ pub struct Message {
 /// A copy from one place of persistent memory to another; neither side may cross a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyRequest {
-    /// Who asks for it.
+    /// The place that requests it.
     pub by: Origin,
     /// Source.
     pub from: PhysAddr,
@@ -92,9 +92,9 @@ pub struct CopyRequest {
     pub to: PhysAddr,
     /// Length in bytes.
     pub len: u8,
-    /// What is read: the newest bytes that the controller has, or those below the oldest held entry of the line.
+    /// The bytes that are read: the newest that the controller has, or those below the oldest held entry of the line.
     pub below_held: bool,
-    /// Why.
+    /// The reason.
     pub cause: Cause,
     /// Acknowledgement wanted under this token.
     pub token: Option<Token>,
@@ -106,11 +106,11 @@ pub enum Action {
     /// The version of the line in the requesting core's L1D goes down to the next level as an untagged dirty version,
     /// before the store being executed changes it.
     CopyDown(LineAddr),
-    /// If any version of the line in any cache is dirty, the newest one is written, to its home address unless told
-    /// otherwise; the line stays, clean in all levels. Nothing is acknowledged if there was nothing to write. The requesting
-    /// core sends it, as it sends a `cbo.clean`.
+    /// If any version of the line in any cache is dirty, the newest one is written, by default to its home address; the
+    /// line stays, clean in all levels. Nothing is acknowledged if there was nothing to write. The requesting core sends
+    /// it, as it sends a `cbo.clean`.
     CleanTo {
-        /// Which line.
+        /// The line.
         line: LineAddr,
         /// Another place than home, with the cause of the write.
         to: Option<(PhysAddr, Cause)>,
@@ -121,7 +121,7 @@ pub enum Action {
     /// pre-images below it before it; the copies above stay, clean. With a token [`crate::Durability::acked`] is called when
     /// the last level has it, or at once if there was nothing to write.
     PushToLlc {
-        /// Which line.
+        /// The line.
         line: LineAddr,
         /// Acknowledgement wanted under this token.
         token: Option<Token>,
@@ -129,13 +129,14 @@ pub enum Action {
     /// The last level drops the older version of a line that [`crate::Merge::KeepBoth`] has kept, unless the newer one
     /// belongs to an open transaction.
     DropOlder(LineAddr),
-    /// The older version of a line that [`crate::Merge::KeepBoth`] has kept goes home, and leaves the last level.
+    /// The older version of a line that [`crate::Merge::KeepBoth`] has kept is written to its home address and leaves the
+    /// last level.
     WriteOlderHome(LineAddr),
     /// A store made by the hardware itself, through the caches of the requesting core: at most eight bytes. In answers to
     /// [`crate::Durability::tx_begin`] and [`crate::Durability::tx_commit`] alone: it may miss, and then lines move as for
     /// any request of the core.
     PutCached {
-        /// Where.
+        /// The address.
         addr: PhysAddr,
         /// The bytes, at most eight, inside one line.
         payload: Payload,
@@ -143,7 +144,7 @@ pub enum Action {
     /// Bytes that an aborted transaction has changed change back where the newest copy of their line is: in all caches that
     /// have it, which then owe it, or in persistent memory, under the token, sent by the requesting core.
     Restore {
-        /// Where.
+        /// The address.
         addr: PhysAddr,
         /// The bytes, at most eight, inside one line.
         payload: Payload,
@@ -153,13 +154,13 @@ pub enum Action {
     /// A write sent to the controller of `at`, bypassing the caches: at most a line, inside one line. Until it arrives it is
     /// lost with the power, unless the domain keeps what is in flight. Writes to one line arrive in order.
     Append {
-        /// Who sends it.
+        /// The sender.
         from: Origin,
-        /// Where.
+        /// The address.
         at: PhysAddr,
         /// The bytes.
         payload: Payload,
-        /// Why.
+        /// The reason.
         cause: Cause,
         /// Acknowledgement wanted under this token.
         token: Option<Token>,
@@ -170,9 +171,9 @@ pub enum Action {
     /// bytes are those that the controller has newest when it is asked; `Durability::read_done` receives them. Only for
     /// designs with the hook [`crate::Hooks::READ`].
     Read {
-        /// Who asks for it.
+        /// The place that requests it.
         by: Origin,
-        /// Where: the line of this address is read.
+        /// An address of the line that is read.
         at: PhysAddr,
         /// Names the read, as it would name a write: until it is done, its token is not acknowledged.
         token: Token,
@@ -182,7 +183,7 @@ pub enum Action {
     Barrier {
         /// Acknowledgement wanted under this token, as often as there are controllers.
         token: Token,
-        /// Why.
+        /// The reason.
         cause: Cause,
     },
     /// A message between a core and a controller, with the latency of the path; `Durability::message` receives it.
@@ -191,19 +192,19 @@ pub enum Action {
         from: Node,
         /// Receiver.
         to: Node,
-        /// What.
+        /// The message.
         message: Message,
         /// Bytes of data that it carries; 0 for a request or an acknowledgement.
         size_bytes: u64,
     },
-    /// `Durability::woken` is called with `id` after so many cycles.
+    /// `Durability::woken` is called with `id` after this number of cycles.
     Timer {
         /// The design's own number.
         id: u64,
         /// Delay in core cycles.
         after_cycles: Cycle,
     },
-    /// `Durability::woken` is called with `id` once the machine has retired so many instructions more.
+    /// `Durability::woken` is called with `id` once the machine has retired this number of further instructions.
     InstructionTimer {
         /// The design's own number.
         id: u64,
@@ -216,8 +217,8 @@ pub enum Action {
         /// The design's own number.
         id: u64,
     },
-    /// The lines of all caches are looked at, so many per cycle, in the background, L1D and L2 of each core first, and
-    /// those of persistent memory that are dirty are shown to [`crate::Durability::scanned`]; at the end `woken` is called.
+    /// The lines of all caches are visited in the background, a number per cycle, L1D and L2 of each core first. Those of
+    /// persistent memory that are dirty are passed to [`crate::Durability::scanned`]; at the end `woken` is called.
     Scan {
         /// The design's own number.
         id: u64,
@@ -226,18 +227,18 @@ pub enum Action {
     },
     /// Held queue entries of this group become ordinary ones at a controller.
     ReleaseHeld {
-        /// Which controller.
+        /// The controller.
         controller: u16,
-        /// Which group.
+        /// The group.
         group: u64,
         /// Those of this line alone.
         line: Option<LineAddr>,
     },
     /// Held queue entries of this group vanish at a controller.
     DiscardHeld {
-        /// Which controller.
+        /// The controller.
         controller: u16,
-        /// Which group.
+        /// The group.
         group: u64,
     },
     /// Every cached copy of the line is invalidated. What of it is dirty is lost: the design has had it cleaned.
@@ -319,7 +320,7 @@ impl Actions {
         self.stall_cause = other.stall_cause;
     }
 
-    /// What the request waits for, if it waits.
+    /// The event that the request waits for, if it waits.
     #[inline]
     pub fn stall_cause(&self) -> Option<StallCause> {
         self.stall_cause

@@ -1,7 +1,7 @@
 //! Backends of guest programs: how a transaction or an object is kept. A backend is a header and a TOML file in
 //! `guest/backends`, and a constant that a variant of the registry names.
 
-/// How guest programs are built for a variant, and what campaigns have to know about that.
+/// The way in which guest programs are built for a variant, with the properties that campaigns need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backend {
     /// The name of its files in `guest/backends`.

@@ -1,5 +1,4 @@
-//! What a machine with checked accesses does wrong on purpose. The variants that have to notice list these beside their own
-//! faults (`Laboratory::path_faults`).
+//! Planted faults of machines with checked accesses. A variant that they break lists them in `Variant::path_faults`.
 
 use crate::PlantedFault;
 

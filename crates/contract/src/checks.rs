@@ -3,11 +3,11 @@
 use crate::SpecError;
 use durasim_types::{CheckRegisters, CheckVerdict, CheckedAccess, Cycle, FILTER_LINES, FilterOperation, Line};
 
-/// The checks of a design. They have no state: what they know lies in the check registers of a hart and in the filter lines
-/// of its process. So the detailed and the functional machine share them, and recovery programs have them too.
+/// The checks of a design. They have no state: their inputs are the check registers of a hart and the filter lines of its
+/// process. So the detailed machine, the functional machine and recovery programs share them.
 pub trait Checks: Send + Sync {
-    /// What becomes of an access, of which `may_forward` and `may_be_queued` tell what filters say of objects. Any registers
-    /// have an answer.
+    /// The decision for an access; `may_forward` and `may_be_queued` give the answers of the filters for objects. Any
+    /// registers have an answer.
     fn decide(
         &self,
         registers: &CheckRegisters,
@@ -28,10 +28,10 @@ pub trait Checks: Send + Sync {
     /// Bits set in the active forwarding filter, if it had this size, from which on the pointer update thread has to work.
     fn wake_bits(&self, filter_bits: u32) -> u32;
 
-    /// How many bits of the active forwarding filter are set, and how many it has.
+    /// The number of bits of the active forwarding filter that are set, and the number of its bits.
     fn occupancy(&self, lines: &[&Line; FILTER_LINES]) -> (u32, u32);
 
-    /// What becomes of an access with these filters.
+    /// The decision for an access with these filters.
     fn verdict(
         &self,
         registers: &CheckRegisters,

@@ -1,4 +1,4 @@
-//! What a design costs in hardware, computed from its parameters and the machine's geometry.
+//! The hardware cost of a design, computed from its parameters and the machine's geometry.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ pub struct Structure {
     pub name: String,
     /// Bits of one instance.
     pub bits: u64,
-    /// How many instances the machine has.
+    /// The number of instances in the machine.
     pub instances: u64,
 }
 

@@ -15,11 +15,11 @@ pub struct RecoveryCut;
 /// A dirty or tagged line of persistent memory in a cache.
 #[derive(Clone, Copy, Debug)]
 pub struct CachedLine {
-    /// The level it lies in.
+    /// Its level.
     pub level: LevelId,
     /// The core whose cache it is; `None` for the LLC.
     pub core: Option<CoreId>,
-    /// Which line.
+    /// The line.
     pub line: LineAddr,
     /// Its tag.
     pub tag: LineTag,
@@ -34,11 +34,11 @@ pub struct CachedLine {
 pub struct StagedWrite {
     /// The controller.
     pub controller: u16,
-    /// Its group, if it is held; `None`: an ordinary entry behind a held one of its line.
+    /// Its group, if it is held; `None`: an ordinary entry that waits for a held one of its line.
     pub group: Option<u64>,
-    /// Which line.
+    /// The line.
     pub line: LineAddr,
-    /// Which bytes.
+    /// The bytes.
     pub mask: u64,
     /// The data.
     pub data: Line,
@@ -53,14 +53,15 @@ pub struct CrashView<'a> {
     /// Dirty or tagged lines of persistent memory, in the order in which eADR flushes them (LLC, L2, L1D: the newest
     /// version last). Where the last level alone is nonvolatile they are its lines, where no cache survives there are none.
     pub lines: &'a [CachedLine],
-    /// Held entries of durable queues, and ordinary ones behind a held one of their line, controller by controller, oldest
-    /// first. All other entries are in persistent memory already.
+    /// Held entries of durable queues, and ordinary ones that wait for a held one of their line, controller by
+    /// controller, oldest first. All other entries are in persistent memory already.
     pub staged: &'a [StagedWrite],
 }
 
 impl CrashView<'_> {
-    /// What the domain does by itself: every dirty line goes home if caches are durable. A nonvolatile last level keeps
-    /// its lines where they are, which costs no energy and looks the same to recovery.
+    /// The behaviour of the domain without a design: every dirty line is written to its home address if caches are
+    /// durable. A nonvolatile last level keeps its lines where they are, which costs no energy and looks the same to
+    /// recovery.
     pub fn flush_caches_home(&self, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
         if self.domain.llc_alone_is_durable() {
             for line in self.lines.iter().filter(|l| l.dirty && l.level == LevelId::Llc) {
@@ -76,7 +77,7 @@ impl CrashView<'_> {
     }
 }
 
-/// Where a design puts what survives, within the energy budget.
+/// The sink for the state of a design that survives, within the energy budget.
 pub struct CrashSink<'a> {
     image: &'a mut CrashImage,
     budget_bytes: u64,
@@ -141,12 +142,12 @@ pub struct CrashImage {
     log: Option<Vec<ImageWrite>>,
 }
 
-/// A write of recovery that was made, for those who tell what it did.
+/// A write of recovery, for timelines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImageWrite {
     /// These bytes of persistent memory.
     Pmem(PhysAddr, Vec<u8>),
-    /// So many bytes are the contents of this structure.
+    /// This number of bytes are the contents of this structure.
     Structure(String, usize),
 }
 
@@ -167,7 +168,7 @@ impl CrashImage {
         self.log = Some(Vec::new());
     }
 
-    /// What recovery wrote since `keep_log` was called, in order; no longer noted.
+    /// The writes of recovery since `keep_log` was called, in order; ends the log.
     pub fn take_log(&mut self) -> Vec<ImageWrite> {
         self.log.take().unwrap_or_default()
     }
@@ -231,7 +232,7 @@ impl CrashImage {
     }
 }
 
-/// What recovery did.
+/// The report of a recovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
     /// Transactions found committed and carried through.

@@ -1,4 +1,4 @@
-//! What a design is told of the machine it is built into.
+//! The description of a machine for the design that it is built with.
 
 use crate::ActiveFault;
 use durasim_types::{Clock, Cycle, Domain, LINE_BYTES, LineAddr, PhysAddr};
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// A level of the cache hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum LevelId {
-    /// The buffer of a core, beside its L1D, for the lines that the checks of a design look at. No line of persistent memory
-    /// lies there, so no hook is called for it, and [`Geometry::levels`] leaves it out.
+    /// The buffer of a core, beside its L1D, for the lines that the checks of a design read. It holds no line of
+    /// persistent memory, so no hook is called for it, and [`Geometry::levels`] leaves it out.
     FilterBuffer,
     /// The first-level data cache of a core.
     L1d,
@@ -62,7 +62,7 @@ impl Levels {
         Levels { all, private: all.split_at(all.len() - 1).0 }
     }
 
-    /// The same with a filter buffer beside the L1D, which is one of the private levels and of no others.
+    /// These levels with a filter buffer beside the L1D, which counts as a private level.
     #[must_use]
     pub const fn with_filter_buffer(self) -> Self {
         let private: &'static [LevelId] = if self.all.len() == LevelId::ALL.len() {
@@ -97,7 +97,7 @@ impl Levels {
         self.all[self.all.len() - 2]
     }
 
-    /// How many there are.
+    /// The number of levels.
     #[inline]
     pub const fn count(self) -> Cycle {
         self.all.len() as Cycle
@@ -149,7 +149,7 @@ impl LevelGeometry {
 /// The ports of the last level, where its technology limits how often its array can be accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LlcPorts {
-    /// How many there are; each serves reads and writes.
+    /// The number of ports; each serves reads and writes.
     pub ports: u32,
     /// Cycles for which a look-up keeps its port.
     pub read_busy_cycles: Cycle,
@@ -180,7 +180,7 @@ pub struct PmRegion {
     pub size_bytes: u64,
 }
 
-/// What L2 and LLC keep of the lines in the levels above them.
+/// The relation between the lines of L2 and LLC and those in the levels above them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Inclusion {
     /// A line that leaves a level leaves the levels above too.
@@ -191,7 +191,7 @@ pub enum Inclusion {
     Exclusive,
 }
 
-/// How the lines of persistent memory are dealt out among its controllers: block by block in turn.
+/// The distribution of the lines of persistent memory over its controllers: block by block in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interleave {
     /// First byte of persistent memory, where the first block of controller 0 begins.
@@ -221,7 +221,7 @@ pub struct Geometry {
     pub cores: u16,
     /// Number of persistent-memory controllers.
     pub controllers: u16,
-    /// What the machine keeps when power fails, without the design. Results name it by itself.
+    /// The state that the machine keeps when power fails, without the design. Results name it separately.
     #[serde(skip)]
     pub domain: Domain,
     /// The clock of the cores.
@@ -242,7 +242,7 @@ pub struct Geometry {
     pub interleave_bytes: u64,
     /// Entries of the write queue of each controller of persistent memory.
     pub write_queue_entries: u32,
-    /// What L2 and LLC keep of the lines above them.
+    /// The relation between the lines of L2 and LLC and those in the levels above them.
     pub inclusion: Inclusion,
     /// First byte of persistent memory.
     pub pmem_base: PhysAddr,
@@ -252,12 +252,12 @@ pub struct Geometry {
     pub pmem_data_bytes: u64,
     /// The design's own regions.
     pub regions: Vec<PmRegion>,
-    /// What the design does wrong on purpose in this machine: [`ActiveFault::NONE`] outside of `durasim mutation`.
+    /// The planted fault of the design in this machine: [`ActiveFault::NONE`] outside of `durasim mutation`.
     #[serde(skip)]
     pub planted: ActiveFault,
 }
 
-/// The bank of a last level of so many that a line belongs to: lines take turns.
+/// The bank of a last level with `banks` banks to which a line belongs: lines take turns.
 pub const fn bank_of(line: LineAddr, banks: u16) -> u16 {
     (line.0 % banks as u64) as u16
 }
@@ -281,13 +281,13 @@ impl Geometry {
         }
     }
 
-    /// How many caches of a level there are.
+    /// The number of caches of a level.
     pub fn instances(&self, level: LevelId) -> u64 {
         if level == LevelId::Llc { 1 } else { self.cores.into() }
     }
 
-    /// Something of each level, at the place that it has in [`LevelId::ALL`]; of a level that the machine lacks the default,
-    /// for which nobody asks.
+    /// A value for each level, at its index in [`LevelId::ALL`]. A level that the machine lacks has the default, which is
+    /// never used.
     pub fn by_level<T: Copy + Default>(&self, of: impl Fn(LevelId, &LevelGeometry) -> T) -> [T; 3] {
         let mut table = [T::default(); 3];
         for &level in self.levels().all() {
@@ -296,7 +296,7 @@ impl Geometry {
         table
     }
 
-    /// How lines of persistent memory are dealt out among the controllers.
+    /// The distribution of lines of persistent memory over the controllers.
     pub fn interleave(&self) -> Interleave {
         Interleave { base: self.pmem_base, controllers: self.controllers, block_bytes: self.interleave_bytes }
     }
@@ -329,9 +329,9 @@ impl Geometry {
 /// A parameter of a design that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
-    /// The parameter, as it stands in the design's section.
+    /// The parameter, as the design's section names it.
     pub field: String,
-    /// What is wrong and what is allowed.
+    /// The problem, and what is allowed.
     pub problem: String,
 }
 

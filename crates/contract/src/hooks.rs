@@ -8,8 +8,8 @@ use durasim_types::{Cause, CoreId, Cycle, Line, LineAddr, PhysAddr, Stats, TxId}
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
-/// What a design remembers on a cache line. The machine moves it with the line and never looks inside; 0 = none.
-/// Whether a tagged version is housed in one level only is the design's choice: [`Durability::tags_are_exclusive`].
+/// A design's mark on a cache line. The machine moves it with the line and never reads its meaning; 0 = none. Whether a
+/// tagged version is housed in one level only is the design's choice: [`Durability::tags_are_exclusive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LineTag(pub u64);
 
@@ -24,7 +24,7 @@ impl LineTag {
     }
 }
 
-/// Why a transaction is aborted; the number is what the program finds in a0.
+/// The cause of an abort. The program finds its number in a0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AbortCause {
     /// The program asked for it, with a code of 1 to 255.
@@ -39,7 +39,7 @@ pub enum AbortCause {
     Trapped(Trap),
 }
 
-/// What a hardware transaction cannot contain: it aborts, and nothing of this has happened.
+/// An event that a hardware transaction cannot contain: the transaction aborts, and the event has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Trap {
     /// A system call.
@@ -83,9 +83,9 @@ pub struct Ctx {
 /// A store that leaves the store buffer for a line of persistent memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Store<'a> {
-    /// Where.
+    /// The address.
     pub addr: PhysAddr,
-    /// How many bytes, 1 to 8, inside one line.
+    /// The number of bytes, 1 to 8, inside one line.
     pub len: u8,
     /// The bytes, little-endian.
     pub data: u64,
@@ -112,7 +112,7 @@ impl Store<'_> {
 /// A load of a tagged line, or of any line in a hardware transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Where.
+    /// The address.
     pub addr: PhysAddr,
     /// The open transaction, if it belongs to one.
     pub tx: Option<TxId>,
@@ -122,9 +122,9 @@ pub struct Load {
 /// stores there; see [`Durability::log_flush`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogBlock {
-    /// Where the block begins: a multiple of its length.
+    /// The address of the block, a multiple of its length.
     pub addr: PhysAddr,
-    /// What it held when the program loaded it.
+    /// The bytes of the block when the program loaded it.
     pub old: [u8; 32],
     /// The transaction, if it is flushed inside one.
     pub tx: Option<TxId>,
@@ -133,7 +133,7 @@ pub struct LogBlock {
 /// A request of a core for a tagged line that is not its own; see [`Durability::probe`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// Which line.
+    /// The line.
     pub line: LineAddr,
     /// Its live tag.
     pub tag: LineTag,
@@ -145,7 +145,7 @@ pub struct Request {
     pub holder: Option<CoreId>,
 }
 
-/// How full a queue is.
+/// The occupancy of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupancy {
     /// Entries that it has.
@@ -168,11 +168,11 @@ impl Occupancy {
 pub struct Arrival {
     /// The controller.
     pub controller: u16,
-    /// Where.
+    /// The line.
     pub line: LineAddr,
-    /// Which bytes: bit `i` stands for byte `i`. None: it asks for the acknowledgement of what came before it.
+    /// The bytes: bit `i` stands for byte `i`. 0: it asks for the acknowledgement of all earlier writes.
     pub mask: u64,
-    /// Why it is written.
+    /// The reason for the write.
     pub cause: Cause,
     /// The design's own token, if the write is under one.
     pub token: Option<Token>,
@@ -185,9 +185,9 @@ pub struct Arrival {
 pub struct Departure {
     /// The controller.
     pub controller: u16,
-    /// Where.
+    /// The line.
     pub line: LineAddr,
-    /// Why it was written.
+    /// The reason for the write.
     pub cause: Cause,
     /// The queue without it.
     pub queue: Occupancy,
@@ -262,8 +262,8 @@ pub trait Durability: Send {
         Gate::Done
     }
 
-    /// A log register is flushed: a block of persistent memory leaves the store buffer for the log, in order with the
-    /// stores, of which those to the block come after it. See also [`Durability::log_flush_early`].
+    /// A log register is flushed: a block of persistent memory leaves the store buffer for the log, in program order with
+    /// the stores: a store to the block follows it. See also [`Durability::log_flush_early`].
     fn log_flush(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> Gate {
         Gate::Done
     }
@@ -287,8 +287,8 @@ pub trait Durability: Send {
         Gate::Done
     }
 
-    /// What a program finds in the destination register of its begin when a hardware transaction aborts, in which others were
-    /// nested or not.
+    /// The value that a program finds in the destination register of its begin when a hardware transaction aborts, with
+    /// or without nested transactions.
     fn abort_status(&self, why: AbortCause, nested: bool) -> u64 {
         why.code()
     }
@@ -313,7 +313,7 @@ pub trait Durability: Send {
         Gate::Done
     }
 
-    /// How much longer an access takes that finds a line with a live tag in a level, in core cycles. Asked when the machine
+    /// Extra latency, in core cycles, of an access that finds a line with a live tag in a level. Asked when the machine
     /// is built.
     fn tagged_access_cycles(&self, level: LevelId) -> Cycle {
         0
@@ -321,7 +321,7 @@ pub trait Durability: Send {
 
     /// Whether a tag is the number of its transaction, and a transaction that loads from or stores to a line that carries
     /// its own tag changes nothing in the design: none of its hooks is called for that. Asked when the machine is built.
-    fn own_lines_are_silent(&self) -> bool {
+    fn skips_hooks_on_own_lines(&self) -> bool {
         false
     }
 
@@ -379,22 +379,22 @@ pub trait Durability: Send {
         Fill::Home { search_cycles: 0, serial: false }
     }
 
-    /// A core (`cx.core`) asks for a line with a live tag that lies in the private caches of another core or in the
-    /// last level, or asks for the right to write a tagged line that it may only read. Its own open transaction may be
-    /// the one that the tag names: a thread may have moved, or the line was evicted.
+    /// A core (`cx.core`) asks for a line with a live tag that is in the private caches of another core or in the last
+    /// level, or asks for the right to write a tagged line that it may only read. Its own open transaction may be the one
+    /// that the tag names: a thread may have moved, or the line was evicted.
     ///
-    /// While a hardware transaction is open, the design is asked about each access of anybody to any line: the request has
-    /// no tag and no holder then, and names the hardware transaction of the core that asks.
+    /// While a hardware transaction is open, the design is asked about each access of any core to any line: the request
+    /// has no tag and no holder then, and names the hardware transaction of the requesting core.
     ///
-    /// Where tags are exclusive, the design is also asked if the core finds such a line in its own private caches and
-    /// [`Durability::belongs_to`] denies that it is of the transaction for which the core asks: the thread that wrote it
+    /// If tags are exclusive, the design is also asked if the core finds such a line in its own private caches and
+    /// [`Durability::belongs_to`] is false for the transaction for which the core asks: the thread that wrote the line
     /// has left the core inside its transaction. `holder` is the core itself then.
     fn probe(&mut self, cx: &Ctx, request: &Request, out: &mut Actions) -> Probe {
         Probe::Grant
     }
 
     /// Whether queues ask [`Durability::accept`] on this machine. Asked when it is built, of designs that name the hook.
-    fn decides_on_writes(&self) -> bool {
+    fn filters_queue_writes(&self) -> bool {
         true
     }
 
@@ -420,9 +420,10 @@ pub trait Durability: Send {
     /// A timer or a [`crate::Action::Resume`] of the design is due.
     fn woken(&mut self, cx: &Ctx, id: u64, out: &mut Actions) {}
 
-    /// A scan of the design visits a line of persistent memory of which some cached version is `dirty`, or that carries a
-    /// note ([`Durability::tags_are_notes`]); `tag` is that of the newest version. Each such line is shown once in a scan. One that is dirty all the time from before the scan until
-    /// its end is shown for certain: the upper levels come first, and what is dirty only moves down.
+    /// A scan of the design visits a line of persistent memory that has a cached version that is `dirty`, or that carries
+    /// a note ([`Durability::tags_follow_newest_data`]); `tag` is that of the newest version. Each such line is visited
+    /// once in a scan. A line that is dirty from before the scan until its end is visited for certain: the upper levels
+    /// come first, and dirty data only moves down.
     fn scanned(&mut self, cx: &Ctx, id: u64, line: LineAddr, dirty: bool, tag: &mut LineTag) -> Scanned {
         Scanned::Leave
     }
@@ -458,7 +459,7 @@ pub trait Durability: Send {
     /// Whether a tag is only a note on its line: an epoch, a bit for the next scan. It goes where the newest data of the
     /// line goes, and otherwise the machine treats the line as one without a tag: a clean line with a note is a copy like
     /// any other, a dirty one no version to be kept apart. Asked when the machine is built.
-    fn tags_are_notes(&self) -> bool {
+    fn tags_follow_newest_data(&self) -> bool {
         false
     }
 

@@ -12,7 +12,6 @@ mod cost;
 mod crash;
 mod geometry;
 mod hooks;
-mod laboratory;
 pub mod path_faults;
 mod planted;
 mod ranges;
@@ -34,13 +33,9 @@ pub use geometry::{
 pub use hooks::{
     AbortCause, Arrival, Ctx, Departure, Durability, Hooks, LineTag, Load, LogBlock, Occupancy, Request, Store, Trap,
 };
-pub use laboratory::{
-    Alternatives, Choice, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign,
-    SmallestRegion, Values,
-};
 pub use planted::{ActiveFault, PlantedFault};
 pub use ranges::check_ranges;
-pub use registry::{BuildResult, Design, ErasedDesign, Interface, Promise, Variant};
+pub use registry::{BuildResult, Design, ErasedDesign, Interface, Locking, Promise, Variant};
 pub use verdict::{
     Accept, BeginRule, CommitRule, Evict, Fill, FlushVerdict, Gate, Gather, Merge, Overlay, Part, Probe, Scanned,
     Signal, Token, Wait,

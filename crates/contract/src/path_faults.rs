@@ -1,5 +1,5 @@
-//! What a machine does wrong on purpose on the path to its controllers. The variants that have to notice list these beside
-//! their own faults (`Laboratory::path_faults`).
+//! Planted faults of a machine on the path to its controllers. A variant that they break lists them in
+//! `Variant::path_faults`.
 
 use crate::PlantedFault;
 

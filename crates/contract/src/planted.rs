@@ -9,9 +9,9 @@
 pub struct PlantedFault {
     /// Its name, unique in the design.
     pub name: &'static str,
-    /// What goes wrong, in one sentence.
+    /// The effect of the fault, in one sentence.
     pub summary: &'static str,
-    /// Why nobody can ever see it, if nobody can.
+    /// The reason why no program can observe the fault, if that is so.
     pub equivalent: Option<&'static str>,
 }
 

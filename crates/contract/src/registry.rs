@@ -1,8 +1,8 @@
 //! A design as a member of the registry.
 
 use crate::{
-    Backend, ChecksResult, CrashImage, Durability, Geometry, HardwareCost, Hooks, Laboratory, PlantedFault,
-    RecoveryCut, RecoveryReport, RegionRequest, SpecError,
+    Backend, ChecksResult, CrashImage, Durability, Geometry, HardwareCost, Hooks, PlantedFault, RecoveryCut,
+    RecoveryReport, RegionRequest, SpecError,
 };
 use durasim_types::{Domain, StallCause};
 use schemars::{JsonSchema, Schema};
@@ -22,12 +22,12 @@ pub trait Design: 'static {
     /// The parameters that shrink with the machine where a run is made smaller by one factor: sizes of what holds data of
     /// many transactions, and periods of background engines. What one transaction fills keeps its size, as transactions do.
     const SCALED: &'static [&'static str] = &[];
-    /// The counters that tell how many rounds its background engines have completed: those that run by the clock or by
-    /// instructions. A measurement during which one of them completed few rounds is not of a steady state.
+    /// Counters of the completed rounds of its background engines: those that run by the clock or by instructions. A
+    /// measurement during which one of them completed few rounds is not of a steady state.
     const ENGINES: &'static [&'static str] = &[];
     /// The structures that requests wait for when they are full or busy, in the order of `StallCause::Structure`.
     const STRUCTURES: &'static [&'static str] = &[];
-    /// How many threads of a program may have transactions: those that its kernel numbers below this.
+    /// The number of threads of a program that may have transactions: those with a smaller number in its kernel.
     const THREADS_MAX: u32 = u32::MAX;
     /// Its parameters: every field with a default and a source, unknown fields refused.
     type Spec: Serialize + DeserializeOwned + JsonSchema + Default + Clone;
@@ -52,9 +52,9 @@ pub trait Design: 'static {
 
     /// Recovers after a power failure. Must be idempotent: cut anywhere and run again, it ends in the same image.
     ///
-    /// What it reads may be damaged, by a crash that no model foresaw or on purpose. It holds counts to the room there is,
-    /// asks [`Geometry::is_home`] before it writes to an address that it has read, and reports what it cannot believe as a
-    /// loss. It never panics and always ends.
+    /// The image may be damaged, by a crash that no model foresaw or on purpose. Recovery limits counts to the room there
+    /// is, asks [`Geometry::is_home`] before it writes to an address that it has read, and reports what it cannot believe
+    /// as a loss. It never panics and always ends.
     fn recover(spec: &Self::Spec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut>;
 
     /// Its hardware cost.
@@ -133,7 +133,7 @@ impl ErasedDesign {
     }
 }
 
-/// What guest programs are written with.
+/// The programming interface of guest programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interface {
     /// Transactions over a pool: `durasim/tx.h`.
@@ -152,13 +152,38 @@ impl Interface {
     }
 }
 
-/// What a variant promises about acknowledged transactions.
+/// The promise of a variant about acknowledged transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
     /// They survive at once.
     Immediate,
-    /// They survive after at most so many further epochs.
+    /// They survive after at most this number of further epochs.
     Epoch(u32),
+}
+
+/// Data that a program has to lock before it stores, because the hardware does not isolate transactions that touch it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locking {
+    /// No data: the hardware isolates transactions, or the programs have none.
+    Nothing,
+    /// Words of eight bytes: threads may store to different words of a line.
+    Words,
+    /// Blocks of 32 bytes, the data of a log entry.
+    Blocks,
+    /// Lines.
+    Lines,
+}
+
+impl Locking {
+    /// The name in lists of designs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Locking::Nothing => "nothing",
+            Locking::Words => "words",
+            Locking::Blocks => "blocks",
+            Locking::Lines => "lines",
+        }
+    }
 }
 
 /// A variant of the registry: what users name with `--design`.
@@ -166,13 +191,13 @@ pub enum Promise {
 pub struct Variant {
     /// Its name.
     pub name: &'static str,
-    /// What papers call it too: names that stand for it wherever a variant is named.
+    /// Other names in papers, accepted wherever a variant is named.
     pub aliases: &'static [&'static str],
     /// The hardware.
     pub hardware: ErasedDesign,
-    /// How its guest programs are built.
+    /// The runtime of its guest programs.
     pub backend: Backend,
-    /// What its guest programs are written with.
+    /// The programming interfaces of its guest programs.
     pub interfaces: &'static [Interface],
     /// The domains it is right on; the first is the default.
     pub domains: &'static [Domain],
@@ -182,26 +207,31 @@ pub struct Variant {
     pub control: bool,
     /// One sentence.
     pub summary: &'static str,
-    /// Where it is published.
+    /// The publication.
     pub paper: &'static str,
     /// Keys of DEVIATIONS.md that its parameters rest on.
     pub assumptions: &'static [&'static str],
-    /// How it is tested.
-    pub laboratory: &'static Laboratory,
+    /// The data that its programs have to lock.
+    pub locking: Locking,
+    /// Planted faults of the machine that violate its promise: those of [`crate::path_faults`] or [`crate::check_faults`].
+    pub path_faults: &'static [PlantedFault],
+    /// Names of planted faults of hardware that several variants share which no program of this variant can observe, and
+    /// why.
+    pub equivalent_faults: &'static [(&'static str, &'static str)],
 }
 
 impl Variant {
     /// The faults that a machine of the variant can be built with: those of its hardware, and those of the path that the variant has
     /// to notice.
     pub fn planted(&self) -> impl Iterator<Item = PlantedFault> + use<> {
-        let here = self.laboratory.equivalent_faults;
-        self.hardware.planted.iter().chain(self.laboratory.path_faults).map(|planted| {
+        let here = self.equivalent_faults;
+        self.hardware.planted.iter().chain(self.path_faults).map(|planted| {
             let why = here.iter().find(|(name, _)| *name == planted.name).map(|(_, why)| *why);
             PlantedFault { equivalent: planted.equivalent.or(why), ..*planted }
         })
     }
 
-    /// The domain it runs on unless told otherwise.
+    /// The domain it runs on by default.
     pub const fn default_domain(&self) -> Domain {
         self.domains[0]
     }

@@ -12,10 +12,10 @@ pub struct Token(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Signal(pub u64);
 
-/// What a request waits for.
+/// The event that a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wait {
-    /// So many core cycles.
+    /// A number of core cycles.
     Cycles(Cycle),
     /// Until every write under this token that was handed over so far is acknowledged by the persistence domain.
     Acked(Token),
@@ -43,23 +43,24 @@ pub enum Merge {
     Overwrite,
     /// The resident version is a pre-image: it goes one level down first.
     PushDownFirst,
-    /// The resident version is a pre-image and stays in the last level beside the incoming one, in another way of its set.
-    /// The machine keeps it until [`crate::Action::DropOlder`], or until its way is wanted for another line: then it goes
-    /// home. An abort that discards the newer version makes it the only one. Where no other way can be had it goes home
-    /// first. Levels above the last one take this for [`Merge::PushDownFirst`].
+    /// The resident version is a pre-image and stays in the last level beside the incoming one, in another way of its
+    /// set. The machine keeps it until [`crate::Action::DropOlder`], or until its way is needed for another line: then it
+    /// is written to its home address. An abort that discards the newer version makes it the only one. Where no other way
+    /// is available it is written to its home address first. Levels above the last one take this for
+    /// [`Merge::PushDownFirst`].
     KeepBoth,
 }
 
-/// What happens to a version that leaves a level.
+/// The action for a version that leaves a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evict {
     /// It is written to its home address, if dirty; from a private level it goes down.
     Proceed,
     /// It is written to `at` instead, under `token` if the design wants the acknowledgement.
     To {
-        /// Where.
+        /// The address.
         at: PhysAddr,
-        /// Why.
+        /// The reason.
         cause: Cause,
         /// Acknowledgement wanted.
         token: Option<Token>,
@@ -76,7 +77,7 @@ pub enum Evict {
 /// Bytes of a line that a design supplies itself. Bit `i` of `mask` stands for byte `i`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlay {
-    /// Which bytes.
+    /// The bytes.
     pub mask: u64,
     /// The bytes.
     pub data: Line,
@@ -85,7 +86,7 @@ pub struct Overlay {
 /// A piece of a line that lies somewhere else in persistent memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Where it is read.
+    /// The address to read.
     pub from: PhysAddr,
     /// Its place in the line.
     pub offset: u8,
@@ -104,8 +105,8 @@ pub struct Gather {
     pub overlay: Option<Overlay>,
 }
 
-/// Where a missing line of persistent memory comes from. `search_cycles` is the time the design's own structures take
-/// to answer; reading the home address proceeds in parallel unless `serial` is set.
+/// The source of a missing line of persistent memory. `search_cycles` is the time the design's own structures take to
+/// answer; reading the home address proceeds in parallel unless `serial` is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// Home, after the search.
@@ -117,7 +118,7 @@ pub enum Fill {
     },
     /// Another place; the home read is stopped. The line arrives dirty and carries `tag`.
     From {
-        /// Where.
+        /// The address.
         at: PhysAddr,
         /// Cycles of the search.
         search_cycles: Cycle,
@@ -162,7 +163,7 @@ pub enum Accept {
         /// The group of held entries it belongs to, if it is held.
         held: Option<u64>,
     },
-    /// Into the queue as a held entry of this group, for as long as nobody needs its place: while writes wait for room that
+    /// Into the queue as a held entry of this group, as long as its place is not needed: while writes wait for room that
     /// no other entry makes, the oldest of these become ordinary ones.
     QueueWhileRoom {
         /// The group.

@@ -19,7 +19,7 @@ type Number = u64;
 /// A value with the store that it comes from.
 type Stored = (Number, u8);
 
-/// What the program asked for so far.
+/// The requests of the program so far.
 #[derive(Clone, Debug)]
 pub struct ByteOracle {
     range: Option<DataRange>,
@@ -44,7 +44,7 @@ pub struct ByteOracle {
     epochs: Option<Epochs>,
 }
 
-/// What a transaction has stored that has not started to commit.
+/// The stores of a transaction that has not started to commit.
 #[derive(Clone, Debug, Default)]
 struct OpenTx {
     writes: Vec<(Number, Write)>,
@@ -53,10 +53,10 @@ struct OpenTx {
     overwritten: BTreeMap<PhysAddr, Number>,
 }
 
-/// What was there at the ends of epochs, where a design promises no more than to come back to one of them.
+/// The contents at the ends of epochs, for designs that promise to recover to one of them and no more.
 #[derive(Clone, Debug)]
 struct Epochs {
-    /// After so many further epochs an epoch may not be lost.
+    /// The number of further epochs after which an epoch may not be lost.
     further: usize,
     /// Persistent memory at the last ends of epochs, the newest last. The first is from before the first epoch.
     ends: VecDeque<Pages>,
@@ -72,7 +72,7 @@ pub enum Verdict {
     Wrong(String),
 }
 
-/// At most so many transactions that share bytes may be inside commit at once for every subset to be tried.
+/// The number of transactions that share bytes and may be inside commit at once, up to which every subset is tried.
 const COMMITTING_MAX: usize = 8;
 
 fn bytes_of(write: &Write) -> impl Iterator<Item = (PhysAddr, u8)> + use<> {
@@ -128,8 +128,8 @@ fn differing_from(reference: &Pages, range: DataRange, image: &Pages) -> Vec<(Ph
 }
 
 impl ByteOracle {
-    /// An oracle that holds a design to a promise by epochs: recovery comes exactly to the end of an epoch, and an epoch is
-    /// not lost any more when so many further ones have ended.
+    /// An oracle that checks a promise by epochs: recovery leads exactly to the end of an epoch, and an epoch may not be
+    /// lost once `further` later ones have ended.
     pub fn of_epochs(initial: Pages, further: u32) -> Self {
         let ends = VecDeque::from([initial.clone()]);
         let epochs = Some(Epochs { further: further as usize, ends, ended: 0 });
@@ -176,7 +176,7 @@ impl ByteOracle {
     }
 
     /// Stores outside of transactions to these bytes are durable, the one with the number `last` and those before it: a
-    /// domain keeps them, or a fence has waited for them. False if that was known of all of them.
+    /// domain keeps them, or a fence has waited for them. False if all of them were durable before.
     pub fn made_durable(&mut self, addr: PhysAddr, len: u64, last: u64) -> bool {
         if self.is_recovering {
             return false;
@@ -308,7 +308,8 @@ impl ByteOracle {
         lines.into_iter().collect()
     }
 
-    /// What a line has to be after recovery: without the transactions that are inside commit, and with all of them.
+    /// The allowed contents of a line after recovery: without the transactions that are inside commit, and with all of
+    /// them.
     pub(crate) fn allowed(&self, line: LineAddr) -> Vec<Line> {
         if let Some(epochs) = &self.epochs {
             let mut lines: Vec<Line> = epochs.ends.iter().map(|end| end.line(line)).collect();

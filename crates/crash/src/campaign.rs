@@ -2,7 +2,6 @@
 //! machine is not disturbed and nothing is run again: the image of a crash shares its pages with the machine, which goes
 //! on; recoveries and checks work on the images, on other threads.
 
-use crate::case::{Case, PowerFault};
 use crate::coverage::not_tried;
 use crate::crashed_run::{
     Crash, CrashFreeRun, CrashPointSelector, CrashedRun, EndedRun, crash_free_run, initial_pmem, run_with_crashes,
@@ -19,6 +18,7 @@ use crate::result::{CrashResult, Failure};
 use crate::schedule::{All, DrawnFailures, Points, check_event, schedule};
 use crate::timeline::{Replayed, replay};
 use crate::timeline_document::Timeline;
+use crate::trial::{PowerFault, Trial};
 use durasim_contract::{CrashImage, Variant};
 use durasim_machine::{Host, Prepared, Provenance, RunRequest, System, configuration, prepare};
 use durasim_types::{ConfigError, Error, EventKind, PersistEvent, Rng};
@@ -70,8 +70,8 @@ pub struct CrashRequest {
     pub workers: Option<usize>,
 }
 
-/// At so many crash points, or more, a program of the user's own runs once more for its recovery: it is short, and has few
-/// crash points.
+/// The number of crash points at which, or more, a program of the user's own runs once more for its recovery: it is
+/// short, and has few crash points.
 const OTHER_RUNS_OF_A_PROGRAM: usize = 32;
 
 /// Failures that a result lists.
@@ -83,12 +83,12 @@ struct Batch {
     crashes: Vec<Crash>,
 }
 
-type Trials = Vec<(Case, Outcome)>;
+type Trials = Vec<(Trial, Outcome)>;
 
-/// What a worker has tried of one batch, and what may run once more.
-type Tried = (Trials, BTreeMap<Case, Retry>);
+/// The trials of one batch, and those that may run once more.
+type Tried = (Trials, BTreeMap<Trial, Retry>);
 
-/// What a campaign or a replay came to.
+/// The outcome of a campaign or a replay.
 #[derive(Default)]
 struct CampaignOutcome {
     /// Simulated instructions of the crashed run.
@@ -116,7 +116,7 @@ pub fn crash(
     if request.run.functional {
         return Err(ConfigError::new("functional", "a functional run has no persist events to crash at").into());
     }
-    let case: Option<Case> = match &request.replay {
+    let trial: Option<Trial> = match &request.replay {
         Some(text) => Some(text.parse().map_err(|problem: String| ConfigError::new("replay", problem))?),
         None => None,
     };
@@ -128,9 +128,9 @@ pub fn crash(
     let crashing = Instant::now();
     let campaign = Campaign { request, prepared: &prepared, crash_free_run: &crash_free_run, stop };
     let workers = request.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
-    let ended = match &case {
+    let ended = match &trial {
         None => campaign.run(workers.max(1), progress)?,
-        Some(case) => campaign.replay(case, progress)?,
+        Some(trial) => campaign.replay(trial, progress)?,
     };
     let mut result = CrashResult::of(&prepared, &request.run, &crash_free_run, ended.tried, FAILURES_MAX);
     (result.marks, result.timeline, result.limits) = (ended.marks, ended.timeline, ended.limits);
@@ -168,7 +168,7 @@ impl Campaign<'_> {
         }
     }
 
-    /// Draws cases at the crash points, and carries them out.
+    /// Draws trials at the crash points, and carries them out.
     fn run(
         &self,
         workers: usize,
@@ -198,7 +198,7 @@ impl Campaign<'_> {
             }
             drop(tried_sender);
             let runner = scope.spawn(move || {
-                // The selector goes with this thread: workers end when nobody can send them anything any more.
+                // The selector ends with this thread: workers end when their channel has no sender any more.
                 let run = CrashedRun {
                     prepared: self.prepared,
                     program: &self.prepared.program,
@@ -225,19 +225,19 @@ impl Campaign<'_> {
         Ok(CampaignOutcome { instructions, marks, points_at_risk, not_tried, tried, timeline: None, limits })
     }
 
-    /// Carries this case out, and tells its timeline.
+    /// Executes this trial and records its timeline.
     fn replay(
         &self,
-        case: &Case,
+        trial: &Trial,
         progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
     ) -> Result<CampaignOutcome, Error> {
-        check_event(case, self.crash_free_run)?;
-        let Replayed { instructions, marks, outcome, timeline, limits } = replay(self.context(), case)?;
+        check_event(trial, self.crash_free_run)?;
+        let Replayed { instructions, marks, outcome, timeline, limits } = replay(self.context(), trial)?;
         progress(1, 1);
         Ok(CampaignOutcome {
             instructions,
             marks,
-            tried: vec![(case.clone(), outcome)],
+            tried: vec![(trial.clone(), outcome)],
             timeline: Some(timeline),
             limits,
             ..CampaignOutcome::default()
@@ -276,7 +276,7 @@ fn collect(
     let mut postponed = Postponed::default();
     let mut done = 0;
     while let Ok((tried, mut retries)) = receiver.recv() {
-        tried.iter().for_each(|(case, outcome)| postponed.keep(case, outcome, retries.remove(case)));
+        tried.iter().for_each(|(trial, outcome)| postponed.keep(trial, outcome, retries.remove(trial)));
         all.extend(tried);
         done += 1;
         if !progress(done, total) {
@@ -329,7 +329,7 @@ pub(crate) fn by_kind(kinds: &[EventKind]) -> BTreeMap<String, u64> {
 }
 
 impl CrashResult {
-    /// What the trials showed.
+    /// The result of the trials.
     fn of(
         prepared: &Prepared,
         run: &RunRequest,
@@ -343,9 +343,9 @@ impl CrashResult {
         let (mut failures, mut violations, mut hangs, mut disagreements, mut losses_reported, mut depth) =
             (Vec::new(), 0, 0, 0, 0, 0);
         let trials = tried.len() as u64;
-        for (case, outcome) in tried {
-            *trials_by_fault.entry(case.fault_name()).or_default() += 1;
-            depth = depth.max(case.depth());
+        for (trial, outcome) in tried {
+            *trials_by_fault.entry(trial.fault_name()).or_default() += 1;
+            depth = depth.max(trial.depth());
             losses_reported += u64::from(outcome.reported_loss.is_some());
             for oracle in &outcome.judged {
                 *judged_by.entry(oracle.name().to_owned()).or_default() += 1;
@@ -356,7 +356,7 @@ impl CrashResult {
             violations += 1;
             hangs += u64::from(outcome.unfinished.is_some());
             disagreements += u64::from(outcome.is_disagreement());
-            let failure = Failure::of(&case, &outcome);
+            let failure = Failure::of(&trial, &outcome);
             *alike.entry((failure.oracle.clone(), failure.message.clone())).or_default() += 1;
             if failures.len() < failures_max {
                 failures.push(failure);
@@ -406,12 +406,12 @@ impl CrashResult {
 }
 
 impl Failure {
-    fn of(case: &Case, outcome: &Outcome) -> Failure {
+    fn of(trial: &Trial, outcome: &Outcome) -> Failure {
         let names: Vec<&str> = outcome.objections.keys().map(|oracle| oracle.name()).collect();
         let texts: Vec<String> =
             outcome.objections.iter().map(|(oracle, what)| format!("{}: {what}", oracle.name())).collect();
         Failure {
-            id: case.to_string(),
+            id: trial.to_string(),
             oracle: names.join("+"),
             disagreement: outcome.is_disagreement(),
             message: texts.join("; "),

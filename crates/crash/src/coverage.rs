@@ -1,20 +1,20 @@
-//! Which of the faults that a campaign was asked for had nothing to try, and why.
+//! The faults of a campaign for which there was nothing to try, with the reasons.
 
-use crate::case::Case;
 use crate::crashed_run::CrashFreeRun;
 use crate::failure_kind::FailureKind;
 use crate::judge::{Context, ProgramRecovery};
 use crate::outcome::Outcome;
+use crate::trial::Trial;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The faults without a trial, each with the reason.
 pub(crate) fn not_tried(
-    tried: &[(Case, Outcome)],
+    tried: &[(Trial, Outcome)],
     faults: &BTreeSet<FailureKind>,
     context: &Context<'_>,
     crash_free_run: &CrashFreeRun,
 ) -> BTreeMap<String, String> {
-    let names: BTreeSet<String> = tried.iter().map(|(case, _)| case.fault_name()).collect();
+    let names: BTreeSet<String> = tried.iter().map(|(trial, _)| trial.fault_name()).collect();
     let names: BTreeSet<&str> = names.iter().flat_map(|name| name.split('+')).collect();
     let is_tried = |fault: FailureKind| match fault {
         FailureKind::Background => crash_free_run.background.contains(&true),

@@ -1,8 +1,8 @@
-//! Which images are taken of a run that is crashed for one case, or for what is drawn after a first failure.
+//! The images taken from a run: for one trial, or for the failures that are drawn after a first one.
 
-use crate::case::PowerFault;
 use crate::crashed_run::{Crash, CrashPointSelector};
 use crate::power_faults::PowerFaultDraw;
+use crate::trial::PowerFault;
 use durasim_contract::CrashImage;
 use durasim_machine::System;
 use durasim_types::{PersistEvent, Rng};
@@ -26,7 +26,7 @@ impl SingleCrashPoint {
         SingleCrashPoint { event, fault, is_closed: false, crash: None, marks: BTreeMap::new() }
     }
 
-    /// What was taken; nothing if there was no such event.
+    /// The crash; `None` if there was no such event.
     pub fn taken(self) -> Option<Crash> {
         self.crash
     }
@@ -92,7 +92,7 @@ impl DrawnCrashPoints {
         self.seen.clone()
     }
 
-    /// What was taken, in the order of the run.
+    /// The crashes, in the order of the run.
     pub fn taken(self) -> impl Iterator<Item = Crash> {
         self.crashes.into_values().flatten()
     }

@@ -1,10 +1,10 @@
 //! Runs of a machine that end with a power failure, and the one without.
 
 use crate::byte_oracle::ByteOracle;
-use crate::case::PowerFault;
 use crate::history::HistoryRecorder;
 use crate::order::{Checking, OrderChecker};
 use crate::timeline_recorder::TimelineRecorder;
+use crate::trial::PowerFault;
 use durasim_contract::{CrashImage, Promise};
 use durasim_machine::{
     Budget, Ending, Machine, Observer, Output, PmemPool, PoolContents, Prepared, Program, Stream, System, Unfinished,
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What recovery and check start from where nothing has failed, and what the run took.
+/// The start of recovery and check without a failure, and the resources that the run took.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CrashFree {
     /// Persistent memory after an orderly end of the run.
@@ -36,11 +36,11 @@ pub(crate) struct CrashFreeRun {
     /// Whether each was part of background work.
     pub background: Vec<bool>,
     pub instructions: u64,
-    /// What the program said of its operations.
+    /// The program's reports of its operations.
     pub history: HistoryRecorder,
     /// The namespace of `/pmem/` at the end.
     pub files: Option<PmemPool>,
-    /// What it left, and what it took.
+    /// The contents that it left, and the resources that it took.
     pub left: CrashFree,
     pub stats: Stats,
 }
@@ -141,7 +141,7 @@ pub(crate) fn crash_free_run(
     Ok(CrashFreeRun { kinds, background, instructions, history, files: Some(files), left, stats })
 }
 
-/// What the program asked for so far, and images that wait for the end of a commit.
+/// The requests of the program so far, and images that wait for the end of a commit.
 struct JournalState {
     oracle: ByteOracle,
     /// As of the event whose images have been taken last, if that matters.
@@ -332,7 +332,7 @@ impl<M: CrashPointSelector> CrashPointObserver<M> {
                 }
             }
         }
-        // Behind the last point only the acknowledgements up to the next event are of interest, and commits in progress.
+        // After the last point only the acknowledgements up to the next event are of interest, and commits in progress.
         !self.over || self.pending.is_some() || !self.journal_state().waiting.is_empty()
     }
 }
@@ -439,7 +439,7 @@ fn run_to_limit<M: CrashPointSelector>(
     Ok(machine.run_within(whole, output)?.err())
 }
 
-/// What persistent memory holds when the program starts.
+/// The contents of persistent memory when the program starts.
 pub(crate) fn initial_pmem(prepared: &Prepared, program: &Program) -> Pages {
     match &program.pool {
         Some(pool) => pool.pages.clone(),

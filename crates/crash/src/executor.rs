@@ -1,8 +1,7 @@
-//! The one executor of crash cases: an image is recovered, by the hardware's recovery and then by the program's, and
-//! judged. On the way recovery may fail too, and after it the program may work on and fail again. Whether a case is drawn
+//! The one executor of crash trials: an image is recovered, by the hardware's recovery and then by the program's, and
+//! judged. On the way recovery may fail too, and after it the program may work on and fail again. Whether a trial is drawn
 //! or replayed makes one difference: where the next failure comes from.
 
-use crate::case::{Case, PowerFault, Then};
 use crate::crash_points::{DrawnCrashPoints, SingleCrashPoint};
 use crate::crashed_run::{Crash, CrashPointSelector, CrashedRun, EndedRun, program_on, run_with_crashes};
 use crate::history::{HistoryOracle, HistoryRecorder};
@@ -12,6 +11,7 @@ use crate::outcome::{Oracle, Outcome};
 use crate::power_faults::PowerFaultDraw;
 use crate::timeline_document::RunKind;
 use crate::timeline_recorder::TimelineRecorder;
+use crate::trial::{NextFailure, PowerFault, Trial};
 use durasim_contract::{CrashImage, RecoveryCut, RecoveryReport};
 use durasim_types::{Error, LineAddr, PAGE_BYTES, Pages, PhysAddr};
 use std::borrow::Cow;
@@ -19,32 +19,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Says, step by step, what fails in a case in progress.
-pub(crate) trait Failures {
-    /// What fails after a recovery of the hardware that made so many writes; `None`: nothing more.
-    fn next(&mut self, recovery_writes: u64) -> Option<Then>;
+/// A source of the further failures of a trial, one at a time.
+pub(crate) trait FailureSource {
+    /// The failure after a recovery of the hardware that made this many writes; `None`: no further failure.
+    fn next(&mut self, recovery_writes: u64) -> Option<NextFailure>;
 
-    /// Whether the oracles look at what is recovered in the end. Else a case of its own has the same contents judged.
+    /// Whether the oracles look at what is recovered in the end. Else a trial of its own has the same contents judged.
     fn are_judged(&self) -> bool {
         true
     }
 }
 
-/// The failures that the text of a case names.
-impl Failures for std::slice::Iter<'_, Then> {
-    fn next(&mut self, _recovery_writes: u64) -> Option<Then> {
+/// The failures that the text of a trial names.
+impl FailureSource for std::slice::Iter<'_, NextFailure> {
+    fn next(&mut self, _recovery_writes: u64) -> Option<NextFailure> {
         Iterator::next(self).copied()
     }
 }
 
-/// Failures that are noted as they come, so that the trial can run once more.
-struct Noted<'a> {
-    failures: &'a mut dyn Failures,
-    given: Vec<Then>,
+/// Failures that are recorded as they are drawn, so that the trial can run once more.
+struct RecordedFailures<'a> {
+    failures: &'a mut dyn FailureSource,
+    given: Vec<NextFailure>,
 }
 
-impl Failures for Noted<'_> {
-    fn next(&mut self, recovery_writes: u64) -> Option<Then> {
+impl FailureSource for RecordedFailures<'_> {
+    fn next(&mut self, recovery_writes: u64) -> Option<NextFailure> {
         let next = self.failures.next(recovery_writes);
         self.given.extend(next);
         next
@@ -66,10 +66,10 @@ pub(crate) enum LaterRun {
 
 impl LaterRun {
     /// The failure after an event of this run.
-    fn then(self, event: u64, fault: PowerFault) -> Then {
+    fn then(self, event: u64, fault: PowerFault) -> NextFailure {
         match self {
-            LaterRun::Recovery => Then::GuestRecovery(event, fault),
-            LaterRun::Work => Then::Work(event, fault),
+            LaterRun::Recovery => NextFailure::GuestRecovery(event, fault),
+            LaterRun::Work => NextFailure::Work(event, fault),
         }
     }
 
@@ -81,7 +81,7 @@ impl LaterRun {
     }
 }
 
-/// What is drawn from one such run: so many of its persist events, and the power failures after each of them.
+/// The draw from one such run: the number of its persist events, and the power failures after each of them.
 #[derive(Clone, Debug)]
 pub(crate) struct LaterDraw {
     pub power_faults: PowerFaultDraw,
@@ -89,11 +89,11 @@ pub(crate) struct LaterDraw {
     pub seed: u64,
 }
 
-/// What runs once more.
+/// Work that runs once more.
 #[derive(Clone)]
 pub(crate) enum Retry {
     /// A trial: its failures up to a point, and the further ones as they came.
-    Case { point: Arc<CrashPoint>, failures: Vec<Then> },
+    Trial { point: Arc<CrashPoint>, failures: Vec<NextFailure> },
     /// A run of the program in which power was to fail: that many trials begin with it.
     Run { point: Arc<CrashPoint>, run: LaterRun, draw: LaterDraw },
 }
@@ -101,22 +101,22 @@ pub(crate) enum Retry {
 impl std::fmt::Debug for Retry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Retry::Case { failures, .. } => failures.fmt(f),
+            Retry::Trial { failures, .. } => failures.fmt(f),
             Retry::Run { run, draw, .. } => write!(f, "{run:?}, {draw:?}"),
         }
     }
 }
 
 /// The further failures of a trial that runs once more.
-struct Again(std::vec::IntoIter<Then>);
+struct Again(std::vec::IntoIter<NextFailure>);
 
-impl Failures for Again {
-    fn next(&mut self, _recovery_writes: u64) -> Option<Then> {
+impl FailureSource for Again {
+    fn next(&mut self, _recovery_writes: u64) -> Option<NextFailure> {
         self.0.next()
     }
 }
 
-/// What a power failure left, and what the hardware's recovery makes of it when nothing disturbs it.
+/// The image that a power failure left, and the result of an undisturbed recovery by the hardware.
 #[derive(Clone)]
 struct Recovered {
     crashed: CrashImage,
@@ -135,9 +135,9 @@ fn has_reported_loss(image: &CrashImage, report: &RecoveryReport) -> bool {
     image.dirty_shutdown && !report.losses.is_empty()
 }
 
-/// The begin of all cases with the same failures up to one of them.
+/// The begin of all trials with the same failures up to one of them.
 pub(crate) struct CrashPoint {
-    case: Case,
+    trial: Trial,
     recovered: Recovered,
     allowed: Allowed,
 }
@@ -149,15 +149,15 @@ impl CrashPoint {
     }
 }
 
-/// What a failure leaves; the error: what came of the case already, where the hardware cannot recover.
-pub(crate) type Begun = Result<Arc<CrashPoint>, Box<(Case, Outcome)>>;
+/// The image that a failure leaves; the error: the outcome of the trial, where the hardware cannot recover.
+pub(crate) type Begun = Result<Arc<CrashPoint>, Box<(Trial, Outcome)>>;
 
-/// One worker that carries cases out.
+/// One worker that carries trials out.
 #[derive(Clone)]
 pub(crate) struct Executor<'a> {
     judge: Judge<'a>,
-    /// What did not end within its limits, and has not been taken yet.
-    retries: BTreeMap<Case, Retry>,
+    /// Work that did not end within its limits and has not been taken yet.
+    retries: BTreeMap<Trial, Retry>,
 }
 
 impl<'a> Executor<'a> {
@@ -166,7 +166,7 @@ impl<'a> Executor<'a> {
         Executor { judge, retries: BTreeMap::new() }
     }
 
-    /// What the workers of a campaign share, and this one's oracles.
+    /// The state that the workers of a campaign share, and this one's oracles.
     pub fn judge(&self) -> &Judge<'a> {
         &self.judge
     }
@@ -178,22 +178,22 @@ impl<'a> Executor<'a> {
         executor
     }
 
-    /// A worker whose cases are not recorded.
+    /// A worker whose trials are not recorded.
     pub fn without_timeline(mut self) -> Self {
         self.judge.timeline_recorder = None;
         self
     }
 
-    /// What did not end within its limits since the last call.
-    pub fn take_retries(&mut self) -> BTreeMap<Case, Retry> {
+    /// Work that did not end within its limits since the last call.
+    pub fn take_retries(&mut self) -> BTreeMap<Trial, Retry> {
         std::mem::take(&mut self.retries)
     }
 
     /// Runs something once more, with larger limits; a run of the program without persist events comes to no trial.
-    pub fn retry(&self, retry: &Retry) -> Vec<(Case, Outcome)> {
+    pub fn retry(&self, retry: &Retry) -> Vec<(Trial, Outcome)> {
         let mut executor = self.once_more().without_timeline();
         match retry {
-            Retry::Case { point, failures } => {
+            Retry::Trial { point, failures } => {
                 vec![executor.execute(point, &mut Again(failures.clone().into_iter()))]
             }
             Retry::Run { point, run, draw } => {
@@ -207,32 +207,32 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Recovers what the first failure of a case left.
+    /// Recovers what the first failure of a trial left.
     ///
     /// # Errors
-    /// What came of the case already, where the hardware cannot recover.
+    /// The outcome of the trial, where the hardware cannot recover.
     pub fn crash_point(&self, crash: Crash) -> Begun {
-        let case = Case::new(crash.event, crash.fault);
+        let trial = Trial::new(crash.event, crash.fault);
         let allowed = Allowed::after(&crash, self.judge.history.as_ref());
         match self.recovered(crash.image) {
-            Ok(recovered) => Ok(Arc::new(CrashPoint { case, recovered, allowed })),
-            Err(outcome) => Err(Box::new((case, outcome))),
+            Ok(recovered) => Ok(Arc::new(CrashPoint { trial, recovered, allowed })),
+            Err(outcome) => Err(Box::new((trial, outcome))),
         }
     }
 
-    /// Carries a case out, and says which it was.
-    pub fn execute(&mut self, point: &Arc<CrashPoint>, failures: &mut dyn Failures) -> (Case, Outcome) {
-        let mut case = point.case.clone();
-        let mut noted = Noted { failures, given: Vec::new() };
-        let (Ok(outcome) | Err(outcome)) = self.carry_out(point, &mut noted, &mut case);
+    /// Carries a trial out, and says which it was.
+    pub fn execute(&mut self, point: &Arc<CrashPoint>, failures: &mut dyn FailureSource) -> (Trial, Outcome) {
+        let mut trial = point.trial.clone();
+        let mut recorded = RecordedFailures { failures, given: Vec::new() };
+        let (Ok(outcome) | Err(outcome)) = self.carry_out(point, &mut recorded, &mut trial);
         if outcome.unfinished.is_some() {
-            self.retries.insert(case.clone(), Retry::Case { point: point.clone(), failures: noted.given });
+            self.retries.insert(trial.clone(), Retry::Trial { point: point.clone(), failures: recorded.given });
         }
-        (case, outcome)
+        (trial, outcome)
     }
 
     /// Lets the program run once more after a complete recovery of the hardware, and the power fail during it. Gives what
-    /// each of these failures leaves, or what has come of the case already; nothing if the run has no persist event.
+    /// each of these failures leaves, or what has come of the trial already; nothing if the run has no persist event.
     pub fn fail_again(&mut self, point: &Arc<CrashPoint>, run: LaterRun, draw: LaterDraw) -> Vec<Begun> {
         // Where recovery has reported a loss, nothing is promised that could be lost once more.
         if point.recovered.has_reported_loss() {
@@ -249,51 +249,53 @@ impl<'a> Executor<'a> {
             Ok(ran) => ran,
             // The run ends without a power failure then, and comes to the same objection.
             Err(outcome) => {
-                let case = point.case.and(run.then(events.load(Ordering::Relaxed) + 1, PowerFault::Clean));
+                let trial = point.trial.and(run.then(events.load(Ordering::Relaxed) + 1, PowerFault::Clean));
                 if outcome.unfinished.is_some() {
-                    self.retries.insert(case.clone(), Retry::Run { point: point.clone(), run, draw });
+                    self.retries.insert(trial.clone(), Retry::Run { point: point.clone(), run, draw });
                 }
-                return vec![Err(Box::new((case, outcome)))];
+                return vec![Err(Box::new((trial, outcome)))];
             }
         };
         let begin = |crash: Crash| {
-            let case = point.case.and(run.then(crash.event, crash.fault));
+            let trial = point.trial.and(run.then(crash.event, crash.fault));
             let allowed = match run {
                 LaterRun::Recovery => point.allowed.clone(),
                 LaterRun::Work => Allowed::after(&crash, history.as_ref()),
             };
             match self.recovered(crash.image) {
-                Ok(recovered) => Ok(Arc::new(CrashPoint { case, recovered, allowed })),
-                Err(outcome) => Err(Box::new((case, outcome))),
+                Ok(recovered) => Ok(Arc::new(CrashPoint { trial, recovered, allowed })),
+                Err(outcome) => Err(Box::new((trial, outcome))),
             }
         };
         selector.taken().map(begin).collect()
     }
 
-    /// As `execute`; adds each failure that has come about to the case. An objection on the way is the error.
+    /// As `execute`; adds each failure that has come about to the trial. An objection on the way is the error.
     fn carry_out(
         &mut self,
         point: &CrashPoint,
-        failures: &mut dyn Failures,
-        case: &mut Case,
+        failures: &mut dyn FailureSource,
+        trial: &mut Trial,
     ) -> Result<Outcome, Outcome> {
         let mut recovered = Cow::Borrowed(&point.recovered);
         let mut allowed = Cow::Borrowed(&point.allowed);
         let (image, report) = loop {
-            let (image, report, next) = self.fail_recovery(&recovered, failures, case)?;
+            let (image, report, next) = self.fail_recovery(&recovered, failures, trial)?;
             let Some(next) = next else { break (image, report) };
             if has_reported_loss(&image, &report) {
                 return Ok(self.judge.conclude(image, &report, &allowed));
             }
-            case.then.push(next);
+            trial.then.push(next);
             let pmem = image.pmem.clone();
             let (crash, run, event) = match next {
-                Then::Recovery(_) => unreachable!("the hardware's recovery has failed as often as it is to fail"),
-                Then::GuestRecovery(event, fault) => {
+                NextFailure::Recovery(_) => {
+                    unreachable!("the hardware's recovery has failed as often as it is to fail")
+                }
+                NextFailure::GuestRecovery(event, fault) => {
                     let single = self.guest_recovery(pmem, SingleCrashPoint::with(event, fault))?;
                     (single.taken(), LaterRun::Recovery, event)
                 }
-                Then::Work(event, fault) => {
+                NextFailure::Work(event, fault) => {
                     let (single, history) = self.further_work(pmem, SingleCrashPoint::with(event, fault))?;
                     let crash = single.taken();
                     if let Some(crash) = &crash {
@@ -316,23 +318,23 @@ impl<'a> Executor<'a> {
     fn fail_recovery(
         &self,
         undisturbed: &Recovered,
-        failures: &mut dyn Failures,
-        case: &mut Case,
-    ) -> Result<(CrashImage, RecoveryReport, Option<Then>), Outcome> {
+        failures: &mut dyn FailureSource,
+        trial: &mut Trial,
+    ) -> Result<(CrashImage, RecoveryReport, Option<NextFailure>), Outcome> {
         let mut cuts = Vec::new();
         let mut cut_image: Option<CrashImage> = None;
         let mut again: Option<(CrashImage, RecoveryReport)> = None;
         loop {
             let writes = again.as_ref().map_or(&undisturbed.image, |(image, _)| image).writes();
             let cut = match failures.next(writes) {
-                Some(Then::Recovery(cut)) => cut,
+                Some(NextFailure::Recovery(cut)) => cut,
                 next => {
                     let whole = || (undisturbed.image.clone(), undisturbed.report.clone());
                     let (image, report) = again.unwrap_or_else(whole);
                     return Ok((image, report, next));
                 }
             };
-            case.then.push(Then::Recovery(cut));
+            trial.then.push(NextFailure::Recovery(cut));
             cuts.push(cut);
             let crashed = cut_image.get_or_insert_with(|| undisturbed.crashed.clone());
             self.cut_recovery(crashed, cut)?;
@@ -470,7 +472,7 @@ impl<'a> Executor<'a> {
 /// Persistent memory when a program starts.
 struct Contents {
     found: Pages,
-    /// What recovery makes of it: the bytes are compared with this and what the program stores.
+    /// The contents after recovery: the bytes are compared with these and the program's stores.
     expected: Pages,
 }
 

@@ -1,20 +1,21 @@
-//! What is drawn at a crash point: cases that begin with the same power failure.
+//! The draw at a crash point: trials that begin with the same power failure.
 
-use crate::case::{Case, PowerFault, Then};
 use crate::crashed_run::Crash;
-use crate::executor::{CrashPoint, Executor, Failures, LaterDraw, LaterRun};
+use crate::executor::{CrashPoint, Executor, FailureSource, LaterDraw, LaterRun};
 use crate::failure_kind::FailureKind;
 use crate::outcome::Outcome;
 use crate::power_faults::PowerFaultDraw;
 use crate::schedule::DrawnFailures;
+use crate::trial::{NextFailure, PowerFault, Trial};
 use durasim_types::Rng;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Recoveries that fail in a row.
 const DEPTH_MAX: u64 = 3;
-/// At how many of its writes the hardware's recovery of one crash is cut where crash points are drawn; at each, if it makes
-/// no more. After so many persist events of one run of the program's recovery, or of its further work, power fails.
+/// The number of writes of one recovery of the hardware at which it is cut, where crash points are drawn; all, if it
+/// makes no more. Also the number of persist events of one run of the program's recovery, or of its further work, after
+/// which power fails.
 const CUTS_DRAWN: u64 = 4;
 /// The same for a run of the program, where all crash points are taken.
 const LATER_EVENTS_MAX: u64 = 16;
@@ -25,7 +26,7 @@ pub(crate) fn explore(
     crash: Crash,
     draw: &DrawnFailures,
     variants: u64,
-) -> Vec<(Case, Outcome)> {
+) -> Vec<(Trial, Outcome)> {
     let mut rng = Rng::new(draw.seed);
     let is_clean = crash.fault == PowerFault::Clean;
     let point = match executor.crash_point(crash) {
@@ -53,7 +54,7 @@ pub(crate) fn explore(
     later.tried
 }
 
-/// The writes at which the first recovery fails, each in a case of its own.
+/// The writes at which the first recovery fails, each in a trial of its own.
 fn first_cuts(point: &CrashPoint, all: bool, rng: &mut Rng) -> BTreeSet<u64> {
     match point.recovery_writes() {
         0 => BTreeSet::new(),
@@ -67,12 +68,12 @@ struct Later<'e, 'a, 'r> {
     executor: &'e mut Executor<'a>,
     power_faults: PowerFaultDraw,
     rng: &'r mut Rng,
-    tried: Vec<(Case, Outcome)>,
+    tried: Vec<(Trial, Outcome)>,
     is_nested: bool,
 }
 
 impl Later<'_, '_, '_> {
-    /// The case that ends with this failure.
+    /// The trial that ends with this failure.
     fn conclude(&mut self, point: &Arc<CrashPoint>) {
         self.tried.push(self.executor.execute(point, &mut NoFurtherFailure));
     }
@@ -113,27 +114,27 @@ impl Later<'_, '_, '_> {
 /// Nothing fails any more.
 struct NoFurtherFailure;
 
-impl Failures for NoFurtherFailure {
-    fn next(&mut self, _recovery_writes: u64) -> Option<Then> {
+impl FailureSource for NoFurtherFailure {
+    fn next(&mut self, _recovery_writes: u64) -> Option<NextFailure> {
         None
     }
 }
 
 /// The hardware's recovery fails at some of its writes, then at one of the writes of the next one, and so on. The contents
-/// that it comes to are those that it comes to undisturbed, which are judged in a case of their own.
+/// that it comes to are those that it comes to undisturbed, which are judged in a trial of their own.
 struct RecoveryCuts<'a> {
     first: Option<u64>,
     made: u64,
     rng: &'a mut Rng,
 }
 
-impl Failures for RecoveryCuts<'_> {
-    fn next(&mut self, recovery_writes: u64) -> Option<Then> {
+impl FailureSource for RecoveryCuts<'_> {
+    fn next(&mut self, recovery_writes: u64) -> Option<NextFailure> {
         if self.made == DEPTH_MAX || recovery_writes == 0 {
             return None;
         }
         self.made += 1;
-        Some(Then::Recovery(self.first.take().unwrap_or_else(|| 1 + self.rng.below(recovery_writes))))
+        Some(NextFailure::Recovery(self.first.take().unwrap_or_else(|| 1 + self.rng.below(recovery_writes))))
     }
 
     fn are_judged(&self) -> bool {

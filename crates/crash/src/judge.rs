@@ -15,7 +15,7 @@ use durasim_types::{Error, Pages};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-/// How the program recovers what the hardware's recovery leaves.
+/// The program's way to recover the image that the hardware's recovery leaves.
 #[derive(Clone, Copy)]
 pub(crate) enum ProgramRecovery<'a> {
     /// Not at all: its check only looks.
@@ -26,7 +26,7 @@ pub(crate) enum ProgramRecovery<'a> {
     Check,
 }
 
-/// What all workers of a campaign share.
+/// The state that all workers of a campaign share.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub prepared: &'a Prepared,
@@ -37,9 +37,9 @@ pub(crate) struct Context<'a> {
     pub again_args: &'a [String],
     /// The namespace of `/pmem/`.
     pub files: &'a PmemPool,
-    /// What the run says of its operations, if it says anything.
+    /// The reports of the run about its operations, if there are any.
     pub history: Option<&'a HistoryRecorder>,
-    /// What the run without a crash left and took.
+    /// The contents and resources of the run without a crash.
     pub crash_free: &'a CrashFree,
     /// Instructions that recovery, check and further work may each take, if the user says so.
     pub recovery_limit: Option<u64>,
@@ -63,18 +63,18 @@ impl<'a> Context<'a> {
 #[derive(Clone)]
 pub(crate) struct Judge<'a> {
     pub context: Context<'a>,
-    /// How far the program may go.
+    /// The limits of the program.
     pub limits: Limits,
     symbols: Arc<OnceLock<Symbols>>,
     recoverer: Option<LoadedProgram>,
     checker: LoadedProgram,
     /// Of the crashed run, if that says anything of its operations.
     pub history: Option<HistoryOracle>,
-    /// Records the cases of this worker, in a replay.
+    /// Records the trials of this worker, in a replay.
     pub timeline_recorder: Option<TimelineRecorder>,
 }
 
-/// What an image is judged against.
+/// The basis on which an image is judged.
 #[derive(Clone)]
 pub(crate) struct Allowed {
     pub bytes: ByteOracle,
@@ -125,7 +125,7 @@ impl<'a> Judge<'a> {
         Ok(judge)
     }
 
-    /// How many epochs later an acknowledged transaction survives; `None`: at once.
+    /// The number of epochs after which an acknowledged transaction survives; `None`: at once.
     pub fn epochs(&self) -> Option<u32> {
         match self.context.prepared.plan.variant.promise {
             Promise::Immediate => None,
@@ -154,7 +154,7 @@ impl<'a> Judge<'a> {
         Ok(Limits::after(recovery.unwrap_or(check), check, *work, recovery_limit))
     }
 
-    /// What a pool holds, as the program says.
+    /// The contents of a pool, as the program reports them.
     pub fn dump(&mut self, pmem: Pages) -> Result<Dump, Stopped> {
         let GuestRun { stopped, output, .. } = run_guest(&mut self.checker, pmem, self.limits.of(Stage::Check));
         match stopped {
@@ -163,7 +163,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// What is objected to a program that was stopped in this stage.
+    /// The objection to a program that was stopped in this stage.
     pub fn outcome(&self, stage: Stage, stopped: Stopped, what: &str) -> Outcome {
         match stopped {
             Stopped::Failed(text) => Outcome::object(Oracle::Guest, format!("{what}: {text}")),
@@ -282,7 +282,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Why a program has not come to a good end.
+/// The reason why a program did not complete.
 pub(crate) enum Stopped {
     /// It failed, as this says.
     Failed(String),
@@ -299,19 +299,19 @@ impl Stopped {
     }
 }
 
-/// What a program did on an image.
+/// The run of a program on an image.
 struct GuestRun {
     /// Persistent memory, if it came to its end.
     pmem: Option<Pages>,
-    /// What went wrong; nothing if its exit code is 0.
+    /// The failure; `None` if its exit code is 0.
     stopped: Option<Stopped>,
-    /// What it said.
+    /// Its output.
     output: Vec<u8>,
     /// Instructions and memory.
     taken: Budget,
 }
 
-/// Keeps what a program says, up to so many bytes and one more.
+/// Keeps the output of a program, up to a number of bytes and one more.
 struct BoundedOutput {
     kept: Vec<u8>,
     bytes_max: u64,

@@ -3,7 +3,6 @@
 
 mod byte_oracle;
 mod campaign;
-mod case;
 mod coverage;
 mod crash_points;
 mod crashed_run;
@@ -22,11 +21,11 @@ mod schedule;
 mod timeline;
 mod timeline_document;
 mod timeline_recorder;
+mod trial;
 mod unfinished;
 
 pub use byte_oracle::{ByteOracle, Verdict};
 pub use campaign::{CrashRequest, crash};
-pub use case::{Case, PowerFault, Then};
 pub use failure_kind::FailureKind;
 pub use history::{Dump, HistoryOracle, HistoryRecorder, Position};
 pub use limits::RecoveryLimits;
@@ -37,3 +36,4 @@ pub use timeline_document::{
     FinalLine, LineContents, LineCopyRecord, Loss, Objection, PowerFailure, RecoveryWrite, RunKind, Timeline,
     TimelineEvent, TimelinePhase, Trace, Transaction, Words,
 };
+pub use trial::{NextFailure, PowerFault, Trial};

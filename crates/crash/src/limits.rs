@@ -1,15 +1,15 @@
-//! How far a program's recovery, check and further work may go after a crash.
+//! Limits of a program's recovery, check and further work after a crash.
 
 use durasim_machine::{Budget, Exceeded};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a program does after a crash.
+/// The stages of a program after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     Recovery,
     Check,
-    /// What it does between two crashes.
+    /// Work between two crashes.
     Work,
 }
 
@@ -23,13 +23,13 @@ impl fmt::Display for Stage {
     }
 }
 
-/// A limit is so many times what the same takes without a crash.
+/// The limit is this multiple of the resources of the same stage without a crash.
 const TIMES_CRASH_FREE: u64 = 20;
 const INSTRUCTIONS_MIN: u64 = 10_000_000;
 const MEMORY_BYTES_MIN: u64 = 64 << 20;
-/// The first trial that stopped at a place runs once more with so many times the limit.
+/// The first trial that stopped at a place runs once more with this multiple of the limit.
 const TIMES_AGAIN: u64 = 10;
-/// What recovery and check may take without a crash.
+/// The limit of recovery and check without a crash.
 const CRASH_FREE_MAX: Budget = Budget { instructions: 2_000_000_000, memory_bytes: 4 << 30 };
 
 /// The limits of a campaign.
@@ -105,7 +105,7 @@ impl Limits {
     }
 }
 
-/// What a run has used up when it is stopped, as sentences say it.
+/// The exceeded limit of a run, for sentences.
 pub(crate) fn used_up(exceeded: Exceeded, budget: Budget) -> String {
     match exceeded {
         Exceeded::Instructions => format!("after {} instructions", budget.instructions),

@@ -3,16 +3,16 @@
 //! Rules: numbers follow each other; stamps never decrease; the media writes a line only after a queue has accepted a
 //! write of that line, and not more often than that (joined writes reach the media once); where no queue survives, it begins
 //! with each write before it ends it, and with no other; nothing becomes durable in a
-//! cache, or in a last level, of a domain that loses it; a store becomes durable in a cache only while its core, and no other, may
-//! write the line, so that all agree on the order of the stores to a line. That a core's stores come in program order
-//! cannot be seen here; whoever makes the stores can check it.
+//! cache, or in a last level, of a domain that loses it; a store becomes durable in a cache only while its core, and no
+//! other, may write the line, so that all agree on the order of the stores to a line. Whether a core's stores come in
+//! program order cannot be seen here; the issuer of the stores can check it.
 
 use durasim_machine::{Observer, System};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, LineAddr, PersistEvent};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-/// What the checker remembers of the events so far.
+/// The checker's record of the events so far.
 #[derive(Debug, Default)]
 pub struct OrderChecker {
     last_number: u64,

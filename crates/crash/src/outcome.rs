@@ -1,16 +1,16 @@
-//! What became of a case: which oracles looked at it, and what they object.
+//! The outcome of a trial: the oracles that judged it, and their objections.
 
 use crate::unfinished::{Place, UnfinishedStage};
 use std::collections::BTreeMap;
 
-/// Who judges.
+/// The oracles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Oracle {
     /// The hardware's recovery itself: it reports losses that it may not have, or depends on where it was cut.
     Recovery,
     /// The bytes of persistent memory.
     Bytes,
-    /// What the program said of its operations.
+    /// The program's reports of its operations.
     History,
     /// The program's own recovery and check.
     Guest,
@@ -30,16 +30,16 @@ impl Oracle {
     }
 }
 
-/// What became of a case.
+/// The outcome of a trial.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
-    /// What each oracle objects.
+    /// The objection of each oracle.
     pub objections: BTreeMap<Oracle, String>,
     /// The oracles that have looked at the recovered contents.
     pub judged: Vec<Oracle>,
-    /// What recovery reported as lost, where a loss was to be expected.
+    /// The loss that recovery reported, where one was to be expected.
     pub reported_loss: Option<String>,
-    /// What of the program did not end within its limit.
+    /// The stage of the program that did not end within its limit.
     pub unfinished: Option<Box<UnfinishedStage>>,
 }
 

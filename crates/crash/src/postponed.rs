@@ -1,26 +1,26 @@
 //! Trials in which the program did not end within its limits. The first of them at each place runs once more with larger
 //! limits: if it ends, the limit was too small, else none of them ends.
 
-use crate::case::Case;
 use crate::executor::{Executor, Retry};
 use crate::outcome::{Oracle, Outcome};
+use crate::trial::Trial;
 use crate::unfinished::Place;
 use durasim_types::Error;
 use std::collections::BTreeMap;
 
-/// At each place so many trials run once more, as long as each of them ends.
+/// The number of trials of each place that run once more, as long as each of them ends.
 const RETRIES_MAX: usize = 8;
 
 /// The trials that are to run once more, the first ones of each place.
 #[derive(Default)]
-pub(crate) struct Postponed(BTreeMap<Place, BTreeMap<Case, Retry>>);
+pub(crate) struct Postponed(BTreeMap<Place, BTreeMap<Trial, Retry>>);
 
 impl Postponed {
     /// Keeps what a trial needs to run once more, if it is one of the first that did not end at their place.
-    pub fn keep(&mut self, case: &Case, outcome: &Outcome, retry: Option<Retry>) {
+    pub fn keep(&mut self, trial: &Trial, outcome: &Outcome, retry: Option<Retry>) {
         let (Some(unfinished), Some(retry)) = (&outcome.unfinished, retry) else { return };
         let first = self.0.entry(unfinished.place.clone()).or_default();
-        first.insert(case.clone(), retry);
+        first.insert(trial.clone(), retry);
         if first.len() > RETRIES_MAX {
             first.pop_last();
         }
@@ -30,16 +30,16 @@ impl Postponed {
     ///
     /// # Errors
     /// Trials of one place end with larger limits, and more are there than run once more.
-    pub fn settle(self, executor: &Executor<'_>, trials: &mut Vec<(Case, Outcome)>) -> Result<(), Error> {
+    pub fn settle(self, executor: &Executor<'_>, trials: &mut Vec<(Trial, Outcome)>) -> Result<(), Error> {
         for (place, retries) in self.0 {
             let tried = retries.len();
-            let verdict = retries.into_iter().find_map(|(case, retry)| {
+            let verdict = retries.into_iter().find_map(|(trial, retry)| {
                 let again = executor.retry(&retry);
-                let unfinished = again.iter().find_map(|(case, outcome)| Some((case, outcome.unfinished.as_ref()?)));
-                if let Some((case, unfinished)) = unfinished {
+                let unfinished = again.iter().find_map(|(trial, outcome)| Some((trial, outcome.unfinished.as_ref()?)));
+                if let Some((trial, unfinished)) = unfinished {
                     let text = |after: &str| {
                         format!(
-                            "{} does not end: it is {} {after}; {case} is at {} {}",
+                            "{} does not end: it is {} {after}; {trial} is at {} {}",
                             unfinished.place.stage, place.function, unfinished.at, unfinished.after
                         )
                     };
@@ -49,7 +49,7 @@ impl Postponed {
                     });
                     return Some(());
                 }
-                let first = trials.iter().position(|(other, outcome)| *other == case && outcome.is_at(&place));
+                let first = trials.iter().position(|(other, outcome)| *other == trial && outcome.is_at(&place));
                 trials.remove(first.expect("the trial is one of those"));
                 trials.extend(again);
                 None
@@ -69,6 +69,9 @@ impl Postponed {
     }
 }
 
-fn at_place<'a>(trials: &'a mut [(Case, Outcome)], place: &'a Place) -> impl Iterator<Item = &'a mut (Case, Outcome)> {
+fn at_place<'a>(
+    trials: &'a mut [(Trial, Outcome)],
+    place: &'a Place,
+) -> impl Iterator<Item = &'a mut (Trial, Outcome)> {
     trials.iter_mut().filter(|(_, outcome)| outcome.is_at(place))
 }

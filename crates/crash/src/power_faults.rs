@@ -1,13 +1,13 @@
 //! In which ways power fails at an event where a campaign takes images.
 
-use crate::case::PowerFault;
 use crate::failure_kind::FailureKind;
+use crate::trial::PowerFault;
 use durasim_contract::CrashImage;
 use durasim_machine::System;
 use durasim_types::Rng;
 use std::collections::BTreeSet;
 
-/// What is drawn at each event: a clean power failure, and so many of each of these kinds that can end in many ways.
+/// The draw at each event: a clean power failure, and a number of each of these kinds that can have many outcomes.
 #[derive(Clone, Debug)]
 pub(crate) struct PowerFaultDraw {
     pub faults: BTreeSet<FailureKind>,

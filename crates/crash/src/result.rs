@@ -11,13 +11,14 @@ use std::collections::BTreeMap;
 /// A crash after which the promise was broken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What `--replay` takes.
+    /// The argument for `--replay`.
     pub id: String,
-    /// Who objected: `bytes`, `history`, `guest`, `recovery`, `termination` (it does not end), several joined by `+`.
+    /// The oracle that objected: `bytes`, `history`, `guest`, `recovery`, `termination` (it does not end), several joined
+    /// by `+`.
     pub oracle: String,
     /// Whether other oracles looked at the same contents and had nothing to object.
     pub disagreement: bool,
-    /// What was wrong.
+    /// The objection.
     pub message: String,
     /// Failing trials with this oracle and this message, this one included; listed or not.
     pub alike: u64,
@@ -72,8 +73,8 @@ pub struct CrashResult {
     pub nested_depth_max: u64,
     /// Trials by the wall time of the crashed run and its judging, and by threads of the host that judged.
     pub trials_per_s_per_core: f64,
-    /// How many trials each oracle has judged. The result of a recovery that was cut is not judged once more if it is the
-    /// same as without the cut. `bytes` judges where data are declared and stored.
+    /// The number of trials that each oracle has judged. The result of a recovery that was cut is not judged once more if
+    /// it is the same as without the cut. `bytes` judges where data are declared and stored.
     pub judged_by: BTreeMap<String, u64>,
     /// The first failing trials, by event.
     pub failures: Vec<Failure>,
@@ -83,11 +84,11 @@ pub struct CrashResult {
     pub marks: BTreeMap<String, u64>,
     /// Of a replay, what became of the lines involved; null for a campaign.
     pub timeline: Option<Timeline>,
-    /// How far recovery, check and further work could go in a trial.
+    /// The limits of recovery, check and further work in a trial.
     pub limits: RecoveryLimits,
     /// Cost on the host.
     pub host: Host,
-    /// What the run that was crashed was made from.
+    /// The origin of the run that was crashed.
     pub provenance: Provenance,
     /// The machine and the design's parameters, as they were after all overrides.
     pub configuration: Value,

@@ -1,8 +1,8 @@
-//! Which crash points a campaign takes, and what it tries at each.
+//! The crash points of a campaign, and the failures to try at each.
 
-use crate::case::Case;
 use crate::crashed_run::CrashFreeRun;
 use crate::failure_kind::FailureKind;
+use crate::trial::Trial;
 use durasim_types::{ConfigError, EventKind, Rng};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ pub enum All {
     All,
 }
 
-/// What is drawn at one crash point: failures of these kinds, with this seed.
+/// The draw at one crash point: failures of these kinds, with this seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DrawnFailures {
     pub faults: BTreeSet<FailureKind>,
@@ -34,20 +34,20 @@ pub(crate) struct DrawnFailures {
     pub recovers_again: bool,
 }
 
-/// One in so many drawn points runs the program once more, which costs as much as hundreds of other trials.
+/// One drawn point in this number runs the program once more, which costs as much as hundreds of other trials.
 const ANOTHER_RUN_PERIOD: u64 = 8;
 
-/// Refuses a case that does not begin at an event of the run.
-pub(crate) fn check_event(case: &Case, crash_free_run: &CrashFreeRun) -> Result<(), ConfigError> {
+/// Refuses a trial that does not begin at an event of the run.
+pub(crate) fn check_event(trial: &Trial, crash_free_run: &CrashFreeRun) -> Result<(), ConfigError> {
     let events = crash_free_run.events();
-    if (1..=events).contains(&case.event) {
+    if (1..=events).contains(&trial.event) {
         return Ok(());
     }
-    let problem = format!("'{case}' is not at one of e1 to e{events}, the persist events of this run");
+    let problem = format!("'{trial}' is not at one of e1 to e{events}, the persist events of this run");
     Err(ConfigError::new("replay", problem))
 }
 
-/// What is drawn, by persist event. At `other_runs_min` of the points or more, and at each if there are no more, the program
+/// The draws by persist event. At `other_runs_min` of the points or more, and at each if there are no more, the program
 /// runs once more for its recovery, and for its further work.
 pub(crate) fn schedule(
     points: Points,
@@ -189,9 +189,9 @@ mod tests {
 
     #[test]
     fn an_event_that_the_run_does_not_have_is_refused() {
-        let case: Case = "e10".parse().unwrap();
+        let trial: Trial = "e10".parse().unwrap();
         let crash_free_run = crash_free_run(&[EventKind::Commit; 9]);
-        let refused = check_event(&case, &crash_free_run).unwrap_err();
+        let refused = check_event(&trial, &crash_free_run).unwrap_err();
         assert!(refused.to_string().contains("e1 to e9"), "{refused}");
         assert!(check_event(&"e9".parse().unwrap(), &crash_free_run).is_ok());
     }

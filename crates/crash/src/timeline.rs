@@ -1,6 +1,5 @@
-//! How the timeline of one trial comes about: a first replay finds the lines involved, a second one follows them.
+//! Records the timeline of one trial: a first replay finds the lines involved, a second one follows them.
 
-use crate::case::Case;
 use crate::crash_points::SingleCrashPoint;
 use crate::crashed_run::{CrashedRun, EndedRun, initial_pmem, run_with_crashes};
 use crate::executor::Executor;
@@ -10,13 +9,14 @@ use crate::outcome::{Oracle, Outcome};
 use crate::postponed::Postponed;
 use crate::timeline_document::{FinalLine, Objection, RunKind, Timeline, TimelinePhase, Transaction, words};
 use crate::timeline_recorder::{RecordedTimeline, TimelineRecorder};
+use crate::trial::Trial;
 use durasim_types::{ConfigError, Error, LineAddr, TxId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines that a timeline follows.
 const LINES_MAX: usize = 4;
 
-/// A case that was carried out once more.
+/// A trial that was carried out once more.
 pub(crate) struct Replayed {
     /// Simulated instructions of the crashed run.
     pub instructions: u64,
@@ -27,16 +27,16 @@ pub(crate) struct Replayed {
     pub limits: RecoveryLimits,
 }
 
-/// Carries a case out, and tells its timeline.
+/// Executes a trial and records its timeline.
 ///
 /// # Errors
 /// As from a run.
-pub(crate) fn replay(context: Context<'_>, case: &Case) -> Result<Replayed, Error> {
+pub(crate) fn replay(context: Context<'_>, trial: &Trial) -> Result<Replayed, Error> {
     let searching = TimelineRecorder::searching();
-    let Executed { instructions, marks, mut executor, mut tried } = execute(context, case, &searching, false)?;
+    let Executed { instructions, marks, mut executor, mut tried } = execute(context, trial, &searching, false)?;
     let mut postponed = Postponed::default();
     let mut retries = executor.take_retries();
-    tried.iter().for_each(|(case, outcome)| postponed.keep(case, outcome, retries.remove(case)));
+    tried.iter().for_each(|(trial, outcome)| postponed.keep(trial, outcome, retries.remove(trial)));
     let was_unfinished = tried[0].1.unfinished.is_some();
     postponed.settle(&executor, &mut tried)?;
     let outcome = tried.remove(0).1;
@@ -45,14 +45,14 @@ pub(crate) fn replay(context: Context<'_>, case: &Case) -> Result<Replayed, Erro
     let lines_in_question = lines.len() as u64;
     let lines: Vec<LineAddr> = lines.into_iter().take(LINES_MAX).collect();
     let following = TimelineRecorder::following(&lines);
-    execute(context, case, &following, ends_later)?;
+    execute(context, trial, &following, ends_later)?;
     let recorded = following.recorded();
     let objection = |(oracle, message): (&Oracle, &String)| Objection {
         oracle: oracle.name().to_owned(),
         message: message.clone(),
     };
     let timeline = Timeline {
-        id: case.to_string(),
+        id: trial.to_string(),
         objections: outcome.objections.iter().map(objection).collect(),
         reported_loss: outcome.reported_loss.clone(),
         lines_chosen_because,
@@ -76,23 +76,23 @@ fn line_end(recorded: &RecordedTimeline, line: LineAddr) -> FinalLine {
     }
 }
 
-/// A case that was carried out, with the worker that did it.
+/// A trial that was carried out, with the worker that did it.
 struct Executed<'a> {
     instructions: u64,
     marks: BTreeMap<String, u64>,
     executor: Executor<'a>,
-    tried: Vec<(Case, Outcome)>,
+    tried: Vec<(Trial, Outcome)>,
 }
 
-/// Runs the program from its begin up to the case's first failure, and carries the case out from there.
+/// Runs the program from its begin up to the trial's first failure, and carries the trial out from there.
 fn execute<'a>(
     context: Context<'a>,
-    case: &Case,
+    trial: &Trial,
     timeline_recorder: &TimelineRecorder,
     once_more: bool,
 ) -> Result<Executed<'a>, Error> {
     let prepared = context.prepared;
-    let single = SingleCrashPoint::with(case.event, case.fault);
+    let single = SingleCrashPoint::with(trial.event, trial.fault);
     let pmem = initial_pmem(prepared, &prepared.program);
     timeline_recorder.run_begins(RunKind::Run, pmem.clone(), &prepared.plan.geometry, context.history);
     let declares = context.crash_free.declares;
@@ -102,7 +102,7 @@ fn execute<'a>(
         run_with_crashes(run, single, None, Some(timeline_recorder), context.stop)?;
     ended?;
     let (crash, marks) = single.crash_and_marks();
-    // The run has this event; it ends before it only if somebody ends the replay.
+    // The run has this event; it ends before it only if the replay is cancelled.
     let crash = crash.ok_or_else(|| ConfigError::new("campaign", "the campaign was stopped before its first crash"))?;
     let mut judge = Judge::new(context)?;
     judge.timeline_recorder = Some(timeline_recorder.clone());
@@ -111,13 +111,13 @@ fn execute<'a>(
         executor = executor.once_more();
     }
     let outcome = match executor.crash_point(crash) {
-        Ok(point) => executor.execute(&point, &mut case.then.iter()),
+        Ok(point) => executor.execute(&point, &mut trial.then.iter()),
         Err(tried) => *tried,
     };
     Ok(Executed { instructions, marks, executor, tried: vec![outcome] })
 }
 
-/// Which lines matter, and why.
+/// The lines that matter, and why.
 fn choose(outcome: &Outcome, recorded: &RecordedTimeline) -> (String, Vec<LineAddr>) {
     if !recorded.in_question.is_empty() && !outcome.objections.is_empty() {
         return ("their bytes differ from what the byte oracle allows".into(), recorded.in_question.clone());
@@ -149,8 +149,8 @@ fn choose(outcome: &Outcome, recorded: &RecordedTimeline) -> (String, Vec<LineAd
 
 /// The numbers after the word "transaction".
 fn transactions_in(text: &str) -> Vec<TxId> {
-    let behind = text.split("transaction ").skip(1);
-    let digits = behind.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default());
+    let rest = text.split("transaction ").skip(1);
+    let digits = rest.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default());
     digits.filter_map(|digits| digits.parse().ok().map(TxId)).collect()
 }
 

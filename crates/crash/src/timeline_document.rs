@@ -1,7 +1,7 @@
-//! What a timeline tells, as JSON users see it: for the lines involved who wrote what and when, where each copy lay when the
-//! power failed, what was left, what recovery did, and what the oracles say.
+//! The timeline as JSON users see it: for the lines involved the writers and times, the place of each copy when the power
+//! failed, the contents that were left, the writes of recovery, and the objections of the oracles.
 
-use crate::case::PowerFault;
+use crate::trial::PowerFault;
 use durasim_machine::{CopyLocation, LineCopy};
 use durasim_types::{Cycle, Line, LineAddr, Pages, PersistEvent};
 use serde::{Deserialize, Serialize};
@@ -13,28 +13,28 @@ const WORDS: usize = 8;
 pub struct Timeline {
     /// The id of the trial.
     pub id: String,
-    /// What the oracles object; empty if they do not.
+    /// The objections of the oracles.
     pub objections: Vec<Objection>,
-    /// What recovery reports as lost, where a loss was to be expected.
+    /// The loss that recovery reports, where one was to be expected.
     pub reported_loss: Option<String>,
-    /// Why these lines are followed.
+    /// The reason for following these lines.
     pub lines_chosen_because: String,
     /// Lines that could have been followed.
     pub lines_in_question: u64,
     /// The transactions that wrote to the lines.
     pub transactions: Vec<Transaction>,
-    /// What happened, in order.
+    /// The phases, in order.
     pub phases: Vec<TimelinePhase>,
     /// The lines that are followed, in the end.
     pub lines: Vec<FinalLine>,
 }
 
-/// What an oracle objects.
+/// The objection of an oracle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Objection {
-    /// Who: `bytes`, `history`, `guest`, `recovery`.
+    /// The oracle: `bytes`, `history`, `guest`, `recovery`.
     pub oracle: String,
-    /// What.
+    /// The objection.
     pub message: String,
 }
 
@@ -55,11 +55,11 @@ pub struct Transaction {
     pub committing: Option<Cycle>,
     /// When it was acknowledged.
     pub acknowledged: Option<Cycle>,
-    /// What it was when the power failed: `open`, `committing`, `acknowledged` or `aborted`.
+    /// Its state when the power failed: `open`, `committing`, `acknowledged` or `aborted`.
     pub state: String,
 }
 
-/// What ran.
+/// The program that ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
@@ -78,9 +78,9 @@ pub enum RunKind {
 pub enum TimelinePhase {
     /// A program ran, and the power failed.
     Run {
-        /// Which.
+        /// The program.
         program: RunKind,
-        /// What became of the lines, in order.
+        /// The events of the lines, in order.
         events: Vec<TimelineEvent>,
         /// Earlier ones that are not listed.
         events_left_out: u64,
@@ -90,7 +90,7 @@ pub enum TimelinePhase {
         copies: Vec<LineCopyRecord>,
         /// The lines in the image that was left.
         left: Vec<LineContents>,
-        /// Where structures and regions of the design name the lines.
+        /// The places where structures and regions of the design name the lines.
         traces: Vec<Trace>,
         /// Whether the crash flush came to its end.
         #[serde(flatten)]
@@ -106,7 +106,7 @@ pub enum TimelinePhase {
         replayed: u64,
         /// Transactions discarded.
         discarded: u64,
-        /// What it reports as lost.
+        /// The losses that it reports.
         losses: Vec<String>,
         /// Those of its writes that go to the lines.
         writes: Vec<RecoveryWrite>,
@@ -136,7 +136,7 @@ pub struct PowerFailure {
     pub event_kind: String,
     /// Its cycle.
     pub cycle: Cycle,
-    /// How the power fails.
+    /// The way in which the power fails.
     pub how: String,
 }
 
@@ -174,9 +174,9 @@ pub struct TimelineEvent {
     pub offset: Option<u64>,
     /// Of a store, its bytes.
     pub size_bytes: Option<u64>,
-    /// What the bytes were.
+    /// The old bytes.
     pub old: Option<String>,
-    /// What they became.
+    /// The new bytes.
     pub new: Option<String>,
     /// Of a persist event, why something was written.
     pub cause: Option<String>,
@@ -210,7 +210,7 @@ pub(crate) fn words(data: &Line, mask: u64) -> Words {
 pub struct LineCopyRecord {
     /// The line.
     pub line: u64,
-    /// Where it lay.
+    /// The place of the copy.
     pub place: String,
     /// Whether it was newer than what lay below.
     pub dirty: bool,
@@ -218,7 +218,7 @@ pub struct LineCopyRecord {
     pub tag: u64,
     /// Whether what is left shows this version.
     pub survived: bool,
-    /// What it was.
+    /// Its words.
     pub words: Words,
 }
 
@@ -260,7 +260,7 @@ impl LineCopyRecord {
 pub struct LineContents {
     /// The line.
     pub line: u64,
-    /// What it is.
+    /// Its words.
     pub words: Words,
 }
 
@@ -288,7 +288,7 @@ pub struct RecoveryWrite {
     pub number: u64,
     /// The line.
     pub line: u64,
-    /// What was written.
+    /// The words that were written.
     pub words: Words,
 }
 
@@ -297,10 +297,10 @@ pub struct RecoveryWrite {
 pub struct FinalLine {
     /// Its first byte.
     pub line: u64,
-    /// Where that lies in the program's data, if it does.
+    /// The offset in the program's data, if the line is there.
     pub data_offset: Option<u64>,
-    /// What it is after all recovery; null if nobody came to look at it.
+    /// The words after all recovery; null if no recovery ended.
     pub found: Option<Words>,
-    /// What it may be, as the oracle of bytes says: with and without transactions that are inside commit.
+    /// The words that the oracle of bytes allows: with and without transactions that are inside commit.
     pub expected: Vec<Words>,
 }

@@ -1,15 +1,15 @@
 //! Records what happened to a few lines in a replayed trial: their stores and persist events, where their copies
 //! lay when the power failed, and what recovery made of them.
 //!
-//! A case is replayed twice. The first run finds the lines that matter, the second one records them.
+//! A trial is replayed twice. The first run finds the lines that matter, the second one records them.
 
 use crate::byte_oracle::ByteOracle;
-use crate::case::PowerFault;
 use crate::history::HistoryRecorder;
 use crate::timeline_document::{
     LineContents, LineCopyRecord, Loss, PowerFailure, RecoveryWrite, RunKind, TimelineEvent, TimelinePhase, Trace,
     words,
 };
+use crate::trial::PowerFault;
 use durasim_contract::{CrashImage, Geometry, ImageWrite, LevelId, LineTag, RecoveryReport};
 use durasim_machine::{CopyLocation, LineCopy, System};
 use durasim_types::{CoreId, Cycle, EventKind, Journal, Line, LineAddr, Pages, PersistEvent, PhysAddr, TxId, Write};
@@ -22,7 +22,7 @@ const EVENTS_MAX: usize = 60;
 const TRACES_MAX: usize = 4;
 const WORD_BYTES: usize = 8;
 
-/// What is known of a transaction.
+/// The record of a transaction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TransactionRecord {
     pub core: u16,
@@ -40,7 +40,7 @@ pub(crate) struct TransactionRecord {
 #[derive(Debug, Default)]
 struct RunRecording {
     program: RunKind,
-    /// Core and cycle of what the journal tells next.
+    /// Core and cycle of the next report of the journal.
     moment: (u16, Cycle),
     regions: Vec<(&'static str, PhysAddr, u64)>,
     names: Option<HistoryRecorder>,
@@ -78,7 +78,7 @@ struct TimelineData {
     recovery_begins: usize,
 }
 
-/// What a replay has kept.
+/// The record of a replay.
 #[derive(Default)]
 pub(crate) struct RecordedTimeline {
     pub phases: Vec<TimelinePhase>,
@@ -93,7 +93,7 @@ pub(crate) struct RecordedTimeline {
 }
 
 impl RecordedTimeline {
-    /// Where a line lies in the program's data.
+    /// The offset of a line in the program's data.
     pub fn data_offset(&self, line: LineAddr) -> Option<u64> {
         let offset = line.base().0.checked_sub(self.data_base?.0)?;
         (offset < self.data_bytes).then_some(offset)
@@ -119,7 +119,7 @@ impl TimelineRecorder {
         act(&mut self.0.lock().expect("no thread panics while it holds the data"))
     }
 
-    /// What was written.
+    /// The record so far.
     pub fn recorded(&self) -> RecordedTimeline {
         self.with(|data| RecordedTimeline {
             phases: std::mem::take(&mut data.phases),
@@ -187,7 +187,7 @@ impl TimelineRecorder {
         self.with(|data| data.recovery_begins = data.phases.len());
     }
 
-    /// What was kept since is not of this trial: it was tried to compare with.
+    /// Drops the records since then: that recovery ran only to compare its result.
     pub fn forget_recovery(&self) {
         self.with(|data| data.phases.truncate(data.recovery_begins));
     }
@@ -260,7 +260,7 @@ fn recovery_write(lines: &[LineAddr], number: u64, write: &ImageWrite) -> Vec<Re
     concerned.map(one).collect()
 }
 
-/// The value of so many bytes of a line.
+/// The value of `len` bytes of a line.
 fn value(line: &Line, offset: usize, len: u8) -> u64 {
     let mut bytes = [0; WORD_BYTES];
     bytes[..len as usize].copy_from_slice(&line[offset..offset + len as usize]);
@@ -323,7 +323,7 @@ impl RunRecording {
         }
         let inside = |region: &&(&str, PhysAddr, u64)| (region.1.0..region.1.0 + region.2).contains(&event.addr.0);
         let Some(&(name, base, _)) = self.regions.iter().find(inside) else { return };
-        // Of what is written there the newest version that has left the caches tells whose it is.
+        // The newest version of these that has left the caches determines the writer.
         let copies = system.copies(line);
         let Some(copy) =
             copies.iter().find(|copy| matches!(copy.place, CopyLocation::Queue { .. } | CopyLocation::Media))
@@ -438,7 +438,7 @@ impl RunRecording {
         })
     }
 
-    /// Where nonvolatile structures and regions of the design name a line.
+    /// The places where nonvolatile structures and regions of the design name a line.
     fn traces(&self, line: LineAddr, image: &CrashImage) -> Vec<Trace> {
         let mut traces = Vec::new();
         let mut look = |place: &str, begin: u64, bytes: &[u8]| {
@@ -466,7 +466,7 @@ impl TransactionRecord {
         self.committing.is_some() && self.acknowledged.is_none() && self.aborted.is_none()
     }
 
-    /// What it was when the power failed.
+    /// Its state when the power failed.
     pub fn state(&self) -> &'static str {
         match (self.aborted, self.acknowledged, self.committing) {
             (Some(_), ..) => "aborted",

@@ -1,16 +1,16 @@
-//! What of a program did not end within its limits, and where it is.
+//! The part of a program that did not end within its limits, and its place.
 
 use crate::limits::{Limits, Stage, used_up};
 use durasim_machine::{Symbols, Unfinished};
 
-/// Where a program is in what it does after a crash, as sentences say it: its function, or the program counter if that has no name.
+/// The place of a program after a crash, for sentences: its function, or the program counter if that has no name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub stage: Stage,
     pub function: String,
 }
 
-/// What of the program did not end in a trial.
+/// The part of a program that did not end in a trial.
 #[derive(Clone, Debug)]
 pub(crate) struct UnfinishedStage {
     pub place: Place,
@@ -21,7 +21,7 @@ pub(crate) struct UnfinishedStage {
 }
 
 impl UnfinishedStage {
-    /// What reached its limit in this stage.
+    /// The part that reached its limit in this stage.
     pub fn new(stage: Stage, limits: &Limits, unfinished: Unfinished, symbols: &Symbols) -> Self {
         let Unfinished { exceeded, pc } = unfinished;
         let (function, at) = match symbols.function_at(pc) {
@@ -32,7 +32,7 @@ impl UnfinishedStage {
         UnfinishedStage { place: Place { stage, function }, at, after: used_up(exceeded, budget) }
     }
 
-    /// What is objected as long as nothing has run once more.
+    /// The objection as long as no trial has run once more.
     pub fn text(&self) -> String {
         format!("{} does not end: it is at {} {}", self.place.stage, self.at, self.after)
     }

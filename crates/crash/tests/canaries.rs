@@ -1,5 +1,5 @@
 //! The random tester and its oracles must catch the planted faults of every hardware design, and only those. The lists are
-//! the designs' own (`durasim_contract::{PlantedFault, Laboratory}`), which `durasim mutation` sends through campaigns with programs.
+//! those of the designs and of their test plans, which `durasim mutation` sends through campaigns with programs.
 
 mod common;
 
@@ -7,15 +7,16 @@ use common::{is_of_its_own, is_wanted, run};
 use durasim_contract::{PlantedFault, Variant};
 use durasim_designs::VARIANTS;
 use durasim_random::{Effort, Setting};
+use durasim_test_plans::test_plan;
 use std::sync::Mutex;
 
-const EFFORT: Effort = Effort { ops: 250, crash_percent: 10, cut_percent: 20, lives: 2 };
+const EFFORT: Effort = Effort { ops: 250, crash_percent: 10, cut_percent: 20, power_cycles: 2 };
 /// Runs for each fault, up to the first that shows it. A fault that shows itself in one of a hundred is missed with a probability of
 /// e to the power of -10.
 const SEEDS: u64 = 1000;
 
 fn is_to_be_caught(variant: &Variant, planted: &PlantedFault) -> bool {
-    let random = &variant.laboratory.random;
+    let random = &test_plan(variant.name).random;
     let is_visible = planted.equivalent.is_none() || random.seen_without_locks.contains(&planted.name);
     is_visible && !random.out_of_reach.contains(&planted.name)
 }
@@ -23,13 +24,13 @@ fn is_to_be_caught(variant: &Variant, planted: &PlantedFault) -> bool {
 /// The faults of a variant that this tester must catch.
 fn to_be_caught(variant: &Variant) -> Vec<PlantedFault> {
     let listed = variant.planted().filter(|planted| is_to_be_caught(variant, planted));
-    let further = variant.laboratory.random.further_faults.iter();
+    let further = test_plan(variant.name).random.further_faults.iter();
     listed.chain(further.map(|&name| PlantedFault { name, summary: "", equivalent: None })).collect()
 }
 
 /// The runs, on one core and on several, until a fault must have shown itself.
 fn runs(variant: &Variant, planted: &PlantedFault) -> u64 {
-    let rare = variant.laboratory.random.runs_of_rare_faults.iter().find(|(name, _)| *name == planted.name);
+    let rare = test_plan(variant.name).random.runs_of_rare_faults.iter().find(|(name, _)| *name == planted.name);
     rare.map_or(SEEDS, |(_, seeds)| *seeds)
 }
 
@@ -49,7 +50,7 @@ fn caught(variant: Variant, planted: PlantedFault) -> Option<(u64, String)> {
 
 #[test]
 fn the_quick_faults_of_each_design_are_caught() {
-    all_are_caught(|variant, planted| variant.laboratory.quick_faults.contains(&planted.name));
+    all_are_caught(|variant, planted| test_plan(variant.name).quick_faults.contains(&planted.name));
 }
 
 #[test]
@@ -90,7 +91,7 @@ fn all_are_caught(wanted: impl Fn(&Variant, &PlantedFault) -> bool) {
 fn a_design_that_drops_one_log_entry_is_caught() {
     let mut canaries = 0;
     for variant in VARIANTS {
-        let is_canary = |planted: &PlantedFault| Some(planted.name) == variant.laboratory.canary;
+        let is_canary = |planted: &PlantedFault| Some(planted.name) == test_plan(variant.name).canary;
         if let Some(canary) = variant.planted().find(is_canary) {
             assert!(caught(*variant, canary).is_some(), "{}", variant.name);
             canaries += 1;
@@ -111,7 +112,7 @@ fn equivalents_and_sound_designs_are_not_caught() {
     none_is_caught(40, &[None]);
 }
 
-/// Tries so many seeds with each fault that changes nothing, and with these.
+/// Tries this number of seeds with each fault that changes nothing, and with these.
 fn none_is_caught(seeds: u64, further: &[Option<PlantedFault>]) {
     for variant in VARIANTS
         .iter()

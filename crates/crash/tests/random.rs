@@ -1,8 +1,8 @@
 //! Short random runs of every variant on machines of many shapes, thousands in all: loads return the newest bytes, nothing
 //! panics or gets stuck, and every crash recovers to what was acknowledged.
 //!
-//! `make test-all` tries 1,500 seeds of each variant and kind. `DURASIM_SEEDS=100000 cargo test -p durasim-crash --test random` tries so many, and
-//! `DURASIM_VARIANT=tc` no other variant with hardware of its own.
+//! `make test-all` tries 1,500 seeds of each variant and kind. `DURASIM_SEEDS=100000 cargo test -p durasim-crash --test
+//! random` tries 100,000, and `DURASIM_VARIANT=tc` no other variant with hardware of its own.
 
 mod common;
 
@@ -10,6 +10,7 @@ use common::{is_of_its_own, is_wanted, seeds, sweep};
 use durasim_contract::{Hooks, Variant};
 use durasim_designs::VARIANTS;
 use durasim_random::{Effort, Setting, Tally, has_hardware_transactions};
+use durasim_test_plans::test_plan;
 use durasim_types::Domain;
 
 fn report(variant: &Variant, tally: &Tally) {
@@ -49,7 +50,7 @@ fn plain_variant() -> &'static Variant {
 fn hardware_designs_survive_everything() {
     for variant in hardware_variants() {
         let seeds = shared_seeds(variant, 160);
-        let effort = Effort { ops: 250, crash_percent: 10, cut_percent: 4, lives: 2 };
+        let effort = Effort { ops: 250, crash_percent: 10, cut_percent: 4, power_cycles: 2 };
         let tally = sweep(seeds, |seed| Setting::drawn(*variant, seed), effort);
         report(variant, &tally);
         let findings = &tally.findings;
@@ -58,7 +59,7 @@ fn hardware_designs_survive_everything() {
         assert!(findings.cuts > seeds || has_hardware_transactions(variant));
         // The rare situations are not rare here.
         assert!(
-            (tally.aborted_by_hardware > 0) != variant.laboratory.random.never_aborts,
+            (tally.aborted_by_hardware > 0) != test_plan(variant.name).random.never_aborts,
             "transactions that found structures full: {}",
             tally.aborted_by_hardware
         );
@@ -68,8 +69,8 @@ fn hardware_designs_survive_everything() {
                 assert!(met > seeds / runs_for_one, "{mark}: {:?}", findings.marks);
             }
         };
-        often(variant.laboratory.random.common_marks, 10);
-        often(variant.laboratory.random.rare_marks, 20);
+        often(test_plan(variant.name).random.common_marks, 10);
+        often(test_plan(variant.name).random.rare_marks, 20);
     }
 }
 
@@ -86,7 +87,7 @@ fn machines_without_design_keep_the_newest_bytes() {
     }
 }
 
-const EFFORT_WITHOUT_DESIGN: Effort = Effort { ops: 400, crash_percent: 5, cut_percent: 0, lives: 2 };
+const EFFORT_WITHOUT_DESIGN: Effort = Effort { ops: 400, crash_percent: 5, cut_percent: 0, power_cycles: 2 };
 
 #[test]
 fn caches_of_many_cores_are_coherent() {
@@ -114,20 +115,20 @@ fn caches_of_many_cores_are_coherent() {
 fn hardware_designs_of_many_cores_survive_everything() {
     for variant in hardware_variants() {
         let seeds = shared_seeds(variant, 100);
-        let effort = Effort { ops: 400, crash_percent: 6, cut_percent: 4, lives: 2 };
+        let effort = Effort { ops: 400, crash_percent: 6, cut_percent: 4, power_cycles: 2 };
         let tally = sweep(seeds, |seed| Setting::drawn_for_many(*variant, seed), effort);
         report(variant, &tally);
         assert!(tally.findings.images > 5 * seeds && tally.committed > seeds);
         assert!(tally.findings.cuts > seeds || has_hardware_transactions(variant));
         assert!(
-            (tally.pending > seeds || variant.laboratory.random.never_waits)
+            (tally.pending > seeds || test_plan(variant.name).random.never_waits)
                 && tally.switches[1] > seeds
                 && tally.conditionals.iter().all(|n| *n > seeds / 4)
         );
         if variant.hardware.hooks.has(Hooks::LOG) {
             assert!(tally.logged_ahead > seeds, "hardly a flush left ahead of a store");
         }
-        if variant.hardware.hooks.has(Hooks::PROBE) && !variant.laboratory.random.probes_isolate_nothing {
+        if variant.hardware.hooks.has(Hooks::PROBE) && !test_plan(variant.name).random.probes_isolate_nothing {
             assert!(tally.aborted_by_others > seeds, "hardly a transaction lost a line to another core");
         }
     }

@@ -15,7 +15,6 @@
 //!
 //! FWB isolates nothing: programs keep transactions that touch the same bytes apart.
 
-mod laboratory;
 mod log;
 mod log_region;
 mod planted;
@@ -489,7 +488,7 @@ impl Durability for State {
         self.head_acked(token, out);
     }
 
-    fn tags_are_notes(&self) -> bool {
+    fn tags_follow_newest_data(&self) -> bool {
         true
     }
 

@@ -17,7 +17,6 @@ mod cost;
 mod ewpq;
 mod ewpq_index;
 mod extension_chain;
-mod laboratory;
 mod log_space;
 mod migration;
 mod planted;
@@ -263,7 +262,7 @@ impl Durability for State {
     }
 
     /// Listing 2: a TransTag that is there already is the same before and after.
-    fn own_lines_are_silent(&self) -> bool {
+    fn skips_hooks_on_own_lines(&self) -> bool {
         true
     }
 

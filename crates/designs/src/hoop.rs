@@ -20,7 +20,6 @@ mod address_slices;
 mod collector;
 mod commit;
 mod eviction_buffer;
-mod laboratory;
 mod line_table;
 mod planted;
 mod recovery;

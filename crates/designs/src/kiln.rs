@@ -18,7 +18,6 @@
 
 mod area;
 pub(crate) mod banks;
-mod laboratory;
 mod overflow;
 mod planted;
 mod recovery;

@@ -13,7 +13,6 @@
 //! `recovery.rs` power failure and recovery (section 4.8).
 
 mod l1_controller;
-mod laboratory;
 mod memory_controller;
 mod planted;
 mod recovery;
@@ -328,7 +327,7 @@ impl Durability for State {
         }
     }
 
-    fn tags_are_notes(&self) -> bool {
+    fn tags_follow_newest_data(&self) -> bool {
         true
     }
 

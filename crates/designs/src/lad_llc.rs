@@ -7,7 +7,6 @@
 //! and it is as fast as that of the machine. In place of Kiln's FIFOs stands LAD's bit vector, which has a bit for every line
 //! of the L1D and so never fills up.
 
-mod laboratory;
 mod spec;
 #[cfg(test)]
 mod tests;

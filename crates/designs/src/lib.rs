@@ -16,7 +16,6 @@ mod ports;
 mod proteus;
 mod reachability;
 mod rtm;
-mod small_runs;
 mod software_logging;
 mod tc;
 #[cfg(test)]
@@ -41,9 +40,9 @@ pub use tc::{Coalesce, Commit, Order, Tc, TcSpec};
 /// All variants, in the order in which they are listed.
 pub const VARIANTS: &[Variant] = &[
     opt::VARIANT,
-    software_logging::ROW_UNDO_FLUSH,
-    software_logging::ROW_UNDO_FENCE,
-    software_logging::ROW_WRITE_AHEAD,
+    software_logging::VARIANT_UNDO_FLUSH,
+    software_logging::VARIANT_UNDO_FENCE,
+    software_logging::VARIANT_WRITE_AHEAD,
     software_logging::VARIANT_REDO,
     hercules::variant::VARIANT,
     tc::variant::VARIANT,
@@ -65,9 +64,9 @@ pub const VARIANTS: &[Variant] = &[
     p_inspect::variant::VARIANT,
     rtm::variant::VARIANT_SGL,
     rtm::variant::VARIANT_SPHT,
-    rtm::variant::ROW_SPHT_FLUSH,
-    rtm::variant::ROW_SPHT_ADR,
-    rtm::variant::ROW_NV_HTM,
+    rtm::variant::VARIANT_SPHT_FLUSH,
+    rtm::variant::VARIANT_SPHT_ADR,
+    rtm::variant::VARIANT_NV_HTM,
 ];
 
 /// The variant of that name, or of that alias.

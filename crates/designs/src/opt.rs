@@ -1,10 +1,9 @@
 //! No durability hardware at all: the optimal, volatile machine that every design is compared with, and the hardware
 //! under software logging.
 
-use crate::small_runs::USUAL;
 use durasim_contract::{
     Backend, CommitRule, CrashImage, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Interface,
-    Promise, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Variant, snapshot,
+    Locking, Promise, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Variant, snapshot,
 };
 use durasim_types::{Domain, Stats};
 use schemars::JsonSchema;
@@ -23,7 +22,9 @@ pub(crate) const VARIANT: Variant = Variant {
     summary: "Plain write-back caches, no logging, no flush, no fence: the optimum, which loses data",
     paper: "Hercules (TECS 2023) OPT; TC (DAC 2017) Optimal; LAD (MICRO 2019) Volatile; P-INSPECT (MICRO 2020) baseline.op",
     assumptions: &[],
-    laboratory: &USUAL,
+    locking: Locking::Nothing,
+    path_faults: &[],
+    equivalent_faults: &[],
 };
 
 /// No parameters.

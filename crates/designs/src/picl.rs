@@ -15,7 +15,6 @@
 
 mod bloom;
 mod epochs;
-mod laboratory;
 mod log_region;
 mod planted;
 mod recovery;
@@ -359,7 +358,7 @@ impl Durability for State {
         self.scan_acked(token, out);
     }
 
-    fn tags_are_notes(&self) -> bool {
+    fn tags_follow_newest_data(&self) -> bool {
         true
     }
 

@@ -16,7 +16,6 @@
 
 mod entry;
 mod inside;
-mod laboratory;
 mod lookup_table;
 mod planted;
 mod planted_volatile_caches;
@@ -287,7 +286,7 @@ impl Durability for State {
         Gate::Done
     }
 
-    fn decides_on_writes(&self) -> bool {
+    fn filters_queue_writes(&self) -> bool {
         self.is_inside()
     }
 

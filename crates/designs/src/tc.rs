@@ -16,7 +16,6 @@
 
 mod fall_back;
 mod fifo;
-mod laboratory;
 mod planted;
 mod recovery;
 mod shadow;

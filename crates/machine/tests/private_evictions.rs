@@ -133,7 +133,9 @@ fn machine(answer: &str, inclusion: &str) -> System {
         summary: "",
         paper: "",
         assumptions: &[],
-        laboratory: &durasim_contract::Laboratory::NONE,
+        locking: durasim_contract::Locking::Nothing,
+        path_faults: &[],
+        equivalent_faults: &[],
     };
     SEEN.lock().unwrap().clear();
     System::new(&config, &Plan::new(&config, &variant, Domain::Adr).unwrap()).unwrap()

@@ -2,8 +2,7 @@
 
 use durasim_contract::{
     Action, Actions, Backend, CrashImage, Ctx, Design, Durability, ErasedDesign, Gate, Geometry, HardwareCost, Hooks,
-    Interface, Laboratory, Promise, RecoveryCut, RecoveryReport, RegionRequest, Signal, SpecError, Token, Variant,
-    Wait,
+    Interface, Locking, Promise, RecoveryCut, RecoveryReport, RegionRequest, Signal, SpecError, Token, Variant, Wait,
 };
 use durasim_core::Outcome;
 use durasim_machine::{MachineConfig, Plan, System, presets};
@@ -65,7 +64,9 @@ fn system_with(hardware: ErasedDesign) -> System {
         summary: "",
         paper: "",
         assumptions: &[],
-        laboratory: &Laboratory::NONE,
+        locking: Locking::Nothing,
+        path_faults: &[],
+        equivalent_faults: &[],
     };
     let plan = Plan::new(&config, &variant, Domain::Adr).unwrap();
     System::new(&config, &plan).unwrap()

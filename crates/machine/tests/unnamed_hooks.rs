@@ -197,7 +197,9 @@ fn machine(named: Hooks) -> (System, Called) {
         summary: "",
         paper: "",
         assumptions: &[],
-        laboratory: &durasim_contract::Laboratory::NONE,
+        locking: durasim_contract::Locking::Nothing,
+        path_faults: &[],
+        equivalent_faults: &[],
     };
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &["cores=2".to_owned()]).unwrap();
     let plan = Plan::new(&config, &variant, Domain::Adr).unwrap();

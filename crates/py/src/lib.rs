@@ -2,22 +2,22 @@
 //! and in the typed results of the Python package.
 
 mod errors;
-mod laboratories;
 mod lists;
 mod random;
 mod simulate;
 mod snapshots;
 mod supervise;
+mod test_plans;
 
 use pyo3::prelude::*;
 
-/// The compiled half of the package `durasim`.
+/// The Rust core of the package `durasim`.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("__build__", env!("DURASIM_BUILD"))?;
     errors::register(module)?;
-    laboratories::register(module)?;
+    test_plans::register(module)?;
     lists::register(module)?;
     random::register(module)?;
     simulate::register(module)?;

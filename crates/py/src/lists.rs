@@ -1,4 +1,4 @@
-//! What there is to choose from: designs and machines.
+//! Lists of designs and machines, and the schemas.
 
 use crate::errors::to_python;
 use durasim_contract::{CommitRule, HardwareCost, PlantedFault, Promise, Variant};
@@ -39,7 +39,7 @@ struct DesignVariant {
     promise: String,
     /// When commit instructions retire: `early`, before the commit is acknowledged, or `at gate`.
     commits_retire: &'static str,
-    /// What programs have to lock of their data, as the design keeps nothing smaller apart.
+    /// The data that programs have to lock, because the design does not isolate it.
     locking: &'static str,
     control: bool,
     summary: &'static str,
@@ -98,7 +98,7 @@ fn describe(variant: &Variant, machine: &MachineConfig) -> Result<DesignVariant,
             CommitRule::AtGate => "at gate",
             CommitRule::Early => "early",
         },
-        locking: variant.laboratory.random.locking.name(),
+        locking: variant.locking.name(),
         control: variant.control,
         summary: variant.summary,
         paper: variant.paper,
@@ -184,7 +184,7 @@ fn machine_schema() -> String {
         if let Some(Value::Object(own)) = fields.remove("$defs") {
             definitions.extend(own);
         }
-        // What a machine file leaves out has the design's default.
+        // Missing keys of a machine file have the design's defaults.
         fields.remove("required");
         sections.insert(variant.hardware.name.to_owned(), parameters);
     }

@@ -21,7 +21,7 @@ fn random_campaign(py: Python<'_>, request: &str, progress: Option<&Bound<'_, Py
     let result = supervise(
         py,
         None,
-        |line| durasim_random::campaign(&request, VARIANTS, line.stop(), &mut |done| line.send(done)),
+        |channel| durasim_random::campaign(&request, VARIANTS, channel.stop(), &mut |done| channel.send(done)),
         |_, done: u64| match progress {
             Some(progress) => progress.call1((done,))?.extract(),
             None => Ok(true),
@@ -31,14 +31,14 @@ fn random_campaign(py: Python<'_>, request: &str, progress: Option<&Bound<'_, Py
     Ok(serde_json::to_string(&result).expect("a result is plain data"))
 }
 
-/// Makes one run of such a campaign again, and gives what was wrong with its last steps.
+/// Repeats one run of such a campaign. Returns its error and its last steps.
 #[pyfunction]
 #[pyo3(signature = (design, run, planted = None))]
 fn random_replay(py: Python<'_>, design: &str, run: &str, planted: Option<String>) -> PyResult<String> {
     let result = supervise(
         py,
         None,
-        |line| durasim_random::replay(design, run, planted.as_ref(), VARIANTS, line.stop()),
+        |channel| durasim_random::replay(design, run, planted.as_ref(), VARIANTS, channel.stop()),
         |_, ()| Ok(true),
     )?;
     let result = result.map_err(|error| to_python(py, &error.into()))?;

@@ -1,7 +1,7 @@
 //! Runs and crash campaigns: a JSON request in, a JSON result out.
 
 use crate::errors::to_python;
-use crate::supervise::{Cancellation, Line, supervise};
+use crate::supervise::{Cancellation, ProgressChannel, supervise};
 use durasim_crash::CrashRequest;
 use durasim_designs::VARIANTS;
 use durasim_kernel::{Output, Stream};
@@ -21,20 +21,20 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(crash, module)?)
 }
 
-/// What a run tells the interpreter.
-enum Told {
-    /// The guest wrote this.
+/// A message from a run to the interpreter.
+enum GuestEvent {
+    /// Bytes that the guest wrote to a stream.
     Written(Stream, Vec<u8>),
-    /// The guest has done so many operations.
+    /// The number of operations that the guest has done.
     Progress(u64),
 }
 
-struct Forward<'a, 'b>(&'a Line<'b, Told>);
+struct Forward<'a, 'b>(&'a ProgressChannel<'b, GuestEvent>);
 
 impl Output for Forward<'_, '_> {
     fn write(&mut self, stream: Stream, bytes: &[u8]) {
-        // Whether anybody still listens is asked by `stopped`.
-        self.0.send(Told::Written(stream, bytes.to_vec()));
+        // `stopped` asks whether the interpreter still receives.
+        self.0.send(GuestEvent::Written(stream, bytes.to_vec()));
     }
 
     fn stopped(&self) -> bool {
@@ -42,7 +42,7 @@ impl Output for Forward<'_, '_> {
     }
 
     fn progress(&mut self, ops: u64) {
-        self.0.send(Told::Progress(ops));
+        self.0.send(GuestEvent::Progress(ops));
     }
 }
 
@@ -58,30 +58,32 @@ fn run(
     cancellation: Option<&Cancellation>,
 ) -> PyResult<String> {
     let request: RunRequest = parse(py, request)?;
-    watched(py, output, progress, cancellation, |line| durasim_machine::run(&request, VARIANTS, &mut Forward(line)))
+    watched(py, output, progress, cancellation, |channel| {
+        durasim_machine::run(&request, VARIANTS, &mut Forward(channel))
+    })
 }
 
-/// What the transactions of a program write. `output` as for `run`.
+/// The bytes and lines that the transactions of a program write. `output` as for `run`.
 #[pyfunction]
 fn profile(py: Python<'_>, request: &str, output: &Bound<'_, PyAny>) -> PyResult<String> {
     let request: RunRequest = parse(py, request)?;
-    watched(py, output, None, None, |line| durasim_machine::profile(&request, VARIANTS, &mut Forward(line)))
+    watched(py, output, None, None, |channel| durasim_machine::profile(&request, VARIANTS, &mut Forward(channel)))
 }
 
-/// Does the work while `output` and `progress` are told what the guest writes and has done; gives its result as JSON.
+/// Does the work and passes the guest's output to `output` and its operations to `progress`. Returns the result as JSON.
 fn watched<T: Serialize + Send>(
     py: Python<'_>,
     output: &Bound<'_, PyAny>,
     progress: Option<&Bound<'_, PyAny>>,
     cancellation: Option<&Cancellation>,
-    work: impl FnOnce(&Line<'_, Told>) -> Result<T, Error> + Send,
+    work: impl FnOnce(&ProgressChannel<'_, GuestEvent>) -> Result<T, Error> + Send,
 ) -> PyResult<String> {
-    let result = supervise(py, cancellation, work, |py, told: Told| {
-        match (told, progress) {
-            (Told::Written(Stream::Stdout, bytes), _) => output.call1(("stdout", PyBytes::new(py, &bytes)))?,
-            (Told::Written(Stream::Stderr, bytes), _) => output.call1(("stderr", PyBytes::new(py, &bytes)))?,
-            (Told::Progress(ops), Some(progress)) => progress.call1((ops,))?,
-            (Told::Progress(_), None) => return Ok(true),
+    let result = supervise(py, cancellation, work, |py, event: GuestEvent| {
+        match (event, progress) {
+            (GuestEvent::Written(Stream::Stdout, bytes), _) => output.call1(("stdout", PyBytes::new(py, &bytes)))?,
+            (GuestEvent::Written(Stream::Stderr, bytes), _) => output.call1(("stderr", PyBytes::new(py, &bytes)))?,
+            (GuestEvent::Progress(ops), Some(progress)) => progress.call1((ops,))?,
+            (GuestEvent::Progress(_), None) => return Ok(true),
         };
         Ok(true)
     })?;
@@ -104,7 +106,9 @@ fn crash(py: Python<'_>, request: &str, progress: Option<&Bound<'_, PyAny>>) -> 
     let result = supervise(
         py,
         None,
-        |line| durasim_crash::crash(&request, VARIANTS, line.stop(), &mut |done, total| line.send((done, total))),
+        |channel| {
+            durasim_crash::crash(&request, VARIANTS, channel.stop(), &mut |done, total| channel.send((done, total)))
+        },
         |_, (done, total): (u64, u64)| match progress {
             Some(progress) => progress.call1((done, total))?.extract(),
             None => Ok(true),

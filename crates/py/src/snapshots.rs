@@ -1,4 +1,4 @@
-//! What tests and measurements of snapshots and forks need: a run in pieces, and the time that forks take.
+//! Functions for tests and measurements of snapshots and forks: a run in pieces, and the duration of forks.
 
 use crate::errors::to_python;
 use crate::simulate::parse;
@@ -19,11 +19,11 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[derive(Serialize)]
 struct Pieces {
     result: RunResult,
-    /// What the guest wrote.
+    /// Output of the guest.
     output: String,
-    /// What was in progress at the stops, and at how many.
+    /// Activities that were in progress at stops, with the number of stops.
     in_progress: BTreeMap<&'static str, u64>,
-    /// Stops that were made: after the end of the program there are none.
+    /// Number of stops before the end of the program.
     stops: u64,
     /// Digest, exit code and further output of each fork that ran ahead.
     ahead: Vec<(String, i32, String)>,
@@ -31,7 +31,7 @@ struct Pieces {
     snapshot_bytes: usize,
 }
 
-/// Runs a program and stops it after so many instructions each. At a stop the run continues with a copy: `how` is "save"
+/// Runs a program and stops it after each number of instructions. At a stop the run continues with a copy: `how` is "save"
 /// (through the bytes of a snapshot), "fork", or "ahead" (a fork runs to the end first, then the original continues).
 #[pyfunction]
 fn run_in_pieces(py: Python<'_>, request: &str, stops: Vec<u64>, how: &str) -> PyResult<String> {
@@ -84,7 +84,7 @@ fn pieces(request: &RunRequest, stops: &[u64], how: &str) -> Result<Pieces, Erro
 }
 
 /// Runs a program up to a mark and forks its machine `count` times, each time after it has gone on for `between`
-/// instructions. Gives the microseconds of each fork, and the lines that the LLC held.
+/// instructions. Returns the microseconds of each fork, and the lines that the LLC held.
 #[pyfunction]
 fn time_forks(py: Python<'_>, request: &str, mark: u64, count: u32, between: u64) -> PyResult<(Vec<f64>, usize)> {
     let request: RunRequest = parse(py, request)?;

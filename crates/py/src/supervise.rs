@@ -8,30 +8,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// How long a signal may wait to be noticed.
+/// Interval between two checks for signals.
 const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
-/// Messages that may wait for the interpreter before the work has to.
+/// Messages that the channel holds before the worker waits.
 const MESSAGES_MAX: usize = 64;
 
-/// The worker's end of the line to the interpreter.
-pub struct Line<'a, M> {
+/// The worker's end of the channel to the interpreter.
+pub struct ProgressChannel<'a, M> {
     sender: SyncSender<M>,
     stop: &'a AtomicBool,
 }
 
-impl<'a, M> Line<'a, M> {
-    /// Hands a message to the interpreter's thread. False: nobody listens any more, the work should end.
+impl<'a, M> ProgressChannel<'a, M> {
+    /// Sends a message to the interpreter's thread. False if the receiver is gone or the work should end.
     pub fn send(&self, message: M) -> bool {
         self.sender.send(message).is_ok() && !self.stop.load(Ordering::Relaxed)
     }
 
-    /// Becomes true when the work should end.
+    /// A flag that becomes true when the work should end.
     pub fn stop(&self) -> &'a AtomicBool {
         self.stop
     }
 }
 
-/// Ends work that another thread of Python waits for. Signals come to the main thread alone, which passes them on so.
+/// Cancels work that another Python thread waits for. Only the main thread receives signals; it forwards them with this.
 #[pyclass(frozen, module = "durasim._core")]
 #[derive(Default)]
 pub struct Cancellation {
@@ -45,28 +45,28 @@ impl Cancellation {
         Cancellation::default()
     }
 
-    /// Ends all work that was started with this object; whoever waits for it gets a KeyboardInterrupt.
+    /// Ends all work that was started with this object. The waiting threads get a KeyboardInterrupt.
     fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
 }
 
-/// Does `work` on another thread. Meanwhile this thread passes its messages to `listen` and looks for signals. If
-/// either raises, or somebody cancels, the work is told to stop and the exception comes out; `listen` gives false to stop the work and
-/// still have its result.
+/// Does `work` on another thread. Meanwhile this thread passes its messages to `listen` and checks for signals. If either
+/// raises an exception, or the work is cancelled, the work is stopped and the exception is returned. `listen` returns false to
+/// stop the work and still get its result.
 pub fn supervise<M: Send, T: Send>(
     py: Python<'_>,
     cancellation: Option<&Cancellation>,
-    work: impl FnOnce(&Line<'_, M>) -> T + Send,
+    work: impl FnOnce(&ProgressChannel<'_, M>) -> T + Send,
     mut listen: impl FnMut(Python<'_>, M) -> PyResult<bool>,
 ) -> PyResult<T> {
     let stop = AtomicBool::new(false);
     let (sender, receiver) = sync_channel(MESSAGES_MAX);
-    // The mutex is never contended: it lets the receiver be waited for while the interpreter is free.
+    // The mutex is never contended: it only allows to wait for the receiver while the interpreter is free.
     let receiver = Mutex::new(receiver);
     std::thread::scope(|scope| {
         let stop = &stop;
-        let worker = scope.spawn(move || work(&Line { sender, stop }));
+        let worker = scope.spawn(move || work(&ProgressChannel { sender, stop }));
         let outcome = loop {
             if let Err(signal) = py.check_signals() {
                 break Err(signal);
@@ -85,7 +85,7 @@ pub fn supervise<M: Send, T: Send>(
             }
         };
         stop.store(true, Ordering::Relaxed);
-        // A worker that waits for room in the line would wait without end.
+        // Without this, a worker that waits for room in the channel would wait without end.
         drop(receiver);
         let result = py.detach(|| worker.join());
         outcome.and_then(|()| result.map_err(|panic| internal_error(&*panic)))
@@ -93,5 +93,5 @@ pub fn supervise<M: Send, T: Send>(
 }
 
 fn next<M>(receiver: &Mutex<Receiver<M>>) -> Result<M, RecvTimeoutError> {
-    receiver.lock().expect("no thread panics while it holds the line").recv_timeout(SIGNAL_PERIOD)
+    receiver.lock().expect("no thread panics while it holds the receiver").recv_timeout(SIGNAL_PERIOD)
 }

@@ -5,6 +5,7 @@ use crate::settings::Setting;
 use crate::tally::{Effort, Tally};
 use crate::trace::Trace;
 use durasim_contract::{Hooks, PlantedFault, Variant};
+use durasim_test_plans::test_plan;
 use durasim_types::ConfigError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -148,7 +149,7 @@ impl RunId {
     fn effort(self, variant: &Variant) -> Effort {
         let (ops, crash_percent) = if self.is_many { (400, 6) } else { (250, 10) };
         let cut_percent = if variant.hardware.hooks == Hooks::NONE { 0 } else { 4 };
-        Effort { ops, crash_percent, cut_percent, lives: 2 }
+        Effort { ops, crash_percent, cut_percent, power_cycles: 2 }
     }
 }
 
@@ -157,7 +158,7 @@ type Subject = (Variant, Option<PlantedFault>);
 
 fn subject(variant: &Variant, planted: Option<&String>) -> Result<Subject, ConfigError> {
     let Some(name) = planted else { return Ok((*variant, None)) };
-    let further = variant.laboratory.random.further_faults.iter().copied().find(|further| further == name);
+    let further = test_plan(variant.name).random.further_faults.iter().copied().find(|further| further == name);
     let further = further.map(|name| PlantedFault { name, summary: "", equivalent: None });
     let fault = variant.planted().find(|fault| fault.name == name).or(further);
     fault
@@ -357,9 +358,9 @@ mod tests {
     #[test]
     fn equal_requests_have_equal_results_and_failures_are_replayed() {
         let is_canary =
-            |variant: &&Variant| variant.planted().any(|fault| Some(fault.name) == variant.laboratory.canary);
+            |variant: &&Variant| variant.planted().any(|fault| Some(fault.name) == test_plan(variant.name).canary);
         let variant = VARIANTS.iter().find(is_canary).expect("the hardware of one has a canary");
-        let request = request(&[variant.name], 30, variant.laboratory.canary);
+        let request = request(&[variant.name], 30, test_plan(variant.name).canary);
         let result = || campaign(&request, VARIANTS, &AtomicBool::new(false), &mut |_| true).unwrap();
         let [first, second] = [result(), result()];
         assert_eq!(serde_json::to_string(&first).unwrap(), serde_json::to_string(&second).unwrap());

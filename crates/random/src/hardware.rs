@@ -1,8 +1,8 @@
 //! Hardware transactions of the machine (RTM): threads begin and end them by instructions, everything in them rolls back, and
 //! nothing that they have read changes before they commit.
 
-use crate::life::{Life, core};
 use crate::model::{OpenTx, Place, Request};
+use crate::power_cycle::{PowerCycle, core};
 use durasim_contract::Trap;
 use durasim_core::{HtmAbort, Outcome};
 
@@ -14,7 +14,7 @@ const CODE_SHIFT: u32 = 24;
 /// How deep transactions nest here; the machine allows seven.
 const DEPTH_MAX: u32 = 3;
 
-impl Life {
+impl PowerCycle {
     /// Whether the thread at a port is in a hardware transaction, as far as it knows.
     pub fn in_hardware(&self, port: usize) -> bool {
         self.hardware && self.thread(port).tx.is_some()

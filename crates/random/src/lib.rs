@@ -12,8 +12,8 @@
 mod campaign;
 mod hardware;
 mod judge;
-mod life;
 mod model;
+mod power_cycle;
 mod requests;
 mod run;
 mod settings;

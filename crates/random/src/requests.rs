@@ -1,7 +1,7 @@
 //! The operations of a port, and what each of them has to return.
 
-use crate::life::{Life, core};
 use crate::model::{DRAM_REGION, Place, Request, Reserved};
+use crate::power_cycle::{PowerCycle, core};
 use durasim_contract::Trap;
 use durasim_core::{EarlyFlushOutcome, LogFlush, Outcome, PendingStore};
 use durasim_isa::{CacheBlockOp, LOG_BLOCK_BYTES};
@@ -25,7 +25,7 @@ fn blocks_of(place: Place) -> impl Iterator<Item = PhysAddr> {
 
 const CODE_REGION: PhysAddr = DRAM_BASE.plus(2 << 20);
 
-impl Life {
+impl PowerCycle {
     /// Any bytes that lie in one line.
     fn place(&mut self) -> Place {
         if self.rng.below(8) == 0

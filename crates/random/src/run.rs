@@ -1,7 +1,7 @@
 //! One run: a drawn machine is started, crashed and started again.
 
 use crate::REGION_BYTES;
-use crate::life::Life;
+use crate::power_cycle::PowerCycle;
 use crate::settings::Setting;
 use crate::tally::{Effort, Tally};
 use crate::trace::Trace;
@@ -27,7 +27,7 @@ pub(crate) fn run_until(
     effort: Effort,
     trace: &Trace,
 ) -> Result<Tally, String> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| lives(stop, setting, seed, effort, trace)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| power_cycles(stop, setting, seed, effort, trace)));
     outcome.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
@@ -35,7 +35,13 @@ pub(crate) fn run_until(
     })
 }
 
-fn lives(stop: &AtomicBool, setting: &Setting, seed: u64, effort: Effort, trace: &Trace) -> Result<Tally, String> {
+fn power_cycles(
+    stop: &AtomicBool,
+    setting: &Setting,
+    seed: u64,
+    effort: Effort,
+    trace: &Trace,
+) -> Result<Tally, String> {
     let text = presets::text("tiny").expect("tiny is a preset");
     let config = MachineConfig::parse("tiny", text, &setting.sets).map_err(|e| e.to_string())?;
     let mut plan = Plan::new(&config, &setting.variant, setting.domain).map_err(|e| e.to_string())?;
@@ -48,15 +54,15 @@ fn lives(stop: &AtomicBool, setting: &Setting, seed: u64, effort: Effort, trace:
     rng.fill(&mut first);
     pages.write(PMEM_BASE, &first);
     let mut tally = Tally::default();
-    for _ in 0..effort.lives {
-        let mut life = Life::new(&config, &plan, setting, pages.clone(), rng.next_u64(), effort, trace)?;
-        life.run(effort.ops, stop).map_err(|what| format!("after {} operations: {what}", life.tally.ops))?;
-        life.finish(&mut tally);
+    for _ in 0..effort.power_cycles {
+        let mut cycle = PowerCycle::new(&config, &plan, setting, pages.clone(), rng.next_u64(), effort, trace)?;
+        cycle.run(effort.ops, stop).map_err(|what| format!("after {} operations: {what}", cycle.tally.ops))?;
+        cycle.finish(&mut tally);
         if setting.crashes {
-            let (mut image, _) = life.system.crash_image(u64::MAX);
+            let (mut image, _) = cycle.system.crash_image(u64::MAX);
             let recover = setting.variant.hardware.recover;
             recover(&plan.spec, &plan.geometry, &mut image).map_err(|_| "an uncut recovery was cut".to_owned())?;
-            life.shared.lock().expect("no thread panics with it").judge(&image.pmem)?;
+            cycle.shared.lock().expect("no thread panics with it").judge(&image.pmem)?;
             pages = image.pmem;
         }
     }

@@ -1,8 +1,9 @@
 //! Machines and parameters of designs, drawn by seed: all of them so small that rare paths are common.
 
 use crate::sizes::{self, is_accepted};
-use durasim_contract::{Choice, Draw, Hooks, Locking, PlantedFault, SmallestRegion, Variant};
+use durasim_contract::{Hooks, Locking, PlantedFault, Variant};
 use durasim_machine::{MachineConfig, Plan, presets};
+use durasim_test_plans::{Choice, Draw, SmallestRegion, test_plan};
 use durasim_types::{Domain, Rng};
 
 /// A variant on a domain with overrides of the machine `tiny`.
@@ -181,7 +182,9 @@ fn design(rng: &mut Rng, draws: &[Draw], sets: &mut Vec<String>) {
 /// Gives a region that has to be small the least size that the machine accepts, and some bytes more. What else the design
 /// keeps there depends on all other settings.
 fn shrink_region(rng: &mut Rng, variant: &Variant, domain: Domain, sets: &mut Vec<String>) {
-    let Some(region) = variant.laboratory.random.smallest_region.filter(|region| is_set(region, sets)) else { return };
+    let Some(region) = test_plan(variant.name).random.smallest_region.filter(|region| is_set(region, sets)) else {
+        return;
+    };
     let size = |bytes: u64| format!("{}={bytes}", region.parameter);
     let is_accepted = |bytes: u64| is_accepted(variant, domain, sets, size(bytes));
     let (mut refused, mut accepted) = (0, 1 << 20);
@@ -300,8 +303,8 @@ impl Setting {
             buffers(&mut rng, &mut sets);
         }
         controllers(&mut rng, &mut sets);
-        let laboratory = &variant.laboratory.random;
-        design(&mut rng, laboratory.draws, &mut sets);
+        let random = &test_plan(variant.name).random;
+        design(&mut rng, random.draws, &mut sets);
         hierarchy(&mut Rng::new(seed ^ 0x1e5e_1500), &variant, domain, &mut sets);
         shrink_region(&mut rng, &variant, domain, &mut sets);
         let hooked = variant.hardware.hooks != Hooks::NONE;
@@ -315,7 +318,7 @@ impl Setting {
             crashes,
             transactions,
             aborts: hooked,
-            locking: laboratory.locking,
+            locking: variant.locking,
             planted: None,
             aimed_percent: 0,
         }
@@ -332,11 +335,11 @@ impl Setting {
             setting.sets.push(NO_L2.to_owned());
         }
         shrink_region(&mut rng, &variant, setting.domain, &mut setting.sets);
-        let laboratory = &variant.laboratory.random;
-        design(&mut rng, laboratory.draws_on_many_cores, &mut setting.sets);
+        let random = &test_plan(variant.name).random;
+        design(&mut rng, random.draws_on_many_cores, &mut setting.sets);
         hardware_threads(&mut Rng::new(seed ^ 0x0732_ead5), &variant, setting.domain, &mut setting.sets);
         topology(&mut Rng::new(seed ^ 0x0e54_c0de), &variant, setting.domain, &mut setting.sets);
-        setting.locking = one_of(&mut rng, laboratory.locking_on_many_cores);
+        setting.locking = one_of(&mut rng, random.locking_on_many_cores);
         setting
     }
 

@@ -3,6 +3,7 @@
 
 use durasim_contract::Variant;
 use durasim_machine::{MachineConfig, Plan, presets};
+use durasim_test_plans::test_plan;
 use durasim_types::{Domain, Rng};
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ const DOUBLINGS_MAX: u32 = 24;
 fn sizes(variant: &Variant) -> Vec<(String, u64)> {
     let schema = (variant.hardware.schema)().to_value();
     let Some(Value::Object(properties)) = schema.get("properties") else { return Vec::new() };
-    let kept = variant.laboratory.random.sizes_kept;
+    let kept = test_plan(variant.name).random.sizes_kept;
     let is_size = |name: &str| SIZES.iter().any(|end| name.ends_with(end)) && !kept.contains(&name);
     let integers = properties.iter().filter(|(name, of)| is_size(name) && of["type"] == "integer");
     let path = |name: &str| format!("design.{}.{name}", variant.hardware.name);
@@ -29,7 +30,7 @@ fn sizes(variant: &Variant) -> Vec<(String, u64)> {
 /// Gives one size of the design, or all of them, the least value that the machine accepts beside the other settings, and at
 /// times a little more. A region whose least size `smallest_region` finds is left alone: it depends on what is set here.
 pub(crate) fn shrink(rng: &mut Rng, variant: &Variant, domain: Domain, sets: &mut Vec<String>) {
-    let region = variant.laboratory.random.smallest_region.map(|region| region.parameter);
+    let region = test_plan(variant.name).random.smallest_region.map(|region| region.parameter);
     let mut sizes = sizes(variant);
     sizes.retain(|(parameter, _)| Some(parameter.as_str()) != region);
     if sizes.is_empty() {

@@ -13,7 +13,7 @@ pub struct Effort {
     /// Crash points at which recovery is cut at each of its writes, in percent.
     pub cut_percent: u64,
     /// Times the machine is started; all but the first time from the recovered image of the last.
-    pub lives: u64,
+    pub power_cycles: u64,
 }
 
 /// What the crash points of a run were.

@@ -5,8 +5,8 @@ use crate::bytes::Bytes;
 use crate::recovery::Recoverer;
 use crate::system_calls::{Root, make_calls};
 use durasim_contract::{
-    Backend, BuildResult, CrashImage, Design, ErasedDesign, Geometry, HardwareCost, Hooks, Interface, Laboratory,
-    Promise, RecoveryCut, RecoveryReport, RegionRequest, Variant,
+    Backend, BuildResult, CrashImage, Design, ErasedDesign, Geometry, HardwareCost, Hooks, Interface, Locking, Promise,
+    RecoveryCut, RecoveryReport, RegionRequest, Variant,
 };
 use durasim_designs::Opt;
 use durasim_types::{Domain, PhysAddr};
@@ -77,7 +77,9 @@ const CARELESS: Variant = Variant {
     summary: "A design with a planted bug",
     paper: "none",
     assumptions: &[],
-    laboratory: &Laboratory::NONE,
+    locking: Locking::Nothing,
+    path_faults: &[],
+    equivalent_faults: &[],
 };
 
 /// A variant whose recovery believes what it reads.

@@ -108,7 +108,7 @@ fn page_and_index(word: u64) -> (u64, u16) {
 }
 
 fn position(words: &[Word], index: u16) -> Result<usize, usize> {
-    // Programs mostly go on behind the last word.
+    // Programs mostly continue after the last word.
     match words.last() {
         Some(last) if last.index() < index => Err(words.len()),
         _ => words.binary_search_by_key(&index, Word::index),

@@ -142,7 +142,7 @@ fn the_message_names_the_place_and_the_culprit() {
 }
 
 #[test]
-fn of_bytes_that_several_wrote_the_newest_counts_whoever_is_acknowledged_last() {
+fn the_newest_of_several_writes_counts_in_any_order_of_acknowledgement() {
     let mut o = oracle();
     o.begin(TxId(1));
     run(&mut o, 2, &[(8, 2)]);

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A version of an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Write {
-    /// Who wrote it: an index in the order of commits.
+    /// The writer: an index in the order of commits.
     pub unit: usize,
     pub version: u64,
 }
@@ -37,9 +37,9 @@ impl Chain {
 #[derive(Clone, Debug)]
 pub(super) struct Committed {
     pub unit: Unit,
-    /// What it wrote: chain and level.
+    /// The versions that it wrote: chain and level.
     pub wrote: Vec<(usize, usize)>,
-    /// Whose versions it read.
+    /// The writers of the versions that it read.
     pub read_from: Vec<usize>,
 }
 
@@ -80,7 +80,7 @@ struct Builder {
     chains: Vec<Chain>,
     /// Of each chain, who read which level.
     readers: Vec<BTreeMap<usize, Vec<usize>>>,
-    /// Who has to come before each transaction, without what follows from the order of acknowledgements.
+    /// The predecessors of each transaction, without those that follow from the order of acknowledgements.
     before: Vec<Vec<usize>>,
     last_of_thread: BTreeMap<u32, usize>,
     committed: Vec<Committed>,
@@ -136,7 +136,7 @@ impl Builder {
         }
     }
 
-    /// What a transaction did to each object in the end.
+    /// The net change of each object by a transaction.
     fn net_changes(&mut self, unit: &Unit) -> BTreeMap<u64, (u64, u64)> {
         let mut changes: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         for touch in &unit.touched {

@@ -1,4 +1,4 @@
-//! What a recovered pool holds, as its program says: objects with their versions.
+//! The contents of a recovered pool, as its program reports them: objects with their versions.
 
 /// Before the pairs in what a program writes (guest/include/durasim/history.h).
 const MAGIC: &[u8] = b"durasim-dump/1\n";

@@ -109,16 +109,16 @@ struct Domain {
     levels: Vec<usize>,
 }
 
-/// How far the search is with an object.
+/// The progress of the search with an object.
 #[derive(Default)]
 struct Tried {
-    /// So many of its levels have been tried.
+    /// The number of its levels that have been tried.
     levels: usize,
-    /// Of which transactions the last of these has decided whether they are there.
+    /// The transactions whose presence the last of these has decided.
     decided: Vec<usize>,
 }
 
-/// Which transactions in progress have survived, as far as it is known.
+/// The transactions in progress that are known to have survived, or not.
 type Presence = BTreeMap<usize, bool>;
 
 impl HistoryPrefix<'_> {
@@ -138,7 +138,7 @@ impl HistoryPrefix<'_> {
         self.has_come(self.unit(index).aborted)
     }
 
-    /// The least level that an object may have, and the one after the last that anybody may have brought.
+    /// The lowest possible level of an object, and the one after the highest.
     fn bounds(&self, chain: &Chain, commits: usize) -> (usize, usize) {
         let end = chain.writes.partition_point(|write| write.unit < commits) + 1;
         let due = chain.writes[..end - 1].iter().rposition(|write| self.is_due(write.unit));
@@ -226,8 +226,8 @@ impl HistoryPrefix<'_> {
         Err(first.expect("a domain has a level"))
     }
 
-    /// An object has this level: says which transactions are there, if that fits to the others. Those of which nothing was
-    /// known come to `decided`.
+    /// An object has this level: decides the presence of transactions, if that agrees with the others. Those that were
+    /// undecided before are added to `decided`.
     fn choose(
         &self,
         domain: &Domain,
@@ -241,7 +241,7 @@ impl HistoryPrefix<'_> {
             if self.is_aborted(index) {
                 continue;
             }
-            // Nobody has overwritten what was aborted later.
+            // No transaction overwrote the version of one that was aborted later.
             let there = if self.unit(index).aborted == NEVER { at <= level } else { at == level };
             match presence.get(&index) {
                 Some(known) if *known != there => {

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 /// A step that never comes.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// A moment of a run: so many steps of its history lie before it.
+/// A moment of a run: the number of steps of its history before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position(pub(super) u64);
 
-/// What a transaction reported of an object.
+/// The report of a transaction about an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Touch {
     pub object: u64,
@@ -37,7 +37,7 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// How messages name it.
+    /// Its name in messages.
     pub fn name(&self) -> String {
         match self.operation {
             Some(number) => format!("operation {number} of thread {} (transaction {})", self.thread, self.tx.0),
@@ -46,7 +46,7 @@ impl Unit {
     }
 }
 
-/// Where a thread is.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Thread {
     /// Number and begin of its operation.
@@ -58,7 +58,7 @@ struct Thread {
     old: Option<u64>,
 }
 
-/// What was recorded.
+/// The recorded history.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log {
     /// In the order in which they began.

@@ -7,16 +7,16 @@
 //! - has all of a transaction or nothing of it,
 //! - has every transaction whose version one of the set read or overwrote,
 //! - has every transaction that the design has promised to keep: those acknowledged (durable linearizability: J.
-//!   Izraelevitz, H. Mendes, M. L. Scott: Linearizability of Persistent Memory Objects under a Full-System-Crash Failure
-//!   Model, DISC 2016), or those acknowledged so many epochs ago (buffered durable linearizability, there too),
+//! Izraelevitz, H. Mendes, M. L. Scott: Linearizability of Persistent Memory Objects under a Full-System-Crash Failure
+//! Model, DISC 2016), or those acknowledged a number of epochs ago (buffered durable linearizability, in the same paper),
 //! - has none that aborted or had not started to commit,
 //! - has no transaction without those that its thread committed before it, and those that were acknowledged before its
 //!   operation began.
 //!
 //! Before any crash, the history by itself has to be explained by one order of its transactions.
 //!
-//! How it is used: a [`HistoryRecorder`] listens to the run without a crash (`system_mut().keep_history`). Of that and the
-//! dump of the pool before the run, which is empty if the pool is fresh, a [`HistoryOracle`] is made. It judges the dump
+//! Use: a [`HistoryRecorder`] records the run without a crash (`system_mut().keep_history`). With the dump of the pool
+//! before the run, which is empty if the pool is fresh, it makes a [`HistoryOracle`]. That judges the dump
 //! ([`Dump::find`]) of each image at [`HistoryOracle::position_after`] the image's persist event.
 //!
 //! The oracle sees steps and pairs of numbers, and nothing of the machine, the design, the bytes or the program's own

@@ -6,7 +6,7 @@ use durasim_types::{History, HistoryStep, TxId};
 
 mod enumerated;
 
-/// What a transaction reports: object, old and new version.
+/// The reports of a transaction: object, old and new version.
 type Reports = &'static [(u64, u64, u64)];
 
 /// A history in the making.

@@ -23,7 +23,7 @@ pub fn seeds(usual: u64) -> u64 {
     std::env::var("DURASIM_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(usual)
 }
 
-/// Runs with this seed. The error names the machine and tells what went wrong; with `DURASIM_TRACE` the steps are printed.
+/// Runs with this seed. The error names the machine and the failure; with `DURASIM_TRACE` the steps are printed.
 pub fn run(setting: &Setting, seed: u64, effort: Effort) -> Result<Tally, String> {
     let trace = if std::env::var_os("DURASIM_TRACE").is_some() { Trace::wanted() } else { Trace::default() };
     let outcome = durasim_random::run(setting, seed, effort, &trace);

@@ -1,22 +1,19 @@
 //! Campaigns over programs that have no transactions: they store, clean and make fences.
 
 use super::text::{AT, COUNT, FENCE, FENCE_W_W, addi, clean, program, repeated, sd};
-use durasim_contract::{Laboratory, Variant, path_faults};
+use durasim_contract::{Variant, path_faults};
 use durasim_crash::{CrashRequest, CrashResult, TimelinePhase, crash};
 use std::sync::atomic::AtomicBool;
 
 const LINES: i32 = 24;
 const LINE: i32 = 64;
 
-/// The variant `opt` with the faults of the path.
-const FAULTY: Laboratory = Laboratory { path_faults: path_faults::ALL, ..Laboratory::NONE };
-
-/// Each line gets two words, and what stands between and behind them.
-fn lines(between: &[u32], behind: &[u32]) -> Vec<u32> {
+/// Each line gets two words, with these instructions between and after them.
+fn lines(between: &[u32], after: &[u32]) -> Vec<u32> {
     let mut body = vec![sd(COUNT, AT, 0)];
     body.extend(between);
     body.push(sd(COUNT, AT, 8));
-    body.extend(behind);
+    body.extend(after);
     body.push(addi(AT, AT, LINE));
     repeated(LINES, &body)
 }
@@ -50,7 +47,7 @@ fn trials(body: &[u32], domain: &str, faults: &[&str], planted: Option<&str>, re
     let request: CrashRequest = serde_json::from_value(request).unwrap();
     let mut variants = durasim_designs::VARIANTS.to_vec();
     let variant: &mut Variant = variants.iter_mut().find(|variant| variant.name == "opt").unwrap();
-    variant.laboratory = &FAULTY;
+    variant.path_faults = path_faults::ALL;
     crash(&request, &variants, &AtomicBool::new(false), &mut |_, _| true).unwrap()
 }
 
@@ -71,8 +68,8 @@ fn a_sound_machine_keeps_what_fences_have_promised() {
 #[test]
 fn programs_that_leave_fences_or_cleans_out_are_promised_nothing() {
     for domain in ["adr", "media"] {
-        for (between, behind) in [(&[CLEAN][..], &[CLEAN][..]), (&[FENCE], &[FENCE]), (&[], &[])] {
-            let body = lines(between, behind);
+        for (between, after) in [(&[CLEAN][..], &[CLEAN][..]), (&[FENCE], &[FENCE]), (&[], &[])] {
+            let body = lines(between, after);
             let sound = campaign(&body, domain, ALL, None);
             let faulty = campaign(&body, domain, ALL, Some("path-acknowledged-on-sending"));
             assert_eq!((sound.violations, faulty.violations), (0, 0), "{domain}");
@@ -112,5 +109,5 @@ fn the_promise_is_held_word_by_word() {
     let unfenced = |fault| campaign(&lines(&[CLEAN], &[CLEAN]), "adr", &["reorder"], fault);
     let result = unfenced(None);
     assert!(result.trials_by_fault["reorder"] > 20, "{:?}", result.trials_by_fault);
-    assert_eq!(result.violations, 0, "cleans are dropped, and nobody has promised them");
+    assert_eq!(result.violations, 0, "cleans are dropped, and no fence has promised them");
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 const ADDR: PhysAddr = PMEM_BASE.plus(0x48);
 const T: Cycle = 30_000;
-/// The domains in which a fence behind a clean makes durable.
+/// The domains in which a fence after a clean makes data durable.
 const FENCED: [Domain; 3] = [Domain::Adr, Domain::Media, Domain::NvLlc];
 const A: u16 = 0;
 const B: u16 = 1;
@@ -162,7 +162,8 @@ impl Machine {
         self.watch.with(|judged| judged.oracle.judge(&pages) == Verdict::Right)
     }
 
-    /// What was left at all events, and what would be left now, is as promised; the number of images.
+    /// Checks the images at all events, and the one that a failure would leave now, against the promise; the number of
+    /// images.
     fn keeps_its_promises(&mut self) -> u64 {
         self.system.drain_queues(self.now);
         self.watch.settle();
@@ -202,7 +203,7 @@ fn a_store_with_its_clean_is_promised_by_the_next_fence_and_one_with_a_fence_whe
 }
 
 #[test]
-fn the_fence_behind_a_clean_is_the_promise() {
+fn the_fence_after_a_clean_is_the_promise() {
     for domain in FENCED {
         for op in [CacheBlockOp::Clean, CacheBlockOp::Flush] {
             let mut machine = Machine::new(domain);
@@ -228,7 +229,7 @@ fn a_clean_without_a_fence_promises_nothing() {
         machine.store(A, ADDR, 7);
         machine.clean(A, ADDR);
         machine.system.drain_queues(T + 1_000_000);
-        assert!(machine.allows(0), "{domain}: it is durable, but nobody has said so");
+        assert!(machine.allows(0), "{domain}: it is durable, but no fence has promised it");
         // Nor does the end of the program, where the machine waits for it.
         assert!(matches!(machine.system.await_cleans(CoreId(A), T + 1_000_000), Outcome::Done(_)));
         assert!(machine.allows(0), "{domain}");

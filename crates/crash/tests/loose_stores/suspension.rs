@@ -8,7 +8,7 @@ use durasim_types::{CoreId, DataRange, Error, Journal, LineAddr, TxId, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// Writes down what the journal is told, with the offsets of stores.
+/// Records the events of the journal, with the offsets of stores.
 #[derive(Clone, Default)]
 struct Recorder(Arc<Mutex<Vec<String>>>);
 
@@ -96,9 +96,9 @@ fn stores_of_a_suspended_transaction_are_loose_and_it_stays_open() {
     let mut machine = machine(&prepared);
     machine.system_mut().keep_journal(Box::new(recorder.clone()));
     assert_eq!(machine.run(None, &mut Captured::default()).unwrap(), Ending::Exited(0));
-    let told = recorder.0.lock().unwrap().clone();
+    let steps = recorder.0.lock().unwrap().clone();
     let (steps, rest): (Vec<_>, Vec<_>) =
-        told.into_iter().partition(|step| !step.contains("suspended") && !step.contains("resumed"));
+        steps.into_iter().partition(|step| !step.contains("suspended") && !step.contains("resumed"));
     assert_eq!(
         steps,
         [
@@ -133,8 +133,8 @@ fn a_snapshot_has_the_suspension() {
         let recorder = Recorder::default();
         machine.system_mut().keep_journal(Box::new(recorder.clone()));
         assert_eq!(machine.run(None, &mut Captured::default()).unwrap(), Ending::Exited(0));
-        let told = recorder.0.lock().unwrap().clone();
-        let stores: Vec<_> = told.iter().filter(|step| step.starts_with("store")).collect();
+        let steps = recorder.0.lock().unwrap().clone();
+        let stores: Vec<_> = steps.iter().filter(|step| step.starts_with("store")).collect();
         assert_eq!(stores, ["store None +0", "store Some(1) +8"]);
     }
 }

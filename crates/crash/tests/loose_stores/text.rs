@@ -33,13 +33,13 @@ pub fn li(rd: u32, value: i32) -> u32 {
     addi(rd, 0, value)
 }
 
-/// A value of which the lower twelve bits are zero.
+/// A value whose lower twelve bits are zero.
 fn lui(rd: u32, value: i32) -> u32 {
     assert_eq!(value % 4096, 0);
     value as u32 | rd << 7 | 0x37
 }
 
-/// A double word to the place that a register points to, and some bytes behind it.
+/// A double word to the address in a register, at an offset in bytes.
 pub fn sd(value: u32, base: u32, offset: u32) -> u32 {
     assert!(offset < 2048);
     offset >> 5 << 25 | value << 20 | base << 15 | 3 << 12 | (offset & 31) << 7 | 0x23
@@ -75,7 +75,7 @@ pub fn exit(code: i32) -> Vec<u32> {
     [vec![li(A0, code)], call(93).to_vec()].concat()
 }
 
-/// A branch over so many instructions, or back by so many, if a register is zero or, with `funct3` 1, is not.
+/// A branch over this number of instructions, or back, if a register is zero or, with `funct3` 1, is not.
 fn branch(funct3: u32, rs: u32, instructions: i32) -> u32 {
     let offset = (4 * instructions) as u32;
     let (sign, high, low, eleventh) = (offset >> 12 & 1, offset >> 5 & 63, offset >> 1 & 15, offset >> 11 & 1);

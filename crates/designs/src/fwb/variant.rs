@@ -1,8 +1,7 @@
 //! The variants of FWB in the registry.
 
-use super::laboratory::{LABORATORY, LABORATORY_EADR};
 use super::{Fwb, planted};
-use durasim_contract::{Backend, ErasedDesign, Interface, Promise, Variant};
+use durasim_contract::{Backend, ErasedDesign, Interface, Locking, Promise, Variant, path_faults};
 use durasim_types::Domain;
 
 pub(crate) const VARIANT: Variant = Variant {
@@ -29,7 +28,9 @@ pub(crate) const VARIANT: Variant = Variant {
         "write-drain",
         "write-granularity",
     ],
-    laboratory: &LABORATORY,
+    locking: Locking::Words,
+    path_faults: path_faults::ALL,
+    equivalent_faults: &[],
 };
 
 /// Where caches survive nothing is redone and nothing is scanned, so nothing can be wrong with that.
@@ -55,6 +56,6 @@ pub(crate) const VARIANT_EADR: Variant = Variant {
         "write-drain",
         "write-granularity",
     ],
-    laboratory: &LABORATORY_EADR,
+    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
     ..VARIANT
 };

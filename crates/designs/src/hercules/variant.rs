@@ -1,8 +1,7 @@
 //! The variant of Hercules in the registry.
 
 use super::Hercules;
-use super::laboratory::LABORATORY;
-use durasim_contract::{Backend, ErasedDesign, Interface, Promise, Variant};
+use durasim_contract::{Backend, ErasedDesign, Interface, Locking, Promise, Variant, path_faults};
 use durasim_types::Domain;
 
 pub(crate) const VARIANT: Variant = Variant {
@@ -36,5 +35,7 @@ pub(crate) const VARIANT: Variant = Variant {
         "write-drain",
         "write-granularity",
     ],
-    laboratory: &LABORATORY,
+    locking: Locking::Nothing,
+    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
+    equivalent_faults: &[],
 };

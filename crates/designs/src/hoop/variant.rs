@@ -1,8 +1,7 @@
 //! The variants of HOOP in the registry.
 
-use super::laboratory::{LABORATORY, LABORATORY_EADR};
 use super::{Hoop, planted};
-use durasim_contract::{Backend, ErasedDesign, Interface, Promise, Variant};
+use durasim_contract::{Backend, ErasedDesign, Interface, Locking, Promise, Variant, path_faults};
 use durasim_types::Domain;
 
 pub(crate) const VARIANT: Variant = Variant {
@@ -30,7 +29,9 @@ pub(crate) const VARIANT: Variant = Variant {
         "write-drain",
         "write-granularity",
     ],
-    laboratory: &LABORATORY,
+    locking: Locking::Words,
+    path_faults: path_faults::ALL,
+    equivalent_faults: &[],
 };
 
 /// Where caches and queues survive.
@@ -56,6 +57,6 @@ pub(crate) const VARIANT_EADR: Variant = Variant {
         "write-drain",
         "write-granularity",
     ],
-    laboratory: &LABORATORY_EADR,
+    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
     ..VARIANT
 };

@@ -1,8 +1,7 @@
 //! The variants of Kiln in the registry.
 
-use super::laboratory::{LABORATORY, LABORATORY_EADR};
 use super::{Kiln, planted};
-use durasim_contract::{Backend, ErasedDesign, Interface, Promise, Variant};
+use durasim_contract::{Backend, ErasedDesign, Interface, Locking, Promise, Variant, path_faults};
 use durasim_types::Domain;
 
 pub(crate) const VARIANT: Variant = Variant {
@@ -33,7 +32,9 @@ pub(crate) const VARIANT: Variant = Variant {
         "write-drain",
         "write-granularity",
     ],
-    laboratory: &LABORATORY,
+    locking: Locking::Lines,
+    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
+    equivalent_faults: &[],
 };
 
 /// What a machine whose upper caches survive too would give it; no paper shows it.
@@ -48,6 +49,5 @@ pub(crate) const VARIANT_EADR: Variant = Variant {
     domains: &[Domain::Eadr],
     summary: "Kiln where all caches survive: commits flush nothing, the states of their lines change",
     paper: "Zhao, Li, Yoon, Xie, Jouppi: Kiln, MICRO 2013, on an eADR machine",
-    laboratory: &LABORATORY_EADR,
     ..VARIANT
 };

@@ -160,7 +160,7 @@ fn a_marked_line_is_flushed_when_it_leaves_or_is_wanted_and_marked_again_when_it
     let mut driver = lad();
     driver.begin(0);
     let tag = driver.store(0, line(1));
-    assert!(driver.design.live(tag) && driver.design.tags_are_notes());
+    assert!(driver.design.live(tag) && driver.design.tags_follow_newest_data());
     let evict = |design: &mut dyn Durability, cx: &Ctx, out: &mut Actions| {
         design.evict(cx, LevelId::L1d, line(1), tag, &[0; 64], out)
     };

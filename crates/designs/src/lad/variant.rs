@@ -1,8 +1,7 @@
 //! The variants of LAD in the registry.
 
-use super::laboratory::LABORATORY;
 use super::{Lad, LadBase};
-use durasim_contract::{Backend, ErasedDesign, Interface, Promise, Variant};
+use durasim_contract::{Backend, ErasedDesign, Interface, Locking, Promise, Variant, path_faults};
 use durasim_types::Domain;
 
 pub(crate) const VARIANT: Variant = Variant {
@@ -28,7 +27,9 @@ pub(crate) const VARIANT: Variant = Variant {
         "write-drain",
         "write-granularity",
     ],
-    laboratory: &LABORATORY,
+    locking: Locking::Lines,
+    path_faults: path_faults::ALL,
+    equivalent_faults: &[],
 };
 
 /// LAD without its optimized completion (section 5).

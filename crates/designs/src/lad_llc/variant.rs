@@ -1,8 +1,7 @@
 //! The variant of LAD-LLC in the registry.
 
 use super::LadLlc;
-use super::laboratory::LABORATORY;
-use durasim_contract::{Backend, ErasedDesign, Interface, Promise, Variant};
+use durasim_contract::{Backend, ErasedDesign, Interface, Locking, Promise, Variant, path_faults};
 use durasim_types::Domain;
 
 pub(crate) const VARIANT: Variant = Variant {
@@ -28,5 +27,7 @@ pub(crate) const VARIANT: Variant = Variant {
         "write-drain",
         "write-granularity",
     ],
-    laboratory: &LABORATORY,
+    locking: Locking::Lines,
+    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
+    equivalent_faults: &[],
 };

@@ -1,8 +1,7 @@
 //! The variant of PiCL in the registry.
 
-use super::laboratory::LABORATORY;
 use super::{PROMISED_EPOCHS, Picl};
-use durasim_contract::{Backend, ErasedDesign, Interface, Promise, Variant};
+use durasim_contract::{Backend, ErasedDesign, Interface, Locking, Promise, Variant, path_faults};
 use durasim_types::Domain;
 
 pub(crate) const VARIANT: Variant = Variant {
@@ -26,5 +25,7 @@ pub(crate) const VARIANT: Variant = Variant {
         "write-drain",
         "write-granularity",
     ],
-    laboratory: &LABORATORY,
+    locking: Locking::Words,
+    path_faults: path_faults::ALL,
+    equivalent_faults: &[],
 };

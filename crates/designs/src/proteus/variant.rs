@@ -1,8 +1,7 @@
 //! The variants of Proteus in the registry.
 
-use super::laboratory::{LABORATORY, LABORATORY_EADR};
 use super::{Proteus, planted};
-use durasim_contract::{Backend, ErasedDesign, Interface, Promise, Variant};
+use durasim_contract::{Backend, ErasedDesign, Interface, Locking, Promise, Variant, path_faults};
 use durasim_types::Domain;
 
 pub(crate) const VARIANT: Variant = Variant {
@@ -30,7 +29,9 @@ pub(crate) const VARIANT: Variant = Variant {
         "write-drain",
         "write-granularity",
     ],
-    laboratory: &LABORATORY,
+    locking: Locking::Blocks,
+    path_faults: path_faults::ALL,
+    equivalent_faults: &[],
 };
 
 /// Where caches are durable no commit cleans, so nothing can be wrong with that.
@@ -59,6 +60,6 @@ pub(crate) const VARIANT_EADR: Variant = Variant {
         "write-drain",
         "write-granularity",
     ],
-    laboratory: &LABORATORY_EADR,
+    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
     ..VARIANT
 };

@@ -1,8 +1,7 @@
 //! The variant of the transaction cache in the registry.
 
 use super::Tc;
-use super::laboratory::LABORATORY;
-use durasim_contract::{Backend, ErasedDesign, Interface, Promise, Variant};
+use durasim_contract::{Backend, ErasedDesign, Interface, Locking, Promise, Variant, path_faults};
 use durasim_types::Domain;
 
 pub(crate) const VARIANT: Variant = Variant {
@@ -36,5 +35,7 @@ pub(crate) const VARIANT: Variant = Variant {
         "write-drain",
         "write-granularity",
     ],
-    laboratory: &LABORATORY,
+    locking: Locking::Words,
+    path_faults: path_faults::ALL,
+    equivalent_faults: &[],
 };

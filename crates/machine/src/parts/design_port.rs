@@ -17,12 +17,12 @@ pub(crate) struct DesignPort {
     name: &'static str,
     hooks: Hooks,
     tags_are_exclusive: bool,
-    tags_are_notes: bool,
+    tags_follow_newest_data: bool,
     /// By level, how many lines of a set may have live tags, if not all may.
     tag_limits: [Option<u32>; 3],
     /// By level, what an access of a line with a live tag takes more.
     tagged_access_cycles: [Cycle; 3],
-    own_lines_are_silent: bool,
+    skips_hooks_on_own_lines: bool,
     llc_keeps_tagged: bool,
     commits_retire_early: bool,
     begins_wait: bool,
@@ -38,10 +38,10 @@ impl DesignPort {
         let limit = |level, shape: &LevelGeometry| design.tag_limit(level).filter(|limit| *limit < shape.ways);
         DesignPort {
             tags_are_exclusive: design.tags_are_exclusive(),
-            tags_are_notes: design.tags_are_notes(),
+            tags_follow_newest_data: design.tags_follow_newest_data(),
             tag_limits: geometry.by_level(limit),
             tagged_access_cycles: geometry.by_level(|level, _| design.tagged_access_cycles(level)),
-            own_lines_are_silent: design.own_lines_are_silent(),
+            skips_hooks_on_own_lines: design.skips_hooks_on_own_lines(),
             llc_keeps_tagged: design.llc_keeps_tagged(),
             commits_retire_early: design.commit_rule() == CommitRule::Early,
             begins_wait: design.begin_rule() == BeginRule::Drained,
@@ -61,10 +61,10 @@ impl DesignPort {
             name: self.name,
             hooks: self.hooks,
             tags_are_exclusive: self.tags_are_exclusive,
-            tags_are_notes: self.tags_are_notes,
+            tags_follow_newest_data: self.tags_follow_newest_data,
             tag_limits: self.tag_limits,
             tagged_access_cycles: self.tagged_access_cycles,
-            own_lines_are_silent: self.own_lines_are_silent,
+            skips_hooks_on_own_lines: self.skips_hooks_on_own_lines,
             llc_keeps_tagged: self.llc_keeps_tagged,
             commits_retire_early: self.commits_retire_early,
             begins_wait: self.begins_wait,
@@ -104,8 +104,8 @@ impl DesignPort {
 
     /// Whether tags make no versions.
     #[inline]
-    pub(crate) fn tags_are_notes(&self) -> bool {
-        self.tags_are_notes
+    pub(crate) fn tags_follow_newest_data(&self) -> bool {
+        self.tags_follow_newest_data
     }
 
     /// Whether copies of a line may differ in a note.
@@ -171,7 +171,7 @@ impl DesignPort {
     /// Whether the design need not be notified of an access of `tx` to a line with this tag.
     #[inline(always)]
     pub(crate) fn is_own(&self, tag: LineTag, tx: Option<TxId>) -> bool {
-        self.own_lines_are_silent && tx.is_some_and(|tx| tag.0 == tx.0)
+        self.skips_hooks_on_own_lines && tx.is_some_and(|tx| tag.0 == tx.0)
     }
 
     /// The tag if it still means anything.
@@ -183,7 +183,7 @@ impl DesignPort {
     /// Whether a line with this live tag is a version of its own, not to be mixed with what lies below it.
     #[inline]
     pub(crate) fn is_version(&self, tag: LineTag) -> bool {
-        tag.is_some() && !self.tags_are_notes
+        tag.is_some() && !self.tags_follow_newest_data
     }
 
     /// Whether this tag marks an uncommitted version of `tx`.

@@ -71,7 +71,7 @@ impl System {
         let geometry = &plan.geometry;
         let design = (hardware.build)(&plan.spec, geometry).map_err(|e| plan::refused_by(hardware.name, e))?;
         let threads = usize::from(config.hardware_threads());
-        let design_accepts = hardware.hooks.has(Hooks::ACCEPT) && design.decides_on_writes();
+        let design_accepts = hardware.hooks.has(Hooks::ACCEPT) && design.filters_queue_writes();
         let checks = &plan.checks;
         let mut system = System {
             domain: plan.domain,

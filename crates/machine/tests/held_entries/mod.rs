@@ -2,7 +2,7 @@
 
 mod staging;
 
-use durasim_contract::{Backend, ErasedDesign, Interface, Laboratory, Promise, Variant, snapshot};
+use durasim_contract::{Backend, ErasedDesign, Interface, Locking, Promise, Variant, snapshot};
 use durasim_core::{Outcome, PendingStore};
 use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, System, presets};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, PersistEvent, PhysAddr, TxId};
@@ -24,7 +24,9 @@ fn variant() -> Variant {
         summary: "",
         paper: "",
         assumptions: &[],
-        laboratory: &Laboratory::NONE,
+        locking: Locking::Nothing,
+        path_faults: &[],
+        equivalent_faults: &[],
     }
 }
 

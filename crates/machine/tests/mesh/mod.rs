@@ -5,7 +5,7 @@ mod configuration;
 mod contention;
 mod prober;
 
-use durasim_contract::{Backend, ErasedDesign, Interface, Laboratory, Promise, Variant};
+use durasim_contract::{Backend, ErasedDesign, Interface, Locking, Promise, Variant};
 use durasim_core::{Outcome, PendingStore};
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{MachineConfig, Plan, System, presets};
@@ -68,7 +68,9 @@ fn variant() -> Variant {
         summary: "",
         paper: "",
         assumptions: &[],
-        laboratory: &Laboratory::NONE,
+        locking: Locking::Nothing,
+        path_faults: &[],
+        equivalent_faults: &[],
     }
 }
 

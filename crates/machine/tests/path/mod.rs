@@ -4,7 +4,7 @@
 
 mod sender;
 
-use durasim_contract::{Backend, ErasedDesign, Interface, Laboratory, Origin, Promise, Variant};
+use durasim_contract::{Backend, ErasedDesign, Interface, Locking, Origin, Promise, Variant};
 use durasim_core::{Outcome, PendingStore};
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, System, presets};
@@ -100,7 +100,9 @@ fn variant() -> Variant {
         summary: "",
         paper: "",
         assumptions: &[],
-        laboratory: &Laboratory::NONE,
+        locking: Locking::Nothing,
+        path_faults: &[],
+        equivalent_faults: &[],
     }
 }
 

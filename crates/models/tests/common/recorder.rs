@@ -341,8 +341,8 @@ impl Durability for Recorder {
         verdict
     }
 
-    fn decides_on_writes(&self) -> bool {
-        self.inner.decides_on_writes()
+    fn filters_queue_writes(&self) -> bool {
+        self.inner.filters_queue_writes()
     }
 
     fn begin_rule(&self) -> BeginRule {

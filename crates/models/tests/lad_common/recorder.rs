@@ -472,8 +472,8 @@ impl Durability for Recorder {
         self.note_logs(out);
     }
 
-    fn tags_are_notes(&self) -> bool {
-        self.inner.tags_are_notes()
+    fn tags_follow_newest_data(&self) -> bool {
+        self.inner.tags_follow_newest_data()
     }
 
     fn notes_expire(&self) -> bool {

@@ -82,14 +82,14 @@ impl Caches {
 
     /// All copies of a line become clean copies of `data`, its newest version, which is being written home. If tags are
     /// notes, each gets the newest note with it: the copy with an older one may be the last that stays.
-    pub(crate) fn clean_copies(&mut self, line: LineAddr, data: Line, tags_are_notes: bool) {
+    pub(crate) fn clean_copies(&mut self, line: LineAddr, data: Line, tags_follow_newest_data: bool) {
         let mut newest = None;
         for (level, core) in self.places(line) {
             let array = self.array_mut(level, core);
             if let Some(slot) = array.find(line) {
                 *array.data_mut(slot) = data;
                 array.set_dirty(slot, false);
-                if tags_are_notes {
+                if tags_follow_newest_data {
                     let note = *newest.get_or_insert(array.tag(slot));
                     array.set_tag(slot, note);
                 }

@@ -72,11 +72,11 @@ fn the_newest_copy_is_the_uppermost_and_dirty_if_any_below_it_is() {
 
 #[test]
 fn a_clean_gives_the_newest_note_to_all_copies_and_leaves_versions_their_tags() {
-    for (tags_are_notes, below) in [(true, LineTag(7)), (false, LineTag(3))] {
+    for (tags_follow_newest_data, below) in [(true, LineTag(7)), (false, LineTag(3))] {
         let (mut caches, _) = caches();
         caches.llc_mut().insert(Version { tag: LineTag(3), ..version(1, false) }, 0);
         bring(&mut caches, A, AccessMode::Write, Version { tag: LineTag(7), ..version(2, true) });
-        caches.clean_copies(LINE, [2; 64], tags_are_notes);
+        caches.clean_copies(LINE, [2; 64], tags_follow_newest_data);
         let tags: Vec<_> = caches.copies_of(A, LINE).map(|(_, copy)| copy.tag).collect();
         assert_eq!(tags, [LineTag(7), LineTag(7), below]);
     }

@@ -134,7 +134,7 @@ impl System {
                 }
             }
         }
-        if self.design.tags_are_notes() && !self.design.notes_expire() {
+        if self.design.tags_follow_newest_data() && !self.design.notes_expire() {
             self.check_notes(line)?;
         }
         let below = self.caches.llc().find(line).map(|slot| self.caches.llc().data(slot));

@@ -340,7 +340,7 @@ impl System {
     /// The tag of a line that memory gives. A last level that does not include the others may have lost it while other cores
     /// keep clean copies: all copies have the same note, as each of them may be the last that stays.
     fn note_of_copies(&self, line: LineAddr, given: LineTag) -> LineTag {
-        if given.is_some() || !self.design.tags_are_notes() {
+        if given.is_some() || !self.design.tags_follow_newest_data() {
             return given;
         }
         self.caches.newest(line, &self.design).map_or(LineTag::NONE, |copy| copy.tag)

@@ -45,7 +45,7 @@ impl System {
             // The buffer has written the line, or will: only where it has to leave the caches does it do so now.
             self.complete(Task::DrainLine { line, at: sent }, sent);
             if let Some(data) = self.caches.newest_if_dirty(line) {
-                self.caches.clean_copies(line, data, self.design.tags_are_notes());
+                self.caches.clean_copies(line, data, self.design.tags_follow_newest_data());
             }
         } else if self.llc_alone_is_durable() && !self.newest_tag(line).is_some() {
             self.clean_to_llc(core, line, op, sent + self.caches.way_down(core));
@@ -143,7 +143,7 @@ impl System {
             write.token = Some(clean_token(core));
         }
         self.submit(core, Origin::Core(from), write, at + self.caches.data_cycles(line));
-        self.caches.clean_copies(line, data, self.design.tags_are_notes());
+        self.caches.clean_copies(line, data, self.design.tags_follow_newest_data());
         true
     }
 
@@ -163,7 +163,7 @@ impl System {
         {
             let write = Write { from_llc_buffer: true, ..Write::line(line, data, self.memories.home_cause(line)) };
             self.submit(core, Origin::Llc, write, at);
-            self.caches.clean_copies(line, data, self.design.tags_are_notes());
+            self.caches.clean_copies(line, data, self.design.tags_follow_newest_data());
         }
     }
 

@@ -136,7 +136,7 @@ impl System {
         if self.halted() {
             return there;
         }
-        self.caches.clean_copies(line, data, self.design.tags_are_notes());
+        self.caches.clean_copies(line, data, self.design.tags_follow_newest_data());
         self.debug_check(line);
         there
     }

@@ -117,7 +117,7 @@ impl System {
     /// What is in flight stays in its place until it has arrived: a scan may mark it there meanwhile, a clean make it clean,
     /// and an abort restore its bytes. Where tags are notes there are no other versions that it could be mixed up with.
     pub(super) fn current_version(&self, version: Version) -> Version {
-        if !self.design.tags_are_notes() {
+        if !self.design.tags_follow_newest_data() {
             return version;
         }
         let is_dirty = version.dirty && self.caches.newest_if_dirty(version.line).is_some();

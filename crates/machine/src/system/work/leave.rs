@@ -280,7 +280,7 @@ impl System {
     fn go_home(&mut self, core: CoreId, version: Version, at: Cycle) {
         // What the last level evicts is its own copy, even if a private cache has a newer one.
         let data = match self.caches.llc().find(version.line) {
-            Some(slot) if self.design.tags_are_notes() => *self.caches.llc().data(slot),
+            Some(slot) if self.design.tags_follow_newest_data() => *self.caches.llc().data(slot),
             _ => self.current_version(version).data,
         };
         let line = version.line;

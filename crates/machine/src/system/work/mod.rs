@@ -79,7 +79,7 @@ impl System {
             Task::AnnouncePush { core, line, token } => self.announce_push(core, line, token),
             Task::CleanPrivate { core, line, data } => self.caches.clean_private_copies(core, line, data),
             Task::CleanCopies { line, data } => {
-                self.caches.clean_copies(line, data, self.design.tags_are_notes());
+                self.caches.clean_copies(line, data, self.design.tags_follow_newest_data());
             }
             Task::Submit { core, from, write, at } => self.submit_write(core, from, write, at),
             Task::Barrier { core, token, cause, at } => self.submit_barrier(core, token, cause, at),

@@ -15,7 +15,7 @@ impl System {
     /// Looks at the next places of a scan. A line is shown once, with its newest version, wherever it is dirty.
     pub(super) fn scan(&mut self, scan: Scan, at: Cycle) {
         let next = scan.position + scan.lines_per_cycle as usize;
-        let notes = self.design.tags_are_notes();
+        let notes = self.design.tags_follow_newest_data();
         let mut first = 0;
         let mut lines = Vec::new();
         for (_, core, array) in self.caches.data_arrays() {
@@ -70,7 +70,7 @@ impl System {
         let cx = self.cx(core, at);
         let verdict = self.design.scanned(&cx, id, line, newest.dirty, &mut tag);
         if tag != newest.tag {
-            self.caches.tag_newest(line, tag, self.design.tags_are_notes());
+            self.caches.tag_newest(line, tag, self.design.tags_follow_newest_data());
         }
         let cleans = verdict == Scanned::Clean && newest.dirty;
         cleans.then(|| Write::line(line, newest.data, self.memories.home_cause(line)))

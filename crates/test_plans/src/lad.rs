@@ -4,9 +4,8 @@ use crate::small_runs::{
     APART, BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, FAR_CONTROLLERS, FOUR_CONTROLLERS, ONE_SET, ROOMY, SWAP, TURNS,
     TWO_PLACES,
 };
-use durasim_contract::{
-    Alternatives, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults,
-};
+use crate::{Alternatives, CommonOnTiny, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
+use durasim_contract::Locking;
 
 /// Queues so small that single transactions fill them, at four controllers.
 const SMALL_QUEUES: Settings =
@@ -30,7 +29,7 @@ const CAMPAIGNS: &[ShortCampaign] = &[
         .threads(4)
         .ops(60)
         .points(400),
-    ShortCampaign::of("btree", BTREE).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with_abort_and_retry(),
     ShortCampaign::of("array-swap", SWAP).with(&[SMALL_QUEUES, FEW_IDS]).threads(2).ops(60),
     // Power fails while DTX_CIDs of controllers lie on both sides of a wrap.
     ShortCampaign::of("array-swap", SWAP)
@@ -46,7 +45,7 @@ const CAMPAIGNS: &[ShortCampaign] = &[
         .points(300),
     ShortCampaign::of("btree", BTREE).with(&[ONE_SET, FOUR_CONTROLLERS]),
     ShortCampaign::of("false-sharing", APART).threads(4).ops(40),
-    ShortCampaign::of("array-swap", BIG_SWAP).with(&[SMALL_QUEUES, FEW_IDS]).rehearsed(),
+    ShortCampaign::of("array-swap", BIG_SWAP).with(&[SMALL_QUEUES, FEW_IDS]).with_abort_and_retry(),
     // Commits that are long in flight to one controller while others have acknowledged later ones.
     ShortCampaign::of("array-swap", TWO_PLACES).with(&[ROOMY, SMALL_QUEUES, FAR_CONTROLLERS]).ops(60).points(1500),
     ShortCampaign::of("array-swap", BIG_SWAP).with(&[ROOMY, SMALL_QUEUES, SMALL_LOGS]).ops(30),
@@ -70,27 +69,25 @@ const ALTERNATIVES: &[Alternatives] = &[Alternatives::of(
 )];
 
 /// What tests and tools have to know of it.
-pub(super) const LABORATORY: Laboratory = Laboratory {
+pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
-    path_faults: path_faults::ALL,
     quick_faults: &["eviction-not-flushed", "undo-has-new-value", "recovery-drops-purgatory"],
     canary: Some("recovery-overlooks-last"),
     random: RandomTester {
         draws: DRAWS,
         sizes_kept: &["undo_log_entries_max"],
-        locking: Locking::Lines,
         locking_on_many_cores: &[Locking::Lines],
         probes_isolate_nothing: true,
         never_aborts: true,
         // A DTX_CID that goes back (`cid-goes-back`) shows in the replay of the model; 10,000 runs here did not meet it.
         further_faults: &["plain-bytes-not-home", "purgatory-newest-first"],
         common_marks: &["cut_between_receipts", "undo_entry_of_open"],
-        ..RandomTester::USUAL
+        ..RandomTester::DEFAULT
     },
     common_on_tiny: CommonOnTiny {
         counters: &["undo_entries", "flushes.end"],
         marks: &["undo_entry_of_open", "undo_entry_of_committed"],
     },
     alternatives: ALTERNATIVES,
-    ..Laboratory::NONE
+    ..TestPlan::EMPTY
 };

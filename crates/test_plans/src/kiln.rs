@@ -1,10 +1,8 @@
 //! How Kiln is tested.
 
-use super::Kiln;
 use crate::small_runs::{BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, FULL_QUEUE, SLOW, SWAP, TURNS};
-use durasim_contract::{
-    Alternatives, Design, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults,
-};
+use crate::{Alternatives, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
+use durasim_contract::Locking;
 
 const PLAIN_LLC: Settings = &["design.kiln.llc_size_factor=1"];
 /// A last level that every transaction overflows, behind FIFOs that are large enough.
@@ -23,18 +21,18 @@ const TWO_VERSIONS: Settings = &["design.kiln.versions=two-in-llc"];
 const ON_BOTH_DOMAINS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[SMALL_LLC]),
     ShortCampaign::of("array-swap", SWAP).with(&[SMALL_LLC]),
-    ShortCampaign::of("array-swap", SWAP).with(&[SMALL_LLC]).rehearsed(),
-    ShortCampaign::of("btree", BTREE).with(&[SMALL_LLC]).ops(20).rehearsed(),
+    ShortCampaign::of("array-swap", SWAP).with(&[SMALL_LLC]).with_abort_and_retry(),
+    ShortCampaign::of("btree", BTREE).with(&[SMALL_LLC]).ops(20).with_abort_and_retry(),
     ShortCampaign::of("array-swap", SWAP).with(&[PLAIN_LLC]),
-    ShortCampaign::of("btree", BTREE).with(&[PLAIN_LLC]).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with(&[PLAIN_LLC]).with_abort_and_retry(),
     ShortCampaign::of("array-swap", BIG_SWAP).with(&[SMALL_LLC, FULL_QUEUE]).points(200),
-    ShortCampaign::of("array-swap", BIG_SWAP).with(&[SMALL_LLC, FULL_QUEUE]).points(200).rehearsed(),
+    ShortCampaign::of("array-swap", BIG_SWAP).with(&[SMALL_LLC, FULL_QUEUE]).points(200).with_abort_and_retry(),
     ShortCampaign::of("array-swap", SWAP).with(&[SMALL_LLC]).points(200).faults(&["nested"]),
     ShortCampaign::of("btree", BTREE).with(&[PLAIN_LLC, CROWDED, SLOW]).threads(4).ops(40),
     ShortCampaign::of("array-swap", SWAP).with(&[PLAIN_LLC, TURNS]).threads(4).ops(30),
     ShortCampaign::of("array-swap", SWAP).with(&[PLAIN_LLC, TWO_VERSIONS]),
     ShortCampaign::of("btree", BTREE).with(&[SMALL_LLC, TWO_VERSIONS]),
-    ShortCampaign::of("array-swap", SWAP).with(&[SMALL_LLC, TWO_VERSIONS]).rehearsed(),
+    ShortCampaign::of("array-swap", SWAP).with(&[SMALL_LLC, TWO_VERSIONS]).with_abort_and_retry(),
     ShortCampaign::of("btree", BTREE).with(&[PLAIN_LLC, TWO_VERSIONS, CROWDED]).threads(4).ops(40),
 ];
 
@@ -45,8 +43,8 @@ const SHORT_FIFO: Settings = &["design.kiln.llc_size_factor=1", "design.kiln.fif
 const FLUSHING: &[ShortCampaign] = &[
     ShortCampaign::of("array-swap", SWAP).with(&[SHORT_FIFO]),
     ShortCampaign::of("btree", BTREE).with(&[SHORT_FIFO]),
-    ShortCampaign::of("array-swap", SWAP).with(&[SHORT_FIFO]).rehearsed(),
-    ShortCampaign::of("btree", BTREE).with(&[SHORT_FIFO, FULL_QUEUE]).rehearsed(),
+    ShortCampaign::of("array-swap", SWAP).with(&[SHORT_FIFO]).with_abort_and_retry(),
+    ShortCampaign::of("btree", BTREE).with(&[SHORT_FIFO, FULL_QUEUE]).with_abort_and_retry(),
     ShortCampaign::of("btree", BTREE).with(&[SHORT_FIFO, FULL_QUEUE]).points(200),
     ShortCampaign::of("array-swap", SWAP).with(&[SHORT_FIFO]).points(200).faults(&["nested"]),
     ShortCampaign::of("array-swap", SWAP).with(&[SHORT_FIFO, TURNS]).threads(3).ops(60),
@@ -124,16 +122,21 @@ const ALTERNATIVES: &[Alternatives] = &[
 ];
 
 /// What tests and tools have to know of it.
-pub(super) const LABORATORY: Laboratory = Laboratory {
+pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[ON_BOTH_DOMAINS, FLUSHING, FAR_CAMPAIGNS],
-    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
     quick_faults: &["commit-not-flushed", "evicted-without-copy", "recovery-ignores-register"],
     canary: Some("recovery-drops-line"),
     random: RandomTester {
         draws: DRAWS,
-        locking: Locking::Lines,
         locking_on_many_cores: &[Locking::Lines],
-        common_marks: Kiln::MARKS,
+        common_marks: &[
+            "flushing",
+            "fifo_full",
+            "register_written",
+            "copy_in_flight",
+            "old_line_kept",
+            "records_being_cleared",
+        ],
         further_faults: &[
             "fill-untagged",
             "pre-image-forgotten",
@@ -144,16 +147,15 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
             "copies-home-without-older",
         ],
         runs_of_rare_faults: &[("copy-overtakes-push", 3000), ("way-home-not-awaited", 3000)],
-        ..RandomTester::USUAL
+        ..RandomTester::DEFAULT
     },
     alternatives: ALTERNATIVES,
-    ..Laboratory::NONE
+    ..TestPlan::EMPTY
 };
 
 /// Where all caches survive FIFOs never fill, so the campaigns that fill them are left out.
-pub(super) const LABORATORY_EADR: Laboratory = Laboratory {
+pub(crate) const PLAN_EADR: TestPlan = TestPlan {
     campaigns: &[ON_BOTH_DOMAINS, FAR_CAMPAIGNS],
-    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
     quick_faults: &["register-not-written", "copy-not-awaited", "recovery-undoes-committing"],
     // Its recovery has no list of lines of which it could overlook one.
     canary: None,
@@ -162,7 +164,7 @@ pub(super) const LABORATORY_EADR: Laboratory = Laboratory {
         // Nothing of Kiln waits there without the whole memory system.
         never_waits: true,
         further_faults: &["fill-untagged", "pre-image-forgotten"],
-        ..LABORATORY.random
+        ..PLAN.random
     },
-    ..LABORATORY
+    ..PLAN
 };

@@ -1,9 +1,8 @@
 //! How Proteus is tested.
 
 use crate::small_runs::{APART, BTREE, CROWDED, FAR_CAMPAIGNS, ONE_SET, SLOW, SWAP, TURNS};
-use durasim_contract::{
-    Alternatives, Choice, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults,
-};
+use crate::{Alternatives, Choice, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
+use durasim_contract::Locking;
 
 /// A log pending queue of two entries, so that most go to the log; a table that soon forgets blocks, which are logged
 /// again.
@@ -41,8 +40,8 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[SPILLING, ONE_SET]),
     ShortCampaign::of("array-swap", SWAP).with(&[SPILLING, ONE_SET]),
     ShortCampaign::of("btree", BTREE),
-    ShortCampaign::of("array-swap", SWAP).with(&[SPILLING, ONE_SET]).rehearsed(),
-    ShortCampaign::of("btree", BTREE).with(&[SPILLING, CROWDED]).threads(3).ops(40).rehearsed(),
+    ShortCampaign::of("array-swap", SWAP).with(&[SPILLING, ONE_SET]).with_abort_and_retry(),
+    ShortCampaign::of("btree", BTREE).with(&[SPILLING, CROWDED]).threads(3).ops(40).with_abort_and_retry(),
     ShortCampaign::of("array-swap", SWAP).with(&[SPILLING, ONE_SET, FAR]),
     ShortCampaign::of("btree", BTREE).with(&[SPILLING, CROWDED, SLOW]).threads(4).ops(40),
     ShortCampaign::of("array-swap", SWAP).with(&[SPILLING, TURNS]).threads(4).ops(30),
@@ -55,8 +54,8 @@ const CAMPAIGNS: &[ShortCampaign] = &[
         .threads(4)
         .ops(40)
         .points(400),
-    ShortCampaign::of("array-swap", SWAP).with(&[INSIDE, ONE_SET]).rehearsed(),
-    ShortCampaign::of("btree", BTREE).with(&[INSIDE_ROOMY]).rehearsed(),
+    ShortCampaign::of("array-swap", SWAP).with(&[INSIDE, ONE_SET]).with_abort_and_retry(),
+    ShortCampaign::of("btree", BTREE).with(&[INSIDE_ROOMY]).with_abort_and_retry(),
     ShortCampaign::of("btree", BTREE).with(&[INSIDE_SHARE, ONE_SET, IN_ORDER]),
     ShortCampaign::of("btree", BTREE).with(&[INSIDE, CROWDED, CONTROLLERS]).threads(4).ops(40),
     ShortCampaign::of("array-swap", SWAP).with(&[INSIDE, TURNS, IN_ORDER]).threads(4).ops(30),
@@ -127,14 +126,12 @@ const ALTERNATIVES: &[Alternatives] = &[
 ];
 
 /// What tests and tools have to know of it.
-pub(super) const LABORATORY: Laboratory = Laboratory {
+pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
-    path_faults: path_faults::ALL,
     quick_faults: &["ack-without-room", "end-not-awaited", "recovery-forgets-log"],
     canary: Some("recovery-drops-oldest"),
     random: RandomTester {
         draws: DRAWS,
-        locking: Locking::Blocks,
         locking_on_many_cores: &[Locking::Blocks, Locking::Blocks, Locking::Lines],
         common_marks: &["flush_in_flight", "lpq_full", "log_populated"],
         further_faults: &["abort-not-ended"],
@@ -143,20 +140,19 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
             ("spill-freed-at-issue", 1500),
             ("left-lines-not-awaited", 3000),
         ],
-        ..RandomTester::USUAL
+        ..RandomTester::DEFAULT
     },
     alternatives: ALTERNATIVES,
-    ..Laboratory::NONE
+    ..TestPlan::EMPTY
 };
 
 /// Where caches are durable.
-pub(super) const LABORATORY_EADR: Laboratory = Laboratory {
-    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
+pub(crate) const PLAN_EADR: TestPlan = TestPlan {
     quick_faults: &["store-not-held", "removed-at-store", "recovery-ends-first"],
     random: RandomTester {
         further_faults: &["abort-not-ended", "spill-freed-at-issue"],
         runs_of_rare_faults: &[("block-twice-in-logq", 8000), ("spill-freed-at-issue", 1500)],
-        ..LABORATORY.random
+        ..PLAN.random
     },
-    ..LABORATORY
+    ..PLAN
 };

@@ -3,7 +3,7 @@
 use crate::small_runs::{
     BTREE, CROWDED, FAR_CAMPAIGNS, FOUR_CONTROLLERS, ONE_SET, SHARED, SLOW, SWAP, TURNS, TWO_PLACES, WORDS_OR_LINES,
 };
-use durasim_contract::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults};
+use crate::{Alternatives, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
 
 /// Buffers of two slices, collections all the time, and a region that wraps around.
 const EAGER_HOOP: Settings = &[
@@ -23,13 +23,13 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[EAGER_HOOP, ONE_SET]).ops(30),
     ShortCampaign::of("array-swap", SWAP).with(&[LAZY_HOOP, ONE_SET]).ops(40),
     ShortCampaign::of("btree", BTREE).with(&[FEW_LINES, ONE_SET]).ops(40),
-    ShortCampaign::of("btree", BTREE).with(&[LAZY_HOOP, ONE_SET]).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with(&[LAZY_HOOP, ONE_SET]).with_abort_and_retry(),
     ShortCampaign::of("array-swap", TWO_PLACES).with(&[LAZY_HOOP, &["design.hoop.recovery_threads=3"]]).ops(40),
     ShortCampaign::of("array-swap", SWAP).with(&[EAGER_HOOP, NARROW]).threads(2).ops(40),
     ShortCampaign::of("false-sharing", SHARED).with(&[EAGER_HOOP, CROWDED]).threads(4).ops(60),
     ShortCampaign::of("btree", BTREE).with(&[LAZY_HOOP, CROWDED, FOUR_CONTROLLERS]).threads(4).ops(40).points(300),
-    ShortCampaign::of("array-swap", SWAP).with(&[EAGER_HOOP, TURNS]).threads(3).ops(60).rehearsed(),
-    ShortCampaign::of("btree", BTREE).with(&[EAGER_HOOP, ONE_SET, SLOW]).ops(40).points(300).rehearsed(),
+    ShortCampaign::of("array-swap", SWAP).with(&[EAGER_HOOP, TURNS]).threads(3).ops(60).with_abort_and_retry(),
+    ShortCampaign::of("btree", BTREE).with(&[EAGER_HOOP, ONE_SET, SLOW]).ops(40).points(300).with_abort_and_retry(),
 ];
 
 /// Buffers of a slice or two, a region of a few blocks, and collections all the time.
@@ -79,14 +79,12 @@ const ALTERNATIVES: &[Alternatives] = &[
 ];
 
 /// What tests and tools have to know of it.
-pub(super) const LABORATORY: Laboratory = Laboratory {
+pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
-    path_faults: path_faults::ALL,
     quick_faults: &["chain-cut", "gc-seals-first", "recovery-drops-last"],
     canary: Some("recovery-drops-last"),
     random: RandomTester {
         draws: DRAWS,
-        locking: Locking::Words,
         locking_on_many_cores: WORDS_OR_LINES,
         common_marks: &[
             "slices_in_flight",
@@ -98,15 +96,12 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         further_faults: &["volatile-line-not-cleaned", "plain-stores-unrouted", "scattered-not-collected"],
         // Its transactions touch fewer lines than the smallest table has entries.
         out_of_reach: &["line-table-overrun"],
-        ..RandomTester::USUAL
+        ..RandomTester::DEFAULT
     },
     alternatives: ALTERNATIVES,
-    ..Laboratory::NONE
+    ..TestPlan::EMPTY
 };
 
 /// Where caches and queues survive.
-pub(super) const LABORATORY_EADR: Laboratory = Laboratory {
-    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
-    quick_faults: &["fill-ignores-mapping", "record-first", "recovery-oldest-wins"],
-    ..LABORATORY
-};
+pub(crate) const PLAN_EADR: TestPlan =
+    TestPlan { quick_faults: &["fill-ignores-mapping", "record-first", "recovery-oldest-wins"], ..PLAN };

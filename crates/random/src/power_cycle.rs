@@ -1,4 +1,4 @@
-//! One run of a machine: whose turn it is, how requests end, and what becomes of aborts.
+//! One power cycle of a machine, from its start to the power failure: whose turn it is, how requests end, and what becomes of aborts.
 
 use crate::REGION_BYTES;
 use crate::judge::{Shared, Watcher};
@@ -11,6 +11,7 @@ use durasim_core::{Outcome, PendingStore};
 use durasim_crash::ByteOracle;
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System};
 use durasim_memory::MediaConfig;
+use durasim_test_plans::test_plan;
 use durasim_types::{CoreId, Cycle, DataRange, Pages, Rng, StoreKind, TxId};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,7 +23,8 @@ const STEPS_MAX: u64 = 200_000;
 /// Steps of the memory system inside one request, at most.
 const STEPS_OF_REQUEST_MAX: u64 = 2_000_000;
 
-pub struct Life {
+/// A machine in one power cycle, with the model that it is compared with.
+pub struct PowerCycle {
     pub system: System,
     /// Of DRAM and persistent memory.
     media: [MediaConfig; 2],
@@ -87,7 +89,7 @@ fn lines_in_use(rng: &mut Rng) -> (Vec<u64>, Vec<u64>) {
     (pick(rng, pmem_count), pick(rng, dram_count))
 }
 
-impl Life {
+impl PowerCycle {
     pub fn new(
         config: &MachineConfig,
         plan: &Plan,
@@ -123,7 +125,7 @@ impl Life {
         let threads = cores + if cores > 1 || rng.below(4) == 0 { rng.below(4) as usize } else { 0 };
         let ports = (0..cores).map(|i| Port { thread: Some(i), ..Port::default() }).collect();
         (0..cores).for_each(|i| system.assign_thread(core(i), i as u32));
-        Ok(Life {
+        Ok(PowerCycle {
             system,
             media: [config.dram.media.clone(), config.pmem.media.clone()],
             shared,
@@ -139,7 +141,7 @@ impl Life {
             aborts: setting.aborts,
             persists: setting.variant.hardware.hooks == Hooks::NONE && !plan.domain.stores_are_durable(),
             isolated: setting.variant.hardware.hooks.has(Hooks::PROBE)
-                && !setting.variant.laboratory.random.probes_isolate_nothing,
+                && !test_plan(setting.variant.name).random.probes_isolate_nothing,
             hardware: setting.variant.hardware.hooks.has(Hooks::HARDWARE_TX),
             disorder_percent: [0, 0, 5, 100][rng.below(4) as usize],
             switch_percent: if cores > 1 || threads > 1 { [0, 1, 5, 15][rng.below(4) as usize] } else { 0 },

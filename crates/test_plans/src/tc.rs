@@ -1,9 +1,7 @@
 //! How the transaction cache is tested.
 
 use crate::small_runs::{BTREE, CROWDED, FAR_CAMPAIGNS, ONE_SET, SHARED, SLOW, SWAP, TURNS, WORDS_OR_LINES};
-use durasim_contract::{
-    Alternatives, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults,
-};
+use crate::{Alternatives, CommonOnTiny, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
 
 const TINY_TC: Settings = &["design.tc.entries=4", "design.tc.overflow_percent=50"];
 
@@ -11,8 +9,8 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[&["design.tc.entries=8"]]),
     ShortCampaign::of("array-swap", SWAP).with(&[TINY_TC]),
     ShortCampaign::of("btree", BTREE).with(&[&["design.tc.entries=8", "design.tc.coalesce=line"]]),
-    ShortCampaign::of("array-swap", SWAP).with(&[TINY_TC]).rehearsed(),
-    ShortCampaign::of("btree", BTREE).with(&[&["design.tc.entries=64"]]).rehearsed(),
+    ShortCampaign::of("array-swap", SWAP).with(&[TINY_TC]).with_abort_and_retry(),
+    ShortCampaign::of("btree", BTREE).with(&[&["design.tc.entries=64"]]).with_abort_and_retry(),
     ShortCampaign::of("array-swap", SWAP).with(&[TINY_TC]).threads(2).ops(30),
     ShortCampaign::of("false-sharing", SHARED).with(&[&["design.tc.entries=8"]]).threads(4).ops(40),
     ShortCampaign::of("array-swap", SWAP).with(&[TINY_TC, TURNS]).threads(3).ops(60),
@@ -85,14 +83,12 @@ const ALTERNATIVES: &[Alternatives] = &[
 ];
 
 /// What tests and tools have to know of it.
-pub(super) const LABORATORY: Laboratory = Laboratory {
+pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
-    path_faults: path_faults::ALL,
     quick_faults: &["freed-at-issue", "copy-not-awaited", "recovery-newest-first"],
     canary: Some("recovery-drops-entry"),
     random: RandomTester {
         draws: DRAWS,
-        locking: Locking::Words,
         locking_on_many_cores: WORDS_OR_LINES,
         common_marks: &["tc_full", "overflow_in_progress", "acknowledgement_in_flight", "identifier_wrapped_around"],
         further_faults: &[
@@ -104,7 +100,7 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
             "ack-swaps-entries",
         ],
         runs_of_rare_faults: &[("recovery-newest-first", 1500), ("ack-swaps-entries", 4000)],
-        ..RandomTester::USUAL
+        ..RandomTester::DEFAULT
     },
     common_on_tiny: CommonOnTiny {
         counters: &["full_stalls", "overflows", "shadowed_lines", "dropped_evictions"],
@@ -112,5 +108,5 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
     },
     overflow_settings: &["design.tc.entries=8", "design.tc.tx_id_bits=3"],
     alternatives: ALTERNATIVES,
-    ..Laboratory::NONE
+    ..TestPlan::EMPTY
 };

@@ -4,7 +4,7 @@ use crate::small_runs::{
     BTREE, FAR_CAMPAIGNS, FOUR_CONTROLLERS, FULL_QUEUE, ONE_SET, ONE_SET_ON_ALL_CORES, ROOMY, SHARED, SWAP, TURNS,
     WORDS_OR_LINES,
 };
-use durasim_contract::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults};
+use crate::{Alternatives, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
 
 /// Epochs of a few transactions, whose identifiers wrap around.
 const SHORT_EPOCHS: Settings = &[
@@ -24,7 +24,7 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[SHORT_EPOCHS, FEW_PRE_IMAGES, ONE_SET]).ops(60).points(200),
     ShortCampaign::of("btree", BTREE).with(&[SHORT_EPOCHS, ONE_SET, FULL_QUEUE]).ops(60).points(200),
     ShortCampaign::of("btree", BTREE).with(&[SHORT_EPOCHS, ONE_SET, FULL_QUEUE, FOUR_CONTROLLERS]).ops(60).points(200),
-    ShortCampaign::of("btree", BTREE).with(&[SHORT_EPOCHS, ONE_SET]).ops(40).points(200).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with(&[SHORT_EPOCHS, ONE_SET]).ops(40).points(200).with_abort_and_retry(),
     ShortCampaign::of("array-swap", SWAP).with(&[LONG_EPOCHS, ONE_SET]).ops(100).points(200),
     ShortCampaign::of("false-sharing", SHARED)
         .with(&[SHORT_EPOCHS, ONE_SET_ON_ALL_CORES])
@@ -77,14 +77,12 @@ const ALTERNATIVES: &[Alternatives] = &[
 ];
 
 /// What tests and tools have to know of it.
-pub(super) const LABORATORY: Laboratory = Laboratory {
+pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
-    path_faults: path_faults::ALL,
     quick_faults: &["line-not-logged", "garbage-too-early", "recovery-goes-forwards"],
     canary: Some("recovery-overlooks-last"),
     random: RandomTester {
         draws: DRAWS,
-        locking: Locking::Words,
         locking_on_many_cores: WORDS_OR_LINES,
         common_marks: &["burst_in_flight", "two_epochs_persisted", "eid_wrapped", "undo_log_wrapped"],
         further_faults: &[
@@ -96,10 +94,10 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
             "recovery-ignores-valid-till",
         ],
         runs_of_rare_faults: &[("stale-eid-kept", 3000)],
-        ..RandomTester::USUAL
+        ..RandomTester::DEFAULT
     },
     // Runs of some operations have several epochs then; commits write nothing.
     short_run_settings: &["design.picl.epoch_instructions=1000"],
     alternatives: ALTERNATIVES,
-    ..Laboratory::NONE
+    ..TestPlan::EMPTY
 };

@@ -1,6 +1,7 @@
 //! Small programs and machines that the campaigns of several designs share.
 
-use durasim_contract::{Laboratory, Locking, Settings, ShortCampaign};
+use crate::{Settings, ShortCampaign, TestPlan};
+use durasim_contract::Locking;
 
 /// Arguments of `btree`.
 pub(crate) const BTREE: &[(&str, &str)] = &[("populate", "20"), ("node-bytes", "128")];
@@ -60,10 +61,10 @@ pub(crate) const WORDS_OR_LINES: &[Locking] = &[Locking::Words, Locking::Words, 
 const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[ONE_SET]),
     ShortCampaign::of("array-swap", SWAP).with(&[ONE_SET]),
-    ShortCampaign::of("btree", BTREE).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with_abort_and_retry(),
     ShortCampaign::of("array-swap", SWAP).with(&[TURNS]).threads(4).ops(30),
     ShortCampaign::of("false-sharing", APART).threads(4).ops(40),
 ];
 
 /// For a variant that needs no settings of its own.
-pub(crate) const USUAL: Laboratory = Laboratory { campaigns: &[CAMPAIGNS], ..Laboratory::NONE };
+pub(crate) const DEFAULT: TestPlan = TestPlan { campaigns: &[CAMPAIGNS], ..TestPlan::EMPTY };

@@ -1,7 +1,8 @@
 //! How LAD-LLC is tested.
 
 use crate::small_runs::{BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, FULL_QUEUE, SLOW, SWAP, TURNS, TWO_PLACES};
-use durasim_contract::{Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults};
+use crate::{Draw, RandomTester, Settings, ShortCampaign, TestPlan};
+use durasim_contract::Locking;
 
 /// Four banks, on links that messages can wait for.
 const BANKS: Settings = &["interconnect.topology=crossbar", "interconnect.llc_banks=4"];
@@ -16,11 +17,11 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[BANKS]),
     ShortCampaign::of("array-swap", SWAP).with(&[BANKS, JITTER]),
     ShortCampaign::of("btree", BTREE).with(&[SMALL_LLC, BANKS]),
-    ShortCampaign::of("array-swap", SWAP).with(&[SMALL_LLC, BANKS]).rehearsed(),
+    ShortCampaign::of("array-swap", SWAP).with(&[SMALL_LLC, BANKS]).with_abort_and_retry(),
     ShortCampaign::of("array-swap", SWAP).with(&[SMALL_LLC, BANKS, JITTER]),
-    ShortCampaign::of("btree", BTREE).with(&[SMALL_LLC, BANKS]).ops(20).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with(&[SMALL_LLC, BANKS]).ops(20).with_abort_and_retry(),
     ShortCampaign::of("array-swap", BIG_SWAP).with(&[SMALL_LLC, BANKS, FULL_QUEUE]).points(200),
-    ShortCampaign::of("array-swap", BIG_SWAP).with(&[SMALL_LLC, BANKS, FULL_QUEUE]).points(200).rehearsed(),
+    ShortCampaign::of("array-swap", BIG_SWAP).with(&[SMALL_LLC, BANKS, FULL_QUEUE]).points(200).with_abort_and_retry(),
     ShortCampaign::of("btree", BTREE).with(&[BANKS, JITTER, CROWDED, SLOW]).threads(4).ops(40),
     ShortCampaign::of("array-swap", SWAP).with(&[BANKS, FEW_IDS, JITTER]).threads(2).ops(60),
     ShortCampaign::of("array-swap", SWAP).with(&[BANKS, TURNS]).threads(4).ops(30),
@@ -35,19 +36,17 @@ const DRAWS: &[Draw] = &[
 ];
 
 /// What tests and tools have to know of it.
-pub(super) const LABORATORY: Laboratory = Laboratory {
+pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
-    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
     quick_faults: &["commit-not-flushed", "cid-not-updated", "recovery-asks-one-bank"],
     canary: Some("recovery-drops-line"),
     random: RandomTester {
         draws: DRAWS,
-        locking: Locking::Lines,
         locking_on_many_cores: &[Locking::Lines],
         further_faults: &["flush-not-awaited", "records-kept", "abort-keeps-records", "commit-overtaken"],
         runs_of_rare_faults: &[("flush-not-awaited", 3000)],
         common_marks: &["cut_between_banks", "old_line_kept", "copy_in_flight", "ids_wrapped"],
-        ..RandomTester::USUAL
+        ..RandomTester::DEFAULT
     },
-    ..Laboratory::NONE
+    ..TestPlan::EMPTY
 };

@@ -3,10 +3,10 @@
 use crate::small_runs::{
     BIG_BTREE, BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, ONE_SET, PARKED, SHARED, SLOW, SWAP, TURNS, WIDE,
 };
-use durasim_contract::{
-    Alternatives, Choice, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign,
-    SmallestRegion, path_faults,
+use crate::{
+    Alternatives, Choice, CommonOnTiny, Draw, RandomTester, Settings, ShortCampaign, SmallestRegion, TestPlan,
 };
+use durasim_contract::Locking;
 
 const FEW: Settings = &[
     "design.hercules.ewpq_entries=2",
@@ -70,7 +70,7 @@ const CAMPAIGNS: &[ShortCampaign] = &[
         .threads(4)
         .ops(60)
         .points(600),
-    ShortCampaign::of("array-swap", SWAP).with(&[FEW]).rehearsed(),
+    ShortCampaign::of("array-swap", SWAP).with(&[FEW]).with_abort_and_retry(),
     ShortCampaign::of("false-sharing", SHARED).with(&[FEW]).threads(2).ops(30),
     ShortCampaign::of("btree", BTREE).with(&[FEW, TURNS]).threads(4).ops(30),
     ShortCampaign::of("array-swap", SWAP).with(&[FEW, TURNS]).threads(4).ops(30),
@@ -79,7 +79,7 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     // The log is collected again and again.
     ShortCampaign::of("array-swap", BIG_SWAP).with(&[COLLECTED, ONE_SET]).ops(20).points(150),
     ShortCampaign::of("btree", BIG_BTREE).with(&[COLLECTED, ONE_SET]).ops(40).points(200),
-    ShortCampaign::of("array-swap", SWAP).with(&[FEW, ONE_SET]).rehearsed(),
+    ShortCampaign::of("array-swap", SWAP).with(&[FEW, ONE_SET]).with_abort_and_retry(),
     // TxLens that wait for the controller, and entries that stay in the log.
     ShortCampaign::of("btree", BIG_BTREE).with(&[CONTROLLER, SLOW_MIGRATION]).threads(2).ops(40).points(300),
     ShortCampaign::of("array-swap", SWAP).with(&[EAGER_GC, ONE_SET]).ops(30),
@@ -203,9 +203,8 @@ const ALTERNATIVES: &[Alternatives] = &[
 ];
 
 /// What tests and tools have to know of it.
-pub(super) const LABORATORY: Laboratory = Laboratory {
+pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
-    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
     quick_faults: &["spill-not-written", "reload-loses-tag", "recovery-marks-first"],
     canary: Some("recovery-drops-log-entry"),
     random: RandomTester {
@@ -240,7 +239,7 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
             ("gc-slides-over-committed", 3000),
             ("gc-forgets-extension", 3000),
         ],
-        ..RandomTester::USUAL
+        ..RandomTester::DEFAULT
     },
     common_on_tiny: CommonOnTiny {
         counters: &["premature_flushes", "ewpq_spills", "migrations", "extension_hits", "off_chip_commits"],
@@ -254,5 +253,5 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         "design.hercules.log_gc_chunk_entries=4",
     ],
     alternatives: ALTERNATIVES,
-    ..Laboratory::NONE
+    ..TestPlan::EMPTY
 };

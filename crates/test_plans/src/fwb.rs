@@ -4,7 +4,7 @@ use crate::small_runs::{
     BTREE, FAR_CAMPAIGNS, FOUR_CONTROLLERS, FULL_QUEUE, ONE_SET, ONE_SET_ON_ALL_CORES, ROOMY, SHARED, SWAP, TURNS,
     WORDS_OR_LINES,
 };
-use durasim_contract::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults};
+use crate::{Alternatives, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
 
 /// A log that wraps around all the time, scanned in a few cycles.
 const SHORT_RING: Settings =
@@ -18,10 +18,10 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("array-swap", SWAP).with(&[SHORT_RING, ONE_SET]).ops(40),
     ShortCampaign::of("btree", BTREE).with(&[ONE_SET, FULL_QUEUE]),
     ShortCampaign::of("array-swap", SWAP).with(&[SHORTER_RING, ROOMY]).ops(60).points(200),
-    ShortCampaign::of("array-swap", SWAP).with(&[SHORTER_RING, ONE_SET]).ops(60).points(200).rehearsed(),
+    ShortCampaign::of("array-swap", SWAP).with(&[SHORTER_RING, ONE_SET]).ops(60).points(200).with_abort_and_retry(),
     ShortCampaign::of("btree", BTREE).with(&[SHORT_RING, TINY_BUFFER, ONE_SET]).ops(40).points(200),
     ShortCampaign::of("btree", BTREE).with(&[ONE_SET, FULL_QUEUE, FOUR_CONTROLLERS]).ops(30).points(200),
-    ShortCampaign::of("btree", BTREE).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with_abort_and_retry(),
     ShortCampaign::of("false-sharing", SHARED).with(&[SHORT_RING, ONE_SET_ON_ALL_CORES]).threads(4).ops(60).points(200),
     ShortCampaign::of("hash-table", &[("populate", "20")])
         .with(&[SHORT_RING, ONE_SET_ON_ALL_CORES])
@@ -30,20 +30,20 @@ const CAMPAIGNS: &[ShortCampaign] = &[
         .points(200),
     ShortCampaign::of("array-swap", SWAP).with(&[SHORT_RING, FULL_QUEUE, ROOMY]).threads(4).ops(80).points(300),
     ShortCampaign::of("queue", &[("populate", "8")]).with(&[SHORT_RING, TURNS]).threads(4).ops(60).points(200),
-    ShortCampaign::of("btree", BTREE).with(&[SHORT_RING, ROOMY]).ops(60).points(200).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with(&[SHORT_RING, ROOMY]).ops(60).points(200).with_abort_and_retry(),
     // Aborts whose records are given up while their lines are dirty.
     ShortCampaign::of("false-sharing", &[("populate", "4"), ("shared-lines", "true")])
         .with(&[SHORTER_RING, ROOMY])
         .threads(4)
         .ops(60)
         .points(200)
-        .rehearsed(),
+        .with_abort_and_retry(),
     ShortCampaign::of("array-swap", &[("populate", "3"), ("element-bytes", "256")])
         .with(&[SHORT_RING])
         .threads(4)
         .ops(60)
         .points(200)
-        .rehearsed(),
+        .with_abort_and_retry(),
     // What a recovery leaves in the log meets the next life; a head and records at controllers of their own.
     ShortCampaign::of("array-swap", SWAP)
         .with(&[SHORTER_RING, ROOMY])
@@ -89,14 +89,12 @@ const ALTERNATIVES: &[Alternatives] = &[
 ];
 
 /// What tests and tools have to know of it.
-pub(super) const LABORATORY: Laboratory = Laboratory {
+pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
-    path_faults: path_faults::ALL,
     quick_faults: &["eviction-not-held", "commit-not-awaited", "recovery-redoes-open"],
     canary: Some("redo-takes-old"),
     random: RandomTester {
         draws: DRAWS,
-        locking: Locking::Words,
         locking_on_many_cores: WORDS_OR_LINES,
         common_marks: &["record_buffered", "log_wrapped", "log_full", "scan_in_progress", "head_in_flight"],
         further_faults: &[
@@ -107,21 +105,16 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
             "recovery-undoes-parts",
         ],
         runs_of_rare_faults: &[("head-not-awaited", 4000)],
-        ..RandomTester::USUAL
+        ..RandomTester::DEFAULT
     },
     alternatives: ALTERNATIVES,
-    ..Laboratory::NONE
+    ..TestPlan::EMPTY
 };
 
 /// Where caches survive: nothing is redone and nothing is scanned.
-pub(super) const LABORATORY_EADR: Laboratory = Laboratory {
-    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
+pub(crate) const PLAN_EADR: TestPlan = TestPlan {
     quick_faults: &["store-not-logged", "head-passes-open", "recovery-erases-first"],
     canary: Some("recovery-undoes-nothing"),
-    random: RandomTester {
-        common_marks: &["log_wrapped"],
-        further_faults: &["second-word-forgotten"],
-        ..LABORATORY.random
-    },
-    ..LABORATORY
+    random: RandomTester { common_marks: &["log_wrapped"], further_faults: &["second-word-forgotten"], ..PLAN.random },
+    ..PLAN
 };

@@ -1,4 +1,4 @@
-//! What a trial is: the failures that a run takes, one after the other. Its text is what `--replay` takes.
+//! A trial: the failures of a run, one after the other. Its text is the argument of `--replay`.
 //!
 //! | text | meaning |
 //! | --- | --- |
@@ -10,7 +10,7 @@
 //! | `…/g9` | the program's recovery fails after its persist event 9 |
 //! | `…+e8` | recovery is complete, the program works on, and power fails after persist event 8 of that |
 //!
-//! What follows `/` and `+` happens in the order of the text, so `e17/r4/r2` is a recovery that failed twice. `/g9` and
+//! The parts after `/` and `+` happen in the order of the text, so `e17/r4/r2` is a recovery that failed twice. `/g9` and
 //! `+e8` take `:torn.5`, `:reorder.3` and `:energy.640` as the first failure does: `e4/g1:reorder.0`.
 
 use crate::failure_kind::FailureKind;
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// How the power fails at a crash point.
+/// The way in which power fails at a crash point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PowerFault {
     /// Exactly what the persistence domain guarantees survives.
@@ -38,7 +38,7 @@ impl PowerFault {
         matches!(self, PowerFault::Reorder(_))
     }
 
-    /// The name in the text of cases, in options and in results.
+    /// The name in the text of trials, in options and in results.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             PowerFault::Clean => FailureKind::Clean.name(),
@@ -48,7 +48,7 @@ impl PowerFault {
         }
     }
 
-    /// What the machine takes.
+    /// The options of the machine for it.
     pub fn power_failure(self) -> PowerFailureOptions {
         let clean = PowerFailureOptions::default();
         match self {
@@ -62,7 +62,7 @@ impl PowerFault {
 
 /// A failure after the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Then {
+pub enum NextFailure {
     /// At this write of the hardware's recovery, counted from 1.
     Recovery(u64),
     /// After this persist event of the program's recovery, in this way.
@@ -71,42 +71,42 @@ pub enum Then {
     Work(u64, PowerFault),
 }
 
-impl Then {
-    /// How the power fails, where that can be in several ways.
+impl NextFailure {
+    /// The way in which power fails, where there are several.
     fn fault(self) -> Option<PowerFault> {
         match self {
-            Then::Recovery(_) => None,
-            Then::GuestRecovery(_, fault) | Then::Work(_, fault) => Some(fault),
+            NextFailure::Recovery(_) => None,
+            NextFailure::GuestRecovery(_, fault) | NextFailure::Work(_, fault) => Some(fault),
         }
     }
 
     fn is_work(self) -> bool {
-        matches!(self, Then::Work(..))
+        matches!(self, NextFailure::Work(..))
     }
 }
 
 /// A trial.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Case {
+pub struct Trial {
     /// The persist event of the run after which power fails first.
     pub event: u64,
-    /// How.
+    /// The way in which it fails.
     pub fault: PowerFault,
-    /// What fails after that.
-    pub then: Vec<Then>,
+    /// The further failures.
+    pub then: Vec<NextFailure>,
 }
 
-impl Case {
+impl Trial {
     /// A power failure after this persist event.
     pub fn new(event: u64, fault: PowerFault) -> Self {
-        Case { event, fault, then: Vec::new() }
+        Trial { event, fault, then: Vec::new() }
     }
 
-    /// The same with one more failure.
-    pub fn and(&self, then: Then) -> Self {
-        let mut case = self.clone();
-        case.then.push(then);
-        case
+    /// This trial with one more failure.
+    pub fn and(&self, then: NextFailure) -> Self {
+        let mut trial = self.clone();
+        trial.then.push(then);
+        trial
     }
 
     /// The kinds of its failures, as results name them: `nested` or `recrash` if there are several, and those of
@@ -128,15 +128,15 @@ impl Case {
         if names.is_empty() { PowerFault::Clean.name().to_owned() } else { names.join("+") }
     }
 
-    /// How many recoveries in a row fail.
+    /// The number of recoveries in a row that fail.
     pub fn depth(&self) -> u64 {
-        let in_a_row = self.then.split(|then| then.is_work()).map(<[Then]>::len);
+        let in_a_row = self.then.split(|then| then.is_work()).map(<[NextFailure]>::len);
         in_a_row.max().unwrap_or(0) as u64
     }
 }
 
 impl fmt::Display for PowerFault {
-    /// What follows the event in the text of a case: nothing if it is clean.
+    /// The part after the event in the text of a trial: empty if it is clean.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PowerFault::Clean => Ok(()),
@@ -147,21 +147,21 @@ impl fmt::Display for PowerFault {
     }
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for Trial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "e{}{}", self.event, self.fault)?;
         for then in &self.then {
             match then {
-                Then::Recovery(write) => write!(f, "/r{write}")?,
-                Then::GuestRecovery(event, fault) => write!(f, "/g{event}{fault}")?,
-                Then::Work(event, fault) => write!(f, "+e{event}{fault}")?,
+                NextFailure::Recovery(write) => write!(f, "/r{write}")?,
+                NextFailure::GuestRecovery(event, fault) => write!(f, "/g{event}{fault}")?,
+                NextFailure::Work(event, fault) => write!(f, "+e{event}{fault}")?,
             }
         }
         Ok(())
     }
 }
 
-/// A number of the text of a case.
+/// A number of the text of a trial.
 fn number(digits: &str) -> Option<u64> {
     let is_plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     digits.parse().ok().filter(|_| is_plain)
@@ -182,31 +182,32 @@ fn event_and_fault(text: &str) -> Option<(u64, PowerFault)> {
 }
 
 /// A failure after the first one, with the sign that it begins with.
-fn further(text: &str) -> Option<Then> {
+fn further(text: &str) -> Option<NextFailure> {
     match text.split_at_checked(2)? {
-        ("/r", write) => number(write).map(Then::Recovery),
-        ("/g", at) => event_and_fault(at).map(|(event, fault)| Then::GuestRecovery(event, fault)),
-        ("+e", at) => event_and_fault(at).map(|(event, fault)| Then::Work(event, fault)),
+        ("/r", write) => number(write).map(NextFailure::Recovery),
+        ("/g", at) => event_and_fault(at).map(|(event, fault)| NextFailure::GuestRecovery(event, fault)),
+        ("+e", at) => event_and_fault(at).map(|(event, fault)| NextFailure::Work(event, fault)),
         _ => None,
     }
 }
 
-impl FromStr for Case {
+impl FromStr for Trial {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let problem = || format!("'{text}' is not a crash id such as e17, e17:torn.5/r2, e4/g1:reorder.0 or e17+e8");
+        let problem =
+            || format!("'{text}' is not the id of a trial such as e17, e17:torn.5/r2, e4/g1:reorder.0 or e17+e8");
         let first_end = text.find(['/', '+']).unwrap_or(text.len());
         let (first, mut rest) = text.split_at(first_end);
         let (event, fault) = first.strip_prefix('e').and_then(event_and_fault).ok_or_else(problem)?;
-        let mut case = Case::new(event, fault);
+        let mut trial = Trial::new(event, fault);
         while !rest.is_empty() {
             let end = rest[1..].find(['/', '+']).map_or(rest.len(), |at| at + 1);
             let (part, after) = rest.split_at(end);
-            case.then.push(further(part).ok_or_else(problem)?);
+            trial.then.push(further(part).ok_or_else(problem)?);
             rest = after;
         }
-        Ok(case)
+        Ok(trial)
     }
 }
 
@@ -216,7 +217,7 @@ mod tests {
     use durasim_types::Rng;
 
     #[test]
-    fn text_and_case_are_one() {
+    fn text_and_trial_are_one() {
         for text in [
             "e1",
             "e17:torn.5",
@@ -228,28 +229,28 @@ mod tests {
             "e3+e8:torn.5",
             "e3+e8:energy.640/r2",
         ] {
-            let case: Case = text.parse().unwrap();
-            assert_eq!(case.to_string(), text);
+            let trial: Trial = text.parse().unwrap();
+            assert_eq!(trial.to_string(), text);
         }
-        let case: Case = "e3:torn.9/r4/g2+e12/r1".parse().unwrap();
-        assert_eq!(case.event, 3);
-        assert_eq!(case.fault, PowerFault::Torn(9));
+        let trial: Trial = "e3:torn.9/r4/g2+e12/r1".parse().unwrap();
+        assert_eq!(trial.event, 3);
+        assert_eq!(trial.fault, PowerFault::Torn(9));
         assert_eq!(
-            case.then,
+            trial.then,
             [
-                Then::Recovery(4),
-                Then::GuestRecovery(2, PowerFault::Clean),
-                Then::Work(12, PowerFault::Clean),
-                Then::Recovery(1)
+                NextFailure::Recovery(4),
+                NextFailure::GuestRecovery(2, PowerFault::Clean),
+                NextFailure::Work(12, PowerFault::Clean),
+                NextFailure::Recovery(1)
             ]
         );
-        assert_eq!(case.depth(), 2);
-        assert_eq!("e3".parse::<Case>().unwrap().depth(), 0);
+        assert_eq!(trial.depth(), 2);
+        assert_eq!("e3".parse::<Trial>().unwrap().depth(), 0);
     }
 
-    /// Every case that can be built has a text of its own, from which it comes back.
+    /// Every trial that can be built has a text of its own, from which it comes back.
     #[test]
-    fn any_case_comes_back_from_its_text() {
+    fn any_trial_comes_back_from_its_text() {
         let mut rng = Rng::new(7);
         let mut texts = std::collections::BTreeMap::new();
         for _ in 0..5000 {
@@ -259,24 +260,24 @@ mod tests {
                 2 => PowerFault::Reorder(rng.below(4)),
                 _ => PowerFault::Energy(8 * rng.below(1000)),
             };
-            let mut case = Case::new(rng.below(100), fault(&mut rng));
+            let mut trial = Trial::new(rng.below(100), fault(&mut rng));
             for _ in 0..rng.below(4) {
                 let number = rng.below(20);
-                case = case.and(match rng.below(3) {
-                    0 => Then::Recovery(number),
-                    1 => Then::GuestRecovery(number, fault(&mut rng)),
-                    _ => Then::Work(number, fault(&mut rng)),
+                trial = trial.and(match rng.below(3) {
+                    0 => NextFailure::Recovery(number),
+                    1 => NextFailure::GuestRecovery(number, fault(&mut rng)),
+                    _ => NextFailure::Work(number, fault(&mut rng)),
                 });
             }
-            let text = case.to_string();
-            assert_eq!(text.parse::<Case>().as_ref(), Ok(&case), "{text}");
-            assert_eq!(texts.entry(text).or_insert_with(|| case.clone()), &case);
+            let text = trial.to_string();
+            assert_eq!(text.parse::<Trial>().as_ref(), Ok(&trial), "{text}");
+            assert_eq!(texts.entry(text).or_insert_with(|| trial.clone()), &trial);
         }
     }
 
     #[test]
-    fn a_case_is_named_after_all_its_faults() {
-        let name = |text: &str| text.parse::<Case>().unwrap().fault_name();
+    fn a_trial_is_named_after_all_its_faults() {
+        let name = |text: &str| text.parse::<Trial>().unwrap().fault_name();
         assert_eq!(name("e17"), "clean");
         assert_eq!(name("e17:torn.5"), "torn");
         assert_eq!(name("e17/r4/g2"), "nested");
@@ -306,8 +307,8 @@ mod tests {
             "e17+e:torn.1",
             "e17:torn.1:torn.2",
         ] {
-            let refused = text.parse::<Case>().unwrap_err();
-            assert!(refused.contains("not a crash id"), "{text}: {refused}");
+            let refused = text.parse::<Trial>().unwrap_err();
+            assert!(refused.contains("not the id of a trial"), "{text}: {refused}");
         }
     }
 }
