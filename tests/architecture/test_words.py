@@ -43,7 +43,7 @@ WORDS = {
 }
 FORBIDDEN = [(re.compile(pattern), instead) for pattern, instead in WORDS.items()]
 
-# Patterns that are refused where all text follows them: the Python side of the repository.
+# Patterns that are refused where all text follows them: the Python side of the repository, and some crates.
 PATTERNS = {
     r"(?i)(?:\b|_)(?:whoever|nobody|somebody)(?:\b|_)": "requester, holder, observer, no, the passive",
     r"(?i)(?:\b|_)(?:told|tells?)(?:\b|_)": "reports, returns, is notified, distinguishes",
@@ -60,6 +60,11 @@ PATTERNS = {
 }
 REFUSED_PATTERNS = [(re.compile(pattern), instead) for pattern, instead in PATTERNS.items()]
 PATTERN_PLACES = ["python/durasim/*.py", "tools/*.py", "experiments/*.py", "tests/*.py", "machines", "campaigns"]
+PATTERN_CRATES = ["crates/core/*.rs", "crates/machine/*.rs"]
+PATTERN_PLACES += PATTERN_CRATES
+# A definition in the form of a relative clause, at the start of a doc comment or below one of its headings.
+DOC_COMMENT = re.compile(r"^\s*//[/!]")
+RELATIVE_CLAUSE = re.compile(r"^\s*//[/!] (?:What|Which|Where|Who|Whose|When|How|Why)\b")
 
 PLACES = ["crates", "guest", "tests", "tools", "python", "docs", "fuzz", "machines", "campaigns", "*.md"]
 TEXT = {".rs", ".py", ".md", ".toml", ".h", ".hpp", ".cpp", ".c", ".S", ".yml", ".txt"}
@@ -74,7 +79,7 @@ PATTERN_EXCEPT_TEXT = {
     "before-|told-|lock-not": "a pattern of names of planted faults",
     "inserted-behind-copy": "the name of a planted fault",
     "no-fence-behind-store": "the name of a planted fault",
-    "a program that is stopped leaves no pool behind": "a message of the Rust core",
+    "reads_behind_drains": "the key of a counter",
     "let less of it lie there (shadow-bytes)": "a message of a guest runtime",
     '"run", "behind")': "an argument of a guest program",
     'PACKAGE_BUGREPORT="nobody"': "a macro of a third-party program",
@@ -122,6 +127,33 @@ def test_plain_english(place: str) -> None:
         if (match := pattern.search(line))
     ]
     assert not found, "\n".join(found)
+
+
+def relative_clauses(text: str) -> Iterator[tuple[int, str]]:
+    """Yields the number and the text of each line at which a definition begins with a relative clause."""
+    before = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        begins = (
+            not DOC_COMMENT.match(before) or before.strip() in ("//!", "///") or before.lstrip("/! ").startswith("# ")
+        )
+        if begins and RELATIVE_CLAUSE.match(line):
+            yield number, line.strip()
+        before = line
+
+
+@pytest.mark.parametrize("place", PATTERN_CRATES)
+def test_definitions_begin_with_a_noun(place: str) -> None:
+    found = [
+        f"{name}:{number}: {line}"
+        for name in files(place)
+        for number, line in relative_clauses((ROOT / name).read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_relative_clauses_are_found() -> None:
+    text = "//! What is due.\n\n/// A line. It is\n/// where it was.\n/// # Errors\n/// What is refused.\nfn f() {}"
+    assert [number for number, _ in relative_clauses(text)] == [1, 6]
 
 
 def test_every_exception_is_used() -> None:

@@ -138,7 +138,7 @@ def test_a_program_without_a_region_runs_to_its_end(hello):
     ("option", "why"),
     [
         (("--functional",), "a functional run goes to its end: leave stop_after_roi out"),
-        (("--pool", "pool"), "a program that is stopped leaves no pool behind: leave pool or stop_after_roi out"),
+        (("--pool", "pool"), "a program that is stopped leaves no pool: leave pool or stop_after_roi out"),
     ],
 )
 def test_what_needs_the_end_of_a_program_does_not_stop_before(program, option, why):

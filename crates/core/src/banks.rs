@@ -9,7 +9,7 @@ const CALENDAR: usize = 1024;
 /// Banks take turns word by word.
 const BANK_BYTES: u64 = 8;
 
-/// What the loads of one core have taken of each bank.
+/// Bank accesses that the loads of one core have booked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Banks {
     count: u64,

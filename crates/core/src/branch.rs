@@ -131,7 +131,7 @@ impl PredictorConfig {
     }
 }
 
-/// What a control transfer is to the front end. The link registers x1 and x5 tell calls and returns apart, as the
+/// Kind of a control transfer. The link registers x1 and x5 distinguish calls and returns, as the
 /// hints of the RISC-V unprivileged specification for `jalr` have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BranchKind {
@@ -139,7 +139,7 @@ pub enum BranchKind {
     Conditional,
     /// `jal` that does not link.
     Direct,
-    /// A call whose target stands in the instruction: `jal` that links.
+    /// A call whose target is in the instruction: `jal` that links.
     Call,
     /// `jalr` that links.
     IndirectCall,
@@ -163,7 +163,7 @@ impl BranchKind {
     }
 }
 
-/// How the front end fared with one branch; at most one of the two is set.
+/// Outcome of one prediction; at most one of the two is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prediction {
     /// The direction, or the target of an indirect branch or return, was wrong: found out at execution.
@@ -240,7 +240,7 @@ impl Predictor {
                 let btb_miss = learnt && self.btb.exchange(pc, target) != Some(target) && !mispredicted;
                 Prediction { mispredicted, btb_miss }
             }
-            // The branches before a plain jump already tell that it is reached: it adds nothing to the history.
+            // The branches before a plain jump already imply that it is reached: it adds nothing to the history.
             BranchKind::Direct => self.direct(pc, target),
             BranchKind::Call => {
                 self.call(next_pc);

@@ -10,7 +10,7 @@ use durasim_isa::{
 use durasim_types::LINE_BYTES;
 use std::sync::Arc;
 
-/// How many bytes a load or store moves.
+/// Bytes that a load or store moves.
 fn bytes(op: Op) -> u8 {
     match op {
         Op::Lb | Op::Lbu | Op::Sb => 1,
@@ -54,9 +54,9 @@ fn shape_of(inst: Inst, window: &Window) -> InstInfo {
 pub(crate) struct Decoded {
     pub inst: Inst,
     pub shape: InstInfo,
-    /// All of it lies in the line in which the instruction before it in the block ends.
+    /// All of it is in the line in which the instruction before it in the block ends.
     pub same_line: bool,
-    /// How the front end takes a control transfer.
+    /// Kind of a control transfer.
     pub branch: BranchKind,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Code {
 }
 
 impl Code {
-    /// Finds out what is not yet known of a block, which starts at `pc`.
+    /// Decodes what is not yet decoded of a block, which starts at `pc`.
     #[inline]
     pub fn learn(&mut self, blocks: &BlockCache, block: BlockId, pc: u64, window: &Window) {
         if self.known.as_ref().is_none_or(|known| known.len() < block.range().end) {
@@ -83,15 +83,15 @@ impl Code {
         assert_eq!(known.len(), block.range().start, "every block is learnt once it is decoded");
         let (mut pc, mut line) = (pc, None);
         for &inst in blocks.insts(block) {
-            let behind = pc.wrapping_add(inst.len.into());
-            let last_line = behind.wrapping_sub(1) / LINE_BYTES;
+            let next_pc = pc.wrapping_add(inst.len.into());
+            let last_line = next_pc.wrapping_sub(1) / LINE_BYTES;
             let same_line = line == Some(pc / LINE_BYTES) && line == Some(last_line);
             let mut shape = shape_of(inst, window);
             if same_line && shape.kind == Kind::Plain {
                 shape.kind = Kind::PlainBehind;
             }
             known.push(Decoded { inst, shape, same_line, branch: BranchKind::of(inst) });
-            (pc, line) = (behind, Some(last_line));
+            (pc, line) = (next_pc, Some(last_line));
         }
     }
 
@@ -113,10 +113,10 @@ impl Code {
 }
 
 /// The bus of an instruction that uses none, of a load whose bytes are there, and of a store whose bytes are taken care of
-/// by whoever executes it. The compiler sees through it.
+/// by its executor. The compiler sees through it.
 #[derive(Default)]
 pub(crate) struct Ready {
-    /// What the load finds, or what the store has stored.
+    /// The value that the load finds, or that the store has stored.
     pub value: u64,
 }
 

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnitConfig {
-    /// How many there are.
+    /// Number of units.
     pub count: u32,
     /// Cycles from issue to result.
     pub latency_cycles: Cycle,
@@ -63,11 +63,11 @@ impl Default for UnitsConfig {
     }
 }
 
-/// Which fences make a core wait.
+/// Fences that make a core wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fences {
-    /// Those that total store order needs: earlier stores before later loads, and behind cache-block operations.
+    /// Those that total store order needs: earlier stores before later loads, and after cache-block operations.
     Ordering,
     /// All, and `aq` and `rl` of atomic operations: each waits until it is the oldest and the store queue is empty, and
     /// no later access to memory issues before. gem5's O3 model does so.
@@ -106,7 +106,7 @@ pub struct CoreConfig {
     pub squash_width: u32,
     /// Cycles from the commit of the instruction before to the issue of one that must not be speculative.
     pub serialize_cycles: Cycle,
-    /// Which fences wait.
+    /// Fences that wait.
     pub fences: Fences,
     /// Cycles from a store's data to a load that takes it from the store queue.
     pub forward_latency_cycles: Cycle,

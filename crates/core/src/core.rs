@@ -6,9 +6,9 @@ mod fork;
 mod front_end;
 mod hardware_threads;
 mod hardware_tx;
-mod later;
 mod order;
 mod places;
+mod resume;
 mod stalls;
 mod stats;
 mod step;
@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 use std::ops::Range;
 
-/// Why a core handed control back.
+/// Reason for which a core handed control back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
     /// A system call: all earlier stores have left the store buffer. The machine serves it, then calls
@@ -69,7 +69,7 @@ pub enum Exit {
     LateAbort,
 }
 
-/// What is wrong with a marker that suspends a transaction, resumes it, or ends it while it is suspended.
+/// Error of a marker that suspends a transaction, resumes it, or ends it while it is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SuspensionFault {
     /// The hardware tracks the stores of transactions.
@@ -98,7 +98,7 @@ impl SuspensionFault {
     }
 }
 
-/// What a thread takes along when it gives up the core: its registers, and its open transaction with the registers of
+/// State of a thread without a core: its registers, and its open transaction with the registers of
 /// its begin.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ThreadContext {
@@ -115,7 +115,7 @@ impl ThreadContext {
         ThreadContext { hart, open_tx: None, store_tx: None, checkpoint: None }
     }
 
-    /// Where it continues.
+    /// The pc at which it continues.
     pub fn pc(&self) -> u64 {
         self.hart.pc
     }
@@ -131,7 +131,7 @@ impl ThreadContext {
     }
 }
 
-/// Why no instruction is executed now.
+/// Reason for which no instruction is executed now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Pause {
     /// The next one needs an empty store buffer.
@@ -143,7 +143,7 @@ enum Pause {
     Filters,
     /// The machine wants the store buffer empty before it takes the thread away.
     Vacate,
-    /// The core stands still at a place where threads race.
+    /// The core pauses at a place where threads race.
     Place,
 }
 
@@ -166,14 +166,14 @@ pub struct Core {
     unit: MemoryUnit,
     #[serde(skip)]
     blocks: BlockCache,
-    /// The same code with what the window needs to know of it; it is away while a block is executed.
+    /// The same code with what the window needs of it; taken out while a block is executed.
     #[serde(skip)]
     code: Code,
     /// The guest's line (address divided by 64) that the front end is at.
     fetched_line: u64,
     line_ready: Cycle,
     checkpoint: Option<Hart>,
-    /// What an abort of the open hardware transaction brings back.
+    /// State that an abort of the open hardware transaction restores.
     hardware_checkpoint: Option<Box<HardwareCheckpoint>>,
     /// The decoded block that is being executed, and how far it is.
     #[serde(skip)]
@@ -181,7 +181,7 @@ pub struct Core {
     pause: Option<Pause>,
     /// The next store, marker or cache-block operation found the store buffer full.
     was_full: bool,
-    /// What an executed instruction has still to do at its commit, in `committed`.
+    /// Work that an executed instruction has still to do at its commit, in `committed`.
     unfinished: Option<(AtCommit, Cycle)>,
     /// It is the fence of a store that persists, whose clean is an entry of its own.
     ends_fenced_store: bool,
@@ -189,14 +189,14 @@ pub struct Core {
     /// buffer is empty.
     pending: bool,
     instructions: u64,
-    /// Those of which the port knows.
+    /// Those that were reported to the port.
     #[serde(skip)]
     counted: u64,
     stats: CoreStats,
     stalls: StallCounter,
     /// Pauses at places where threads race, if there are any.
     place_pauses: Option<Box<PlacePauses>>,
-    /// Why the instruction being executed hands control back.
+    /// Reason for which the instruction being executed hands control back.
     #[serde(skip)]
     exit: Option<Exit>,
 }
@@ -250,7 +250,7 @@ impl Core {
         }
     }
 
-    /// The same core with TLBs, beside an L1I of this latency.
+    /// Adds TLBs to the core, beside an L1I of this latency.
     pub fn with_tlbs(mut self, config: &TlbConfig, l1d_latency_cycles: Cycle, l1i_latency_cycles: Cycle) -> Self {
         self.unit.tlbs = Some(Box::new(Tlbs::new(config, l1d_latency_cycles, l1i_latency_cycles)));
         self
@@ -264,6 +264,16 @@ impl Core {
     /// Its TLBs, to be warmed.
     pub fn tlbs_mut(&mut self) -> Option<&mut Tlbs> {
         self.unit.tlbs.as_deref_mut()
+    }
+
+    /// Its parameters.
+    pub fn config(&self) -> &CoreConfig {
+        &self.config
+    }
+
+    /// Its branch predictor.
+    pub fn predictor(&self) -> &Predictor {
+        &self.predictor
     }
 
     /// Instructions executed so far.
@@ -342,7 +352,7 @@ impl Core {
         !self.pending && self.unfinished.is_none() && self.pause.is_none() && !self.holds_lease()
     }
 
-    /// The next instruction is fetched behind `cycle`, with an empty pipeline. Stores leave the store buffer meanwhile.
+    /// The next instruction is fetched after `cycle`, with an empty pipeline. Stores leave the store buffer meanwhile.
     pub fn pause_until(&mut self, cycle: Cycle) {
         self.count_system(cycle);
         self.window.restart(cycle);
@@ -397,7 +407,7 @@ impl Core {
         self.instructions < self.unit.lease_end && !self.pending && self.pause != Some(Pause::Filters)
     }
 
-    /// When the core acts next; `None`: it waits for the port.
+    /// Cycle in which the core acts next; `None`: it waits for the port.
     #[inline]
     pub fn next_cycle(&self) -> Option<Cycle> {
         if self.pending {
@@ -456,7 +466,7 @@ impl Core {
         self.counted = self.instructions;
         loop {
             if (self.is_interrupted() || !self.stores_have_left(port, until))
-                && let Some(exit) = self.finish_what_waits(port, until)
+                && let Some(exit) = self.finish_pending_work(port, until)
             {
                 return exit;
             }
@@ -481,7 +491,7 @@ impl Core {
     /// Does what comes before the next instruction: processes an abort, lets due entries leave the store buffer,
     /// and finishes what an executed instruction waits for.
     #[inline(never)]
-    fn finish_what_waits<P: Port>(&mut self, port: &mut P, until: Cycle) -> Option<Exit> {
+    fn finish_pending_work<P: Port>(&mut self, port: &mut P, until: Cycle) -> Option<Exit> {
         let id = self.unit.id;
         loop {
             if self.unit.can_be_aborted()
@@ -490,7 +500,7 @@ impl Core {
             {
                 self.unit.buffer.abort(cycle, code);
             }
-            if let Some(exit) = self.notice_abort(port) {
+            if let Some(exit) = self.process_abort(port) {
                 return Some(exit);
             }
             if port.halted() {
@@ -515,7 +525,7 @@ impl Core {
                 self.pause = None;
                 match pause {
                     Pause::Vacate => return Some(Exit::Empty),
-                    Pause::Place => self.stand_still(),
+                    Pause::Place => self.pause_at_place(),
                     Pause::Room | Pause::Empty | Pause::Filters => {}
                 }
             }
@@ -555,7 +565,7 @@ impl Core {
     }
 
     /// An abort while stores left: the transaction starts again.
-    fn notice_abort<P: Port>(&mut self, port: &mut P) -> Option<Exit> {
+    fn process_abort<P: Port>(&mut self, port: &mut P) -> Option<Exit> {
         let (cycle, code) = self.unit.buffer.aborted.take()?;
         self.pending = false;
         if self.unit.in_hardware_tx {

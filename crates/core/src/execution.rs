@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// of Store-Conditional Instructions").
 const CONSTRAINED_INSTRUCTIONS: u64 = 16;
 
-/// What an instruction leaves to be done at its commit.
+/// Work that an instruction leaves for its commit.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum AtCommit {
     Store(PendingStore),
@@ -55,7 +55,7 @@ pub(crate) struct Persist {
 pub(crate) struct MemoryUnit {
     pub id: CoreId,
     pub buffer: StoreBuffer,
-    /// Where the pages of loads lie; empty on a machine with TLBs, where no access takes the short way. Snapshots hold it, because the
+    /// Translations of the pages of loads; empty on a machine with TLBs, where no access takes the short way. Snapshots hold it, because the
     /// short way counts the wait of a load for a narrower store under another cause than the long one does.
     pub reads: Translations,
     #[serde(skip)]
@@ -72,7 +72,7 @@ pub(crate) struct MemoryUnit {
     /// The last SC has failed: the next LR gets a lease, so that its SC succeeds. One lease for one failure: a thread
     /// that waits for another one with LR alone does not hold it up.
     pub sc_failed: bool,
-    /// Up to this count of instructions nobody else acts: an LR with a lease has been executed and its SC follows.
+    /// Up to this count of instructions no other core acts: an LR with a lease has been executed and its SC follows.
     pub lease_end: u64,
     pub forward_latency: Cycle,
     pub forwards: u64,
@@ -221,14 +221,14 @@ pub(crate) struct Execution<'a, P> {
     pub unit: &'a mut MemoryUnit,
     pub port: &'a mut P,
     pub at: Cycle,
-    /// When the result of a load or atomic operation is there.
+    /// Cycle in which the result of a load or atomic operation is available.
     pub done: Cycle,
     pub at_commit: Option<AtCommit>,
     /// The line that a load or atomic operation is for.
     pub line: Option<LineAddr>,
-    /// When the access began, if it is no load: later than `at` if it waited for its translation.
+    /// Cycle in which the access began, if it is no load: later than `at` if it waited for its translation.
     pub begun: Cycle,
-    /// When it is known what becomes of an access that the hardware checks, or a change of filters is complete.
+    /// Cycle in which the check of an access is decided, or a change of filters is complete.
     pub known: Cycle,
     /// The hardware has checked the access.
     pub checked: bool,
@@ -294,7 +294,7 @@ impl<P: Port> Execution<'_, P> {
     }
 }
 
-/// How many bytes of an access lie in the line of its first byte.
+/// Bytes of an access that are in the line of its first byte.
 #[inline]
 fn in_first_line(addr: u64, bytes: u8) -> u8 {
     (LINE_BYTES - addr % LINE_BYTES).min(u64::from(bytes)) as u8
@@ -354,7 +354,7 @@ impl<P: Port> Bus for Execution<'_, P> {
         Ok(value)
     }
 
-    /// A store that persists. Where it crosses a line each part does that lies in persistent memory, and the last of these
+    /// A store that persists. Where it crosses a line each part in persistent memory does so, and the last of these
     /// alone waits for them.
     fn store_as(&mut self, addr: u64, bytes: u8, value: u64, kind: StoreKind) -> Result<(), AccessFault> {
         let (mut low, mut high) = self.stores(addr, bytes, value)?;

@@ -1,4 +1,4 @@
-//! Why the front entries of a store buffer waited: what an instruction at the head of the reorder buffer waits for that needs
+//! Causes of the waits of the front entries of a store buffer: an instruction at the head of the reorder buffer waits for them if it needs
 //! room in the buffer, or needs it empty.
 
 use crate::Port;

@@ -1,4 +1,4 @@
-//! What the window needs to know of an instruction.
+//! Properties of an instruction that the window needs.
 
 use durasim_isa::Class;
 
@@ -7,12 +7,12 @@ pub(crate) const NO_REGISTER: u8 = 64;
 /// The first of the log registers, after all others.
 pub(crate) const LOG_REGISTER_FIRST: u8 = 65;
 
-/// Which way through the core an instruction takes.
+/// Path of an instruction through the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// It computes and does nothing else: no memory, no control transfer, nothing at its commit.
     Plain,
-    /// The same, and all of it lies in the line in which the instruction before it in the block ends.
+    /// A plain instruction that is, as a whole, in the line in which the instruction before it in the block ends.
     PlainBehind,
     Load,
     Store,
@@ -33,7 +33,7 @@ pub(crate) struct InstInfo {
     pub sources: [u8; 3],
     /// The register written, or the number of none.
     pub dest: u8,
-    /// How many bytes a load or store moves.
+    /// Bytes that a load or store moves.
     pub bytes: u8,
     /// One in each counter that the issue of the instruction raises.
     pub units: u32,

@@ -1,5 +1,5 @@
 //! An out-of-order core: it executes instructions in program order, functionally, and places each in time with an
-//! instruction-window model. Memory and the rest of the machine stand behind [`Port`].
+//! instruction-window model. [`Port`] is its interface to memory and the rest of the machine.
 
 mod banks;
 pub mod branch;

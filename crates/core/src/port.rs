@@ -1,4 +1,4 @@
-//! What a core asks of the memory system and the machine around it.
+//! Requests of a core to the memory system and the machine around it.
 
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
 use durasim_types::{
@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 /// A store moving from the store buffer to the L1D; it does not cross a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingStore {
-    /// Where.
+    /// Its address.
     pub addr: PhysAddr,
-    /// How many bytes, 1 to 8.
+    /// Its length in bytes, 1 to 8.
     pub len: u8,
     /// The bytes, little-endian.
     pub data: u64,
     /// The transaction it belongs to.
     pub tx: Option<TxId>,
-    /// What it brings with it. Of other kinds than plain there are such stores only where the port makes them in one.
+    /// Its kind. Stores that are not plain exist only where the port makes them in one operation.
     pub kind: StoreKind,
     /// The hardware has checked it: its object may not move before it has left.
     pub checked: bool,
@@ -35,7 +35,7 @@ impl PendingStore {
 /// Kind and check have the room that the length leaves.
 const _: () = assert!(size_of::<PendingStore>() == 4 * size_of::<u64>() + size_of::<u64>());
 
-/// How the port makes stores that persist.
+/// Implementation of stores that persist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PersistentStores {
     /// Nothing has to be done: whatever leaves the store buffer is durable, or the line is not in persistent memory.
@@ -52,7 +52,7 @@ pub enum PersistentStores {
 /// The content of a block before a store, moving from a log register through the store buffer to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogFlush {
-    /// Where the block of [`durasim_isa::LOG_BLOCK_BYTES`] begins, a multiple of them.
+    /// Start of the block of [`durasim_isa::LOG_BLOCK_BYTES`], aligned to its size.
     pub addr: PhysAddr,
     /// Its old content, little-endian.
     pub old: [u64; 4],
@@ -60,19 +60,19 @@ pub struct LogFlush {
     pub tx: Option<TxId>,
 }
 
-/// How a request that a durability design may veto ended.
+/// Outcome of a request that a durability design may veto.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Done in this cycle.
     Done(Cycle),
     /// The open transaction was aborted in this cycle; the program finds this value in a0.
     Aborted(Cycle, u64),
-    /// It has to wait for something that other parts of the machine do meanwhile. [`Port::resumes_at`] tells when; the
+    /// It has to wait for something that other parts of the machine do meanwhile. [`Port::resumes_at`] returns its end; the
     /// same request is then made again.
     Pending,
 }
 
-/// Why the instruction of a hardware transaction aborts it.
+/// Reason for which an instruction aborts its hardware transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HtmAbort {
     /// The program asks for it, with this code.
@@ -81,7 +81,7 @@ pub enum HtmAbort {
     CacheBlock,
 }
 
-/// What became of a flush that was offered ahead of what stands in front of it in the store buffer.
+/// Outcome of a flush that was offered ahead of older entries of the store buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlyFlushOutcome {
     /// It has left in this cycle.
@@ -132,7 +132,7 @@ pub trait Port {
     fn prefetch_own(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Cycle;
     /// Whether the machine has checked accesses and stores that persist: without, they are illegal instructions.
     fn has_checks(&self) -> bool;
-    /// Whether the core can check an access now. If not, [`Port::resumes_at`] tells when.
+    /// Whether the core can check an access now. If not, [`Port::resumes_at`] returns when.
     fn may_check(&mut self, core: CoreId, at: Cycle) -> bool;
     /// Checks an access against the filters that begin with the line `first`: what becomes of it, and when that is known.
     fn check(
@@ -143,10 +143,10 @@ pub trait Port {
         access: &CheckedAccess,
         at: Cycle,
     ) -> (CheckVerdict, Cycle);
-    /// Whether the core, whose store buffer is empty, can change filters now. If not, [`Port::resumes_at`] tells when.
+    /// Whether the core, whose store buffer is empty, can change filters now. If not, [`Port::resumes_at`] returns when.
     fn may_change_filters(&mut self, core: CoreId, at: Cycle) -> bool;
     /// Changes the filters that begin with the line `first`: the value for the destination register, and the cycle in which
-    /// that is done. The core has executed so many `instructions` so far, which is counted and changes nothing.
+    /// that is done. `instructions` are those that the core has executed so far; they are only counted.
     fn change_filters(
         &mut self,
         core: CoreId,
@@ -162,7 +162,7 @@ pub trait Port {
     fn checked_store_enters(&mut self, core: CoreId);
     /// Cycles from a check that asks for a handler to the handler, beyond those of a misprediction.
     fn handler_entry_cycles(&self) -> Cycle;
-    /// How stores that persist are made to a line.
+    /// Implementation of stores that persist, for a line.
     fn persistent_stores(&self, line: LineAddr) -> PersistentStores;
     /// A store leaves the store buffer. One with a fence is done when it is acknowledged.
     fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome;
@@ -206,7 +206,7 @@ pub trait Port {
     fn new_tx(&mut self, core: CoreId) -> TxId;
     /// The begin of a transaction leaves the store buffer.
     fn tx_begin(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome;
-    /// A software commit is announced: its commit follows in the stores behind. The cycle in which the next may leave.
+    /// A software commit is announced: its commit is in the stores after it. The cycle in which the next may leave.
     fn tx_committing(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Cycle;
     /// Whether stores inside a transaction can be left out of it.
     fn may_suspend_transactions(&self) -> bool;
@@ -218,7 +218,7 @@ pub trait Port {
     fn tx_abort(&mut self, core: CoreId, tx: TxId, code: u8, at: Cycle) -> Outcome;
     /// Whether the machine has hardware transactions: without, their instructions are illegal.
     fn has_hardware_transactions(&self) -> bool;
-    /// How deep the hardware transactions of the core are nested; 0: none is open.
+    /// Nesting depth of the hardware transactions of the core; 0: none is open.
     fn htm_depth(&self, core: CoreId) -> u32;
     /// A hardware transaction begins, or one inside of it; all earlier stores have left the store buffer.
     fn htm_begin(&mut self, core: CoreId, at: Cycle) -> Outcome;
@@ -226,7 +226,7 @@ pub trait Port {
     fn htm_end(&mut self, core: CoreId, at: Cycle) -> Outcome;
     /// The program aborts the hardware transaction of the core, or does what such a transaction cannot contain.
     fn htm_abort(&mut self, core: CoreId, why: HtmAbort, at: Cycle) -> Outcome;
-    /// When the pending request of the core can be made again; `None`: not yet.
+    /// Cycle in which the pending request of the core can be made again; `None`: not yet.
     fn resumes_at(&mut self, core: CoreId) -> Option<Cycle>;
     /// Lets nothing but the memory system continue until the pending request of the core can be made again: for the few
     /// places where an instruction cannot be left in its middle.
@@ -237,11 +237,11 @@ pub trait Port {
     fn commits_retire_early(&self) -> bool;
     /// Any other marker, at its commit.
     fn marker(&mut self, core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, AccessFault>;
-    /// So many instructions retired; background work up to this cycle is due.
+    /// `instructions` more have retired; background work up to this cycle is due.
     fn retired(&mut self, core: CoreId, instructions: u64, at: Cycle);
     /// The wall clock of the guest at this cycle, in nanoseconds.
     fn time_ns(&self, at: Cycle) -> u64;
-    /// Tells what the last request of the core waited for between two cycles, in order of time and without overlaps: a
+    /// Reports what the last request of the core waited for between two cycles, in order of time and without overlaps: a
     /// request for this line, if it was for one. Cycles that no segment covers are those of the private caches, or of the
     /// design's commit.
     fn explain_wait(
@@ -250,7 +250,7 @@ pub trait Port {
         line: Option<LineAddr>,
         from: Cycle,
         until: Cycle,
-        tell: impl FnMut(StallSegment),
+        report: impl FnMut(StallSegment),
     );
     /// Whether the machine wants the core to stop now (a crash point was reached, an error occurred).
     fn halted(&self) -> bool;

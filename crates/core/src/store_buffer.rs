@@ -1,7 +1,7 @@
 //! The store buffer: stores, cache-block operations and transaction boundaries between their commit and their effect
 //! on the L1D, in program order (the strength of TSO). It holds data, and loads take it from here first.
 //!
-//! Flushes of log registers may leave ahead of what stands in front of them, in order among themselves, and never ahead of
+//! Flushes of log registers may leave ahead of older entries, in order among themselves, and never ahead of
 //! the begin or end of a transaction: the store buffer offers them to the port (DEVIATIONS.md, proteus-instructions).
 
 use crate::front_waits::FrontWaits;
@@ -32,11 +32,11 @@ pub enum Entry {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Slot {
     entry: Entry,
-    /// When it may leave at the earliest: the cycle after its commit.
+    /// Cycle in which it may leave at the earliest: the one after its commit.
     from: Cycle,
-    /// When the line of a store will be there; zero until it was asked for.
+    /// Cycle in which the line of a store arrives; zero until it was asked for.
     owned: Cycle,
-    /// When the store was executed: its address is known, its data can be forwarded.
+    /// Cycle in which the store was executed: its address is known, its data can be forwarded.
     executed: Cycle,
     /// The address of the instruction.
     pc: u64,
@@ -50,7 +50,7 @@ pub(crate) struct FencedStores {
     pub cycles: Cycle,
 }
 
-/// What a load finds in the buffer.
+/// Result of the look-up of a load in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forward {
     /// Nothing: it goes to the cache.
@@ -61,7 +61,7 @@ pub enum Forward {
     Partial(usize),
 }
 
-/// Buckets of the filter that tells most loads that no store can concern them.
+/// Buckets of the filter that excludes, for most loads, that a store concerns them.
 const FILTER: usize = 64;
 /// A store or load touches no more than two blocks of the filter.
 const BLOCK_BYTES_MIN: u32 = 16;
@@ -71,7 +71,7 @@ const BLOCK_BYTES_MIN: u32 = 16;
 pub struct StoreBuffer {
     slots: VecDeque<Slot>,
     entries: usize,
-    /// What the flushes among the entries hand over, in their order: entries stay as small as they are.
+    /// Data of the flushes among the entries, in their order; kept here so that entries stay small.
     log_blocks: VecDeque<[u64; 4]>,
     /// Before this cycle no flush is offered to the port.
     offer_from: Cycle,
@@ -81,15 +81,15 @@ pub struct StoreBuffer {
     /// Stores in the buffer by bucket of the blocks they touch.
     #[serde(with = "crate::saved_array")]
     filter: [u16; FILTER],
-    /// When the last entry left.
+    /// Cycle in which the last entry left.
     left: Cycle,
-    /// When the last store that has left could leave: behind those in front of it.
+    /// Cycle in which the last store that has left could leave: after older ones.
     store_could_leave: Cycle,
     /// Those with a fence of their own that are acknowledged.
     fenced_stores: FencedStores,
     /// Before this cycle the next entry cannot leave.
     next_from: Cycle,
-    /// Why front entries have waited.
+    /// Causes of the waits of front entries.
     waits: FrontWaits,
     /// No entry is executed after this cycle.
     all_executed: Cycle,
@@ -97,7 +97,7 @@ pub struct StoreBuffer {
     prefetch: bool,
     /// Cycles between a store that goes to the L1D and the next one.
     store_cycles: Cycle,
-    /// How many entries from the front have been asked for.
+    /// Number of entries from the front that have been asked for.
     asked: usize,
     /// Before this cycle no entry can leave and none is to be asked for.
     attention: Cycle,
@@ -107,7 +107,7 @@ pub struct StoreBuffer {
     pub aborted_late: bool,
 }
 
-/// What became of an entry that tried to leave.
+/// Outcome of an entry that tried to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrainOutcome {
     /// None was due.
@@ -182,17 +182,17 @@ impl StoreBuffer {
         })
     }
 
-    /// It has so many entries from now on. What waits beyond them stays until it leaves.
+    /// Changes the number of entries. Those that wait beyond it stay until they leave.
     pub(crate) fn resize(&mut self, entries: usize) {
         self.entries = entries;
     }
 
-    /// When the last entry left.
+    /// Cycle in which the last entry left.
     pub fn left(&self) -> Cycle {
         self.left
     }
 
-    /// Why front entries waited that have left, from this cycle on. What was before is forgotten.
+    /// Causes of the waits of front entries that have left, from this cycle on. Earlier ones are forgotten.
     pub(crate) fn waits(&mut self, from: Cycle) -> impl Iterator<Item = StallSegment> {
         self.waits.since(from)
     }
@@ -286,7 +286,7 @@ impl StoreBuffer {
         }
     }
 
-    /// When the front entry can leave, as far as that is known before it was asked for.
+    /// Cycle in which the front entry can leave, as far as that is known before it was asked for.
     fn due(&self) -> Option<Cycle> {
         let front = self.slots.front()?;
         Some(front.from.max(self.next_from).max(front.owned))
@@ -300,7 +300,7 @@ impl StoreBuffer {
         }
     }
 
-    /// Where the flush stands that may leave ahead of what is in front of it, and when it is to be offered. It is the first
+    /// Position of the flush that may leave ahead of older entries, and the cycle in which it is to be offered. It is the first
     /// one, and belongs to the transaction of the entries in front of it.
     fn to_offer(&self) -> Option<(usize, Cycle)> {
         let at_boundary = |entry| matches!(entry, Entry::Begin(_) | Entry::Commit(_) | Entry::Committing(_));
@@ -334,7 +334,9 @@ impl StoreBuffer {
         if at > horizon || self.due().is_some_and(|due| due < at) {
             return None;
         }
-        let Entry::Log(addr, tx) = self.slots[position].entry else { unreachable!("a flush stands there") };
+        let Entry::Log(addr, tx) = self.slots[position].entry else {
+            unreachable!("the entry at this position is a flush")
+        };
         let old = *self.log_blocks.front().expect("every flush has its block");
         let leave = match port.offer_log_flush(core, &LogFlush { addr, old, tx }, at) {
             EarlyFlushOutcome::Taken(cycle) => {
@@ -469,7 +471,7 @@ impl StoreBuffer {
         DrainOutcome::Left
     }
 
-    /// The transaction that the entries belong to was aborted: they are forgotten, and the core is to be told.
+    /// The transaction that the entries belong to was aborted: they are forgotten, and the core is to be notified.
     pub fn abort(&mut self, cycle: Cycle, code: u64) {
         self.aborted = Some((cycle, code));
         self.aborted_late |= self.slots.iter().any(|s| matches!(s.entry, Entry::Commit(_)));

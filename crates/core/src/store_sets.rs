@@ -3,7 +3,7 @@
 //!
 //! A load that was executed before an older store to the same place is squashed and executed again. Both instructions
 //! then get into one set (section 3.2): a table indexed with the address of an instruction (SSIT) names its set, and a
-//! table indexed with the set (LFST) its last store. Whoever is in a set waits for that store. All is forgotten from
+//! table indexed with the set (LFST) its last store. A load or store of a set waits for that store. All is forgotten from
 //! time to time (section 3.4: sets grow and merge without end otherwise).
 
 use durasim_types::{ConfigError, Cycle};
@@ -72,7 +72,7 @@ const NONE: u32 = u32::MAX;
 pub struct StoreSets {
     /// Set of an instruction, by its address.
     ssit: Vec<u32>,
-    /// When the last store of a set has been executed.
+    /// Cycle in which the last store of a set has been executed.
     lfst: Vec<Cycle>,
     pc_shift_bits: u32,
     clear_period: u64,

@@ -33,7 +33,7 @@ pub struct TlbLevelConfig {
 pub struct TlbConfig {
     /// The TLB for data, and another one like it for instructions. A look-up overlaps with the access of the L1D or L1I.
     pub l1: TlbLevelConfig,
-    /// The TLB that both share; it is looked up behind a miss of the first.
+    /// The TLB that both share; it is looked up after a miss of the first.
     pub l2: TlbLevelConfig,
     /// Page walks of a core in progress at a time; others wait (DEVIATIONS.md, tlb).
     pub walkers: u32,
@@ -201,7 +201,7 @@ pub struct Tlbs {
     shared: TlbArray,
     walkers: Mshrs,
     stats: TlbStats,
-    /// Translations to read, write and execute, as the port has told them.
+    /// Translations to read, write and execute, as the port has given them.
     #[serde(skip)]
     known: [Translations; 3],
 }
@@ -222,7 +222,7 @@ impl Tlbs {
         }
     }
 
-    /// Where a guest address lies, and in no time.
+    /// Physical address of a guest address; the look-up takes no time.
     pub(crate) fn translate<P: Port>(
         &mut self,
         port: &mut P,
@@ -322,7 +322,7 @@ impl Tlbs {
         }
     }
 
-    /// Translations that the port has told may have changed.
+    /// Translations that the port has given may have changed.
     pub(crate) fn forget_known(&mut self) {
         self.known.iter_mut().for_each(Translations::clear);
     }

@@ -24,7 +24,7 @@ const SQUASH_SIGNAL_CYCLES: Cycle = 5;
 /// A longer gap between two fetches is a wait for something, not the pace of the front end.
 const FETCH_STEP_MAX: Cycle = 2;
 
-/// How many operations started in one cycle, by pool of units and in all: counters of five bits that reach 16 when there
+/// Numbers of operations that started in one cycle, by pool of units and in all: counters of five bits that reach 16 when there
 /// is room for no more. The slot is empty for a later round of the calendar than its own.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Slot {
@@ -40,7 +40,7 @@ const TOTAL: u32 = POOLS as u32 * COUNT_BITS;
 /// Classes of instructions.
 const CLASSES: usize = Class::CheckReturn as usize + 1;
 
-/// Which pool of units a class uses.
+/// Pool of units that a class uses.
 const fn pool(class: Class) -> usize {
     match class {
         Class::IntMul | Class::IntDiv => 1,
@@ -84,10 +84,10 @@ pub struct Window {
     empty_counts: u32,
     calendar: Grid<Slot, CALENDAR>,
     memory_floor: Cycle,
-    /// When each register has its value. Any number of eight bits is in range.
+    /// Cycle in which each register has its value. Any number of eight bits is in range.
     #[serde(with = "crate::saved_array")]
     registers: [Cycle; 256],
-    /// When each unit that is not pipelined is free again.
+    /// Cycle in which each unit that is not pipelined is free again.
     busy: [Vec<Cycle>; POOLS],
     squash_width: u64,
     latencies: [(Cycle, bool); CLASSES],
@@ -225,7 +225,7 @@ impl Window {
         self.rename.hold(resolved + steps + SQUASH_SIGNAL_CYCLES + self.fetch_to_rename_cycles);
     }
 
-    /// When the operands in these registers are there.
+    /// Cycle in which the operands in these registers are available.
     #[inline(always)]
     pub fn operands(&self, sources: &[u8; 3]) -> Cycle {
         let [a, b, c] = sources;
@@ -306,7 +306,7 @@ impl Window {
         self.registers[usize::from(register)] = cycle;
     }
 
-    /// Commits the oldest instruction, complete at `complete`. If nothing commits in the cycles before, `idle` is told the
+    /// Commits the oldest instruction, complete at `complete`. If nothing commits in the cycles before, `idle` gets the
     /// cycle of the commit before and that of this one.
     #[inline(always)]
     pub fn commit<const LOAD: bool>(&mut self, complete: Cycle, idle: impl FnOnce(Cycle, Cycle)) -> Cycle {

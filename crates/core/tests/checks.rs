@@ -25,7 +25,7 @@ const RESULT_IS_T0: u32 = custom(6, CheckRegisters::RESULT as u32, 0, 5, 0);
 /// `addi t4, t4, 1`
 const COUNT: u32 = 1 << 20 | 29 << 15 | 29 << 7 | 0x13;
 
-/// Runs `code` with a handler table behind it, in which each handler begins with an instruction and returns.
+/// Runs `code` with a handler table after it, in which each handler starts with an instruction and returns.
 fn run(code: Vec<u32>, memory: Memory) -> (Memory, Exit, Core) {
     let mut code = code;
     code.resize((HANDLERS - CODE) as usize / 4, COUNT);
@@ -81,7 +81,7 @@ fn a_handler_costs_a_misprediction_and_what_the_machine_says() {
 }
 
 #[test]
-fn a_change_of_filters_comes_behind_all_stores_and_gives_its_value() {
+fn a_change_of_filters_comes_after_all_stores_and_gives_its_value() {
     let (memory, exit, core) = run(vec![STORE, INSERT, ECALL], Memory::default());
     assert_eq!(exit, Exit::SystemCall);
     assert_eq!(memory.changes, [(FilterOperation::InsertFwd, DATA)]);

@@ -27,7 +27,7 @@ fn committing_cycles(core: &Core) -> u64 {
 }
 
 #[test]
-fn a_fence_behind_a_store_waits_for_what_the_store_waits_for() {
+fn a_fence_after_a_store_waits_for_what_the_store_waits_for() {
     let config = CoreConfig::default();
     let core = run(&config, Memory::default(), &[store(0), FENCE, ECALL]);
     let stalls = core.stats().stalls;
@@ -59,7 +59,7 @@ fn loads_that_hit_wait_for_private_caches_and_computations_for_nothing() {
     // ld t1, 0(t1): the answer is the next address.
     let chained = 6 << 15 | 3 << 12 | 6 << 7 | 3;
     let stalls = run(&config, Memory::default(), &[vec![chained; 40], vec![ECALL]].concat()).stats().stalls;
-    // Each waits for the answer behind its address generation; one of these cycles is that of a commit.
+    // Each waits for the answer after its address generation; one of these cycles is that of a commit.
     assert_eq!(stalls.of(StallPlace::Load, StallCause::PrivateCaches) / 39, LATENCY, "{stalls:?}");
     assert!(stalls.execution < 10, "{stalls:?}");
     let stalls = run(&config, Memory::default(), &[vec![DIV; 10], vec![ECALL]].concat()).stats().stalls;
@@ -75,7 +75,7 @@ fn each_cycle_is_one_of_a_commit_or_of_a_stall() {
         [[store(0), FENCE].repeat(20), vec![ECALL]].concat(),
     ] {
         let core = run(&config, Memory::default(), &code);
-        // One instruction commits in a cycle, but for one that follows a fence in the cycle in which that leaves.
+        // One instruction commits in a cycle, except one that follows a fence in the cycle in which that leaves.
         let fences = code.iter().filter(|&&inst| inst == FENCE).count() as u64;
         let committing = committing_cycles(&core);
         let instructions = code.len() as u64;

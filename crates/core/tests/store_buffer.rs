@@ -1,4 +1,4 @@
-//! What happens to stores between their commit and their effect: forwarding, and aborts.
+//! Stores between their commit and their effect: forwarding, and aborts.
 
 use crate::common::{CLEAR_A0, CODE, DATA, ECALL, Memory, branch_if_aborted, load, marker, store};
 use durasim_core::{Core, CoreConfig, Exit};
@@ -73,7 +73,7 @@ fn a_pending_store_is_made_again_in_its_order() {
     let core = run(&mut memory);
     assert_eq!(memory.stores.iter().map(|s| s.addr.0).collect::<Vec<_>>(), [DATA, DATA + 8]);
     assert!(core.cycle() > 5000, "the fence ended in {}", core.cycle());
-    assert_eq!(memory.stores_at_fence, [2], "the fence has waited for the pending store and the one behind it");
+    assert_eq!(memory.stores_at_fence, [2], "the fence has waited for the pending store and the one after it");
 }
 
 /// A core does nothing that lies after the cycle it may go to.

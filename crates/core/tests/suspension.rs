@@ -68,7 +68,7 @@ fn a_transaction_that_is_suspended_is_open() {
 }
 
 #[test]
-fn markers_that_stand_where_they_cannot_are_told_apart() {
+fn markers_at_wrong_places_are_distinguished() {
     let cases: [(&[u32], SuspensionFault); 8] = [
         (&[SUSPEND], SuspensionFault::NoTransaction),
         (&[CLEAR_A0, BEGIN, COMMIT, SUSPEND], SuspensionFault::NoTransaction),
@@ -112,7 +112,7 @@ fn an_abort_from_elsewhere_ends_the_suspension() {
     let (core, exit) = run(&mut memory);
     assert_eq!((exit, core.hart.x[10]), (Exit::SystemCall, 0x200));
     assert_eq!((core.open_tx(), core.store_tx()), (None, None));
-    assert_eq!(transactions(&memory), [None], "the store behind the abort is outside of any");
+    assert_eq!(transactions(&memory), [None], "the store after the abort is outside of any");
     // The next transaction is not suspended.
     memory.code = vec![CLEAR_A0, BEGIN, store(0), COMMIT, ECALL];
     assert_eq!(run(&mut memory).1, Exit::SystemCall);

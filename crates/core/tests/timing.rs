@@ -94,7 +94,7 @@ fn a_load_from_a_late_store_is_squashed_once_and_then_forwarded() {
 }
 
 #[test]
-fn stores_leave_every_cycle_or_behind_each_others_answers() {
+fn stores_leave_every_cycle_or_after_each_others_answers() {
     let code: Vec<u32> = [vec![store(0); 20], vec![ECALL]].concat();
     for (pipelined_stores, apart) in [(true, 1), (false, LATENCY)] {
         let config = CoreConfig { pipelined_stores, ownership_prefetch: false, ..CoreConfig::default() };

@@ -9,7 +9,7 @@ use durasim_types::{CoreId, Cycle, PAGE_BYTES, StallCause};
 const L2: Cycle = 10;
 const PAGE: u64 = DATA / PAGE_BYTES;
 const NOP: u32 = 0x13;
-/// `ld t2, 0(a2)`, from the page behind that of `load`.
+/// `ld t2, 0(a2)`, from the page after that of `load`.
 const LOAD_NEXT_PAGE: u32 = 12 << 15 | 3 << 12 | 7 << 7 | 3;
 /// `cbo.clean (t1)`
 const CLEAN: u32 = 1 << 20 | 6 << 15 | 2 << 12 | 0xf;
@@ -42,7 +42,7 @@ fn stats(core: &Core) -> TlbStats {
 }
 
 #[test]
-fn an_access_that_misses_begins_behind_the_second_tlb_and_the_walk() {
+fn an_access_that_misses_begins_after_the_second_tlb_and_the_walk() {
     let code = [load(0), load(8), load(64), ECALL];
     let (without, memory) = run(None, &code);
     let plain = memory.loads.clone();
@@ -102,7 +102,7 @@ fn cycles_of_a_translation_are_counted_by_what_waits_for_it() {
 }
 
 #[test]
-fn a_load_behind_a_store_that_waits_for_its_translation_takes_its_data() {
+fn a_load_after_a_store_that_waits_for_its_translation_takes_its_data() {
     let (core, memory) = run(Some(&config(1)), &[store(0), load(0), ECALL]);
     assert_eq!((core.stats().forwards, core.stats().order_violations), (1, 0));
     assert_eq!(memory.loads, []);
@@ -123,7 +123,7 @@ fn translations_stay_when_threads_change_and_go_when_their_mappings_do() {
     let cycle = core.cycle();
     core.put_context(context, cycle);
     assert_eq!(again(&mut core, &mut memory), before, "threads share their address space");
-    // Its own page, and others of which nothing is cached.
+    // Its own page, and others that are not cached.
     let changed = [PAGE..PAGE + 1, 2 * PAGE + 5..2 * PAGE + 9];
     core.mappings_changed(&changed, false);
     assert_eq!(again(&mut core, &mut memory), before + 1, "that of the other page stays");

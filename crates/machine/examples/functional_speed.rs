@@ -11,7 +11,7 @@ use std::time::Instant;
 const WAYS: [(&str, Option<bool>); 3] =
     [("functional run", None), ("fast-forward, cold", Some(false)), ("fast-forward, warm", Some(true))];
 
-/// What a turn of one way gave.
+/// Result of one turn of one variant.
 struct Turn {
     instructions: u64,
     seconds: f64,

@@ -1,4 +1,4 @@
-//! Checked accesses of programs on the functional machine, whose filters lie in the memory of the program.
+//! Checked accesses of programs on the functional machine, whose filters are in the memory of the program.
 
 use durasim_contract::{ErasedDesign, Variant};
 use durasim_designs::{PInspect, variant};
@@ -93,7 +93,7 @@ fn elf(code: &[u32]) -> Vec<u8> {
 }
 
 /// The parts of a program one after the other. They begin with the handler table: each handler is a jump of the part of that
-/// number, in `handlers`, behind everything else.
+/// number, in `handlers`, after everything else.
 fn program(main: &[u32], handlers: [&[u32]; 4]) -> Vec<u32> {
     const TABLE: u32 = 1;
     const WORDS: u32 = 8;
@@ -142,9 +142,9 @@ fn run(settings: &[&str], code: &[u32]) -> Result<i32, String> {
     run_on(&variant, settings, code)
 }
 
-/// A load of an object that forwards: the handler finds the copy, which lies 0x400 bytes behind, and loads from there. What
-/// stands behind the load is executed once.
-fn forwarded_load(behind: &[u32]) -> Vec<u32> {
+/// A load of an object that forwards: the handler finds the copy, 0x400 bytes after it, and loads from there. What
+/// follows the load is executed once.
+fn forwarded_load(after: &[u32]) -> Vec<u32> {
     let handler = [
         &[read(T5, CheckRegisters::BASE), read(T6, CheckRegisters::OFFSET), add(T5, T5, T6), addi(T5, T5, 0x400)][..],
         &[ld(T5, T5), write(CheckRegisters::RESULT, T5), RETURN],
@@ -158,7 +158,7 @@ fn forwarded_load(behind: &[u32]) -> Vec<u32> {
         // 30 from ordinary memory, then 41 from the copy.
         &[checked(CHECK_LOAD, 0x43, A0, 8, 1), update(INSERT_FWD, 6, 8), checked(CHECK_LOAD, 0x43, 5, 8, 1)],
         &[add(A0, A0, 5)],
-        behind,
+        after,
         &exit(),
     ]
     .concat();
@@ -296,7 +296,7 @@ fn what_is_not_set_or_not_there_is_one_sentence() {
         let message = run(&[], &load(filters, handlers)).unwrap_err();
         assert!(message.contains(problem), "{filters:#x}, {handlers:#x}: {message}");
     }
-    // Pages that only may be read have filters, whatever they hold; nobody changes them.
+    // Pages that only may be read have filters, whatever they hold; they do not change.
     let change = [&start()[..], &set(CheckRegisters::FILTERS, CODE), &[update(CHANGE_ACTIVE, 0, 0)], &exit()].concat();
     let message = run(&[], &program(&change, [&[]; 4])).unwrap_err();
     assert!(message.contains("0x100000"), "{message}");

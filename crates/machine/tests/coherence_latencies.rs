@@ -87,7 +87,7 @@ fn a_line_goes_back_and_forth_between_two_writers_at_a_constant_price() {
 }
 
 #[test]
-fn a_line_nobody_else_has_is_written_without_asking() {
+fn a_line_that_no_other_core_has_is_written_without_asking() {
     let mut system = machine(100, &[]);
     load(&mut system, 3, DRAM_BASE, 0);
     assert_eq!(store(&mut system, 3, 1, T), T);

@@ -6,7 +6,7 @@ use durasim_machine::{DRAM_BASE, MachineConfig, Plan, System, presets};
 use durasim_types::{CoreId, Cycle, Domain};
 
 const LINK: &str = "interconnect.topology=crossbar";
-/// What a mesh of 8 x 4 tiles needs beside what the machine `tiny` says.
+/// Settings of a mesh of 8 x 4 tiles beside those of the machine `tiny`.
 const MESH: &str = "interconnect={ inclusion = 'non-inclusive', topology = 'mesh', request_cycles = 1, response_cycles = 1, \
     snoop_cycles = 0, write_back_buffers = 64, mesh_columns = 8, mesh_rows = 4, hop_cycles = 2, link_width_bytes = 16, \
     controller_tiles = [0, 31] }";

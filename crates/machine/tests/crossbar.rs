@@ -1,7 +1,7 @@
 //! Times of messages between private caches and the last level: each as probe, issue, not ready a cycle early, ready.
 //!
 //! The formula of `latencies.rs` holds, with one cycle more for a request on its link and 64 bytes by the width of a link
-//! more for the line moving up, if nobody else uses these links.
+//! more for the line moving up, if no other core uses these links.
 
 use durasim_core::{Outcome, PendingStore};
 use durasim_machine::{DRAM_BASE, MachineConfig, Plan, System, presets};
@@ -85,7 +85,7 @@ fn cores_contend_for_a_bank_and_not_for_different_banks() {
     for (second, waits) in [(4, LINE), (5, 0), (8, LINE), (6, 0)] {
         let mut system = crossbar(4, 32);
         warm(&mut system, 0, 0, 100);
-        // Lines that core 0 has let go: nobody is asked for them.
+        // Lines that core 0 has let go: no core is asked for them.
         let snooped = stat(&system, "coherence.transfers");
         assert_eq!(load(&mut system, 0, line(0), T), T + alone);
         assert_eq!(load(&mut system, 1, line(second), T), T + alone + waits, "lines 0 and {second}");

@@ -1,4 +1,4 @@
-//! What survives a power failure on machines whose persist buffers or last level keep what they hold, and when it does.
+//! Data that survives a power failure on machines with durable persist buffers or a durable last level.
 
 use durasim_contract::Hooks;
 use durasim_core::{Outcome, PendingStore};

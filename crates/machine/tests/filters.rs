@@ -62,7 +62,7 @@ fn object(n: u64) -> u64 {
     0x10_0000 + 16 * n
 }
 
-/// What the red and the black filter hold, by the operations made so far.
+/// Contents of the red and the black filter, by the operations made so far.
 #[derive(Default)]
 struct Sets {
     active: BTreeSet<u64>,
@@ -211,7 +211,7 @@ fn two_processes_have_filters_of_their_own() {
 fn programs_and_checks_see_the_same_bytes() {
     let mut system = machine(2, &[]);
     let done = insert(&mut system, 0, FILTERS, object(3), 1000);
-    // Whoever reads the words of the filters finds the two bits and Active.
+    // A reader of the words of the filters finds the two bits and Active.
     let mut bits = 0;
     let mut at = done;
     for core in 0..2 {

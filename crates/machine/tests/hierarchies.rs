@@ -65,7 +65,7 @@ impl Transaction {
         value
     }
 
-    /// Which of so many lines have their tag in the L1D.
+    /// The lines, of this many, that have their tag in the L1D.
     fn tagged_in_l1d(&self, lines: u64) -> Vec<u64> {
         assert_eq!(self.system.check_all_lines(), Ok(()));
         let is_there = |number: &u64| {

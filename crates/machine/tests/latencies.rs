@@ -130,7 +130,7 @@ fn clean(system: &mut System, lines: u64) -> Cycle {
 }
 
 #[test]
-fn a_fence_behind_cleans_waits_for_the_domain() {
+fn a_fence_after_cleans_waits_for_the_domain() {
     let ack = DOWN + 3 * UP;
     // Accepted by the queue at once: the way down and up.
     assert_eq!(clean(&mut opt(Domain::Adr, &[]), 1), ack);
@@ -238,7 +238,7 @@ fn a_commit_of_tc_takes_the_write_of_its_cache() {
     }
 }
 
-/// What `tiny` leaves at zero: cycles between levels on the way down, up, to memory and back.
+/// Latencies that `tiny` leaves at zero: cycles between levels on the way down, up, to memory and back.
 #[derive(Clone, Copy)]
 struct Links {
     request: Cycle,
@@ -334,7 +334,7 @@ fn loads_at_once(system: &mut System, lines: std::ops::Range<u64>, at: Cycle) ->
     lines.map(|n| load(system, line(n), at) - at).collect()
 }
 
-/// The seven picoseconds that the fastest channel takes for a line may come to so many cycles.
+/// Cycles that the seven picoseconds of the fastest channel for a line may come to.
 const ROUNDING: Cycle = 4;
 
 /// As many as `at_once` are in service at a time, each for `hold` cycles. Requests to a controller that issue in one cycle
@@ -395,7 +395,7 @@ fn lines_from_memory_follow_each_other_at_the_pace_of_the_channel() {
 fn reads_in_service_are_bound_by_banks_and_the_read_queue() {
     let links = LINKS[1];
     let alone = links.down() + links.memory();
-    // Adjacent lines lie in different banks.
+    // Adjacent lines are in different banks.
     for at_once in [1, 2, 4, 8] {
         for set in ["pmem.media.banks", "pmem.controller.read_queue_entries"] {
             let mut system = links.machine("opt", Domain::Adr, &[&format!("{set}={at_once}")]);
@@ -408,7 +408,7 @@ fn reads_in_service_are_bound_by_banks_and_the_read_queue() {
 #[test]
 fn a_miss_waits_for_a_write_back_buffer_at_the_pace_of_the_media() {
     // The set of the LLC holds eight dirty lines; each of seven misses pushes one out, the next one when the one before
-    // has its line. The queue holds one of them until the media has written it, as many as there are buffers wait behind
+    // has its line. The queue holds one of them until the media has written it, as many as there are buffers wait after
     // it; the next one leaves the LLC when the first of them has moved on.
     for buffers in 1..=4u64 {
         let sets = [
@@ -438,7 +438,7 @@ fn a_miss_waits_for_a_write_back_buffer_at_the_pace_of_the_media() {
     }
 }
 
-/// Cycles of cache-block operations on so many dirty lines, all in one cycle, and the fence after them.
+/// Cycles of cache-block operations on this many dirty lines, all in one cycle, and the fence after them.
 fn blocks_and_fence(system: &mut System, op: CacheBlockOp, lines: u64) -> Cycle {
     let mut now = T;
     for n in 0..lines {

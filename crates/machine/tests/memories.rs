@@ -153,7 +153,7 @@ fn program(kernel: &str, n: &str, set: &[String]) -> (MachineConfig, Vec<Command
     (config, trace, session.finish(&ending).unwrap().stats)
 }
 
-/// A whole program's commands keep all rules, on media of all kinds behind one controller and several.
+/// A whole program's commands keep all rules, on media of all kinds below one controller and several.
 #[test]
 fn the_commands_of_whole_programs_keep_all_times() {
     for media in [

@@ -73,7 +73,7 @@ impl Stress {
                     self.now = self.system.wait_alone(core);
                     continue;
                 }
-                Outcome::Aborted(..) => panic!("nobody aborts"),
+                Outcome::Aborted(..) => panic!("no transaction aborts"),
             }
             break;
         }

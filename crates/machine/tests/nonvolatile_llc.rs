@@ -57,7 +57,7 @@ fn loads(pipelined: &str) -> [Cycle; 3] {
 #[test]
 fn look_ups_wait_for_a_port_that_others_keep() {
     let [first, second, third] = loads("reads");
-    assert_eq!([second, third], [first, first + 1], "two ports, each of which takes one look-up in a cycle");
+    assert_eq!([second, third], [first, first + 1], "two ports, each with one look-up in a cycle");
     let [same, second, third] = loads("none");
     assert_eq!([same, second, third], [first, first, first + 40], "each look-up keeps its port for 40 cycles");
 }

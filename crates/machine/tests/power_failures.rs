@@ -38,7 +38,7 @@ fn fence(system: &mut System, core: u16, at: Cycle) {
     }
 }
 
-/// What can be found of these words, over all choices of a cut.
+/// Possible values of these words, over all choices of a power failure.
 fn found(
     system: &System,
     ways: u64,

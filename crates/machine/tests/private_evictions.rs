@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 use std::sync::Mutex;
 
-/// What the design answers at private levels.
+/// Answer of the design at private levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 enum Answer {
     #[default]
@@ -33,13 +33,13 @@ struct AskedSpec {
 }
 
 type Seen = (LevelId, CoreId, u32, u64);
-/// What the design of the running test was asked: level, core, thread and line.
+/// Questions to the design of the running test: level, core, thread and line.
 static SEEN: Mutex<Vec<Seen>> = Mutex::new(Vec::new());
 /// The design is found by type, so its tests take turns.
 static TURN: Mutex<()> = Mutex::new(());
 
 const CORE: CoreId = CoreId(0);
-/// Where `Answer::To` has lines written to.
+/// Target of the writes of `Answer::To`.
 const ELSEWHERE: u64 = 1 << 12;
 
 #[derive(Clone)]

@@ -73,7 +73,7 @@ fn reads_of_both_memories_share_a_channel() {
     }
 }
 
-/// What the queue owes DRAM is nothing that a power failure keeps, and no traffic of persistent memory.
+/// Writes of DRAM in the queue do not survive a power failure, and are no traffic of persistent memory.
 #[test]
 fn images_and_counters_of_persistent_memory_hold_no_dram() {
     let mut system = system(true, &[]);

@@ -88,7 +88,7 @@ fn a_design_that_waits_for_what_has_come_is_stuck() {
     assert!(what.contains("already occurred"), "{what}");
 }
 
-/// Lets no thread leave its core before a signal, which a timer raises when it has been due so many times, 300 cycles apart.
+/// Lets no thread leave its core before a signal, which a timer raises when it has been due this many times, 300 cycles apart.
 #[derive(Clone)]
 struct Periodic<const DUE_BEFORE_SIGNAL: u64> {
     due: u64,

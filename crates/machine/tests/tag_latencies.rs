@@ -101,7 +101,7 @@ fn what_needs_no_data_of_a_level_waits_for_its_tags_alone() {
     assert_eq!(system.check_all_lines(), Ok(()));
 }
 
-/// What a fence waits for behind the clean of a line.
+/// Wait of a fence after the clean of a line.
 fn clean(system: &mut System, addr: PhysAddr, down: Cycle) -> Cycle {
     let at = 3 * T + (3 - (3 * T + down) % 3) % 3;
     assert_eq!(system.cache_block(CoreId(0), CacheBlockOp::Clean, addr.line(), at), at);

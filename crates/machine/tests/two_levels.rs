@@ -197,7 +197,7 @@ fn a_crossbar_stands_between_the_first_levels_and_the_last() {
     // The request takes a cycle of the bank's link, the line eight of the core's.
     let alone = links.down() + 1 + 8 + links.response;
     assert_eq!(load(&mut system, CORE, line(0), now), now + alone);
-    assert_eq!(load(&mut system, CORE, line(1), now), now + alone + 8, "behind the first line on the core's link");
+    assert_eq!(load(&mut system, CORE, line(1), now), now + alone + 8, "after the first line on the core's link");
 }
 
 /// A dirty line leaves the L1D for the last level: its buffer is taken for the way and the write there.
@@ -275,7 +275,7 @@ fn an_inclusive_last_level_takes_its_lines_from_the_first_levels() {
     }
 }
 
-/// What Hercules gives up of an L1D has to be there.
+/// The ways of an L1D that Hercules uses have to exist.
 #[test]
 fn hercules_takes_no_way_of_an_l1d_that_has_one() {
     let refusal = |sets: &[&str]| {

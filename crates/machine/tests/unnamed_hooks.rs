@@ -156,7 +156,7 @@ impl Durability for Witness {
     }
 }
 
-/// Which design is built next on this thread of the test.
+/// The design that is built next on this thread of the test.
 static NEXT: Mutex<Option<Witness>> = Mutex::new(None);
 
 impl Design for Witness {
@@ -218,7 +218,7 @@ fn store(system: &mut System, core: CoreId, line: u64, tx: Option<TxId>, at: Cyc
     }
 }
 
-/// What a program can ask of the machine, on lines with and without tags, that fit the caches and that do not.
+/// Requests of a program to the machine, on lines with and without tags, that fit the caches and that do not.
 fn exercise(system: &mut System) {
     let (first, second) = (CoreId(0), CoreId(1));
     let mut now = 10;

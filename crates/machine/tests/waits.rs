@@ -1,4 +1,4 @@
-//! What a request of a core waited for, as the memory system tells it: each part to the cycle.
+//! Waits of a request of a core, as the memory system reports them: each part to the cycle.
 
 use durasim_core::{Outcome, PendingStore};
 use durasim_isa::CacheBlockOp;
@@ -51,7 +51,7 @@ fn the_parts_of_a_load_that_misses_are_the_latencies_on_its_path() {
             (StallCause::Path, REQUEST + 1),
             (media, read),
             (StallCause::Path, RESPONSE + 1),
-            // One cycle for each level on the way up, but for the first one, which is that of the response.
+            // One cycle for each level on the way up, except the first one, which is that of the response.
             (StallCause::Llc, 2),
         ];
         let found = explained(&mut system, Some(base), at, done);
@@ -65,7 +65,7 @@ fn the_parts_of_a_load_that_misses_are_the_latencies_on_its_path() {
 }
 
 #[test]
-fn a_load_behind_another_one_waits_for_its_turn_at_the_controller() {
+fn a_load_after_another_one_waits_for_its_turn_at_the_controller() {
     let mut system = machine("opt", Domain::Adr, &["pmem.media.banks=1"]);
     system.load(CoreId(1), PMEM_BASE, 8, None, T);
     let addr = PMEM_BASE.plus(64);

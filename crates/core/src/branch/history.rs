@@ -68,7 +68,7 @@ pub(super) struct History {
     /// The next bits that leave each history, the first in bit 0. Histories of up to 16 bits are stored here whole; the
     /// others are refilled from the ring every 16 outcomes.
     queue: [u16; LANES],
-    /// Where a new outcome enters the queue; 0 for histories of more than 16 bits.
+    /// Position at which a new outcome enters the queue; 0 for histories of more than 16 bits.
     enter: [u16; LANES],
     pub(super) index: Folded,
     pub(super) tag: Folded,

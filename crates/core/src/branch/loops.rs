@@ -94,7 +94,7 @@ impl Loop {
         let visit = self.done + 1;
         if taken == self.body_taken {
             self.done = visit;
-            // Endless as far as 16 bits can tell: give the entry up.
+            // Endless, as far as 16 bits can count: give the entry up.
             if visit == u16::MAX {
                 self.tag = 0;
             }

@@ -50,11 +50,11 @@ pub(super) struct Tage {
     shift_register: u16,
     ageing_branches: u32,
     branches_to_ageing: u32,
-    /// Which bit of the useful counters the next ageing clears.
+    /// Bit of the useful counters that the next ageing clears.
     ageing_bit: i8,
 }
 
-/// Where the entry of a branch lies among those of all tables.
+/// Index of the entry of a branch among those of all tables.
 fn at(index_bits: u32, table: usize, places: &[u16; LANES]) -> usize {
     table << index_bits | usize::from(places[table])
 }
@@ -158,7 +158,7 @@ impl Tage {
         predicted
     }
 
-    /// The place within its table and the tag of a branch in each table of one half, the second of which is rarely in use.
+    /// The place within its table and the tag of a branch in each table of one half; the second half is rarely in use.
     /// A loop over arrays, to become vectors.
     #[inline(always)]
     fn hash<const HALF_AT: usize>(

@@ -217,7 +217,7 @@ fn indirect_jumps_follow_their_last_target_or_their_history() {
         assert!(run(entries, &mut |i| i / 1000) <= 10);
     }
     assert_eq!(run(0, &mut |i| i % 4), 2000, "the last target is always wrong");
-    assert_eq!(run(512, &mut |i| i % 4), 0, "the history tells the next one");
+    assert_eq!(run(512, &mut |i| i % 4), 0, "the history determines the next one");
     let mut rng = Rng::new(6);
     let misses = run(512, &mut |_| rng.below(4) as usize);
     assert!((1350..=1650).contains(&misses), "{misses} of 2000 random targets");

@@ -22,7 +22,7 @@ impl Core {
         }
     }
 
-    /// What an instruction waited for before it could look at filters is over.
+    /// The wait of an instruction for filters is over.
     pub(super) fn end_filter_wait<P: Port>(&mut self, port: &mut P, at: Cycle) {
         let before = self.window.commit_cycle();
         if at > before {
@@ -33,7 +33,7 @@ impl Core {
 
     /// An access leads into a handler, as a branch that was predicted wrong, or a handler ends. Where that leads is in a
     /// register of the hart, which the decoder reads.
-    pub(super) fn change_way<P: Port>(&mut self, port: &mut P, class: Class, complete: Cycle) {
+    pub(super) fn redirect_fetch<P: Port>(&mut self, port: &mut P, class: Class, complete: Cycle) {
         if class == Class::CheckReturn {
             if let Some(register) = self.hart.handled_load() {
                 self.window.write_register(register, complete);

@@ -1,4 +1,4 @@
-//! What an instruction does once it is the oldest: fences, markers, system calls. Each may have to wait for the store
+//! Instructions that take effect once they are the oldest: fences, markers, system calls. Each may have to wait for the store
 //! buffer or for the port, and is finished later then.
 
 use super::{Core, Exit, Pause, StallPlace, SuspensionFault};
@@ -42,7 +42,7 @@ impl Core {
     }
 
     /// Stores leave in order and loads are not passed by earlier ones (TSO), so only two kinds of fence wait: one that
-    /// orders earlier stores before later loads, and one behind cache-block operations (design: a fence with W in its
+    /// orders earlier stores before later loads, and one after cache-block operations (design: a fence with W in its
     /// predecessor set waits until they are acknowledged).
     fn fence_waits<P: Port>(&self, port: &P, set: FenceSet) -> bool {
         let store_load = set.writes() && set.succ & 2 != 0 && !set.tso;
@@ -240,7 +240,7 @@ impl Core {
         }
     }
 
-    /// Why the open transaction cannot commit or abort now.
+    /// Reason for which the open transaction cannot commit or abort now.
     fn may_not_end(&self) -> Option<Exit> {
         if self.unit.is_suspended() {
             return Some(Exit::Suspension(SuspensionFault::Ended));
@@ -272,11 +272,11 @@ impl Core {
         self.hart = self.checkpoint.clone().expect("only an open transaction is aborted");
         self.hart.x[10] = code;
         self.unit.end();
-        self.restart_behind_abort(cycle);
+        self.restart_after_abort(cycle);
     }
 
     /// Nothing of what the core was about to do is left after an abort, and the front end starts again.
-    pub(super) fn restart_behind_abort(&mut self, cycle: Cycle) {
+    pub(super) fn restart_after_abort(&mut self, cycle: Cycle) {
         self.unfinished = None;
         self.ends_fenced_store = false;
         if self.pause != Some(Pause::Vacate) {

@@ -1,4 +1,4 @@
-//! The front end: fetch lines of code, follow predictions, start again behind wrong ones.
+//! The front end: fetch lines of code, follow predictions, restart after mispredictions.
 
 use super::{Core, NO_LINE};
 use crate::Port;

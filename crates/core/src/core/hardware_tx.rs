@@ -62,6 +62,6 @@ impl Core {
         }
         self.unit.in_hardware_tx = false;
         self.unit.lease_end = 0;
-        self.restart_behind_abort(cycle);
+        self.restart_after_abort(cycle);
     }
 }

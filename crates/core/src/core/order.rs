@@ -1,4 +1,4 @@
-//! The order of loads behind older stores: loads are issued as soon as they can be, pass stores whose addresses are not
+//! The order of loads after older stores: loads are issued as soon as they can be, pass stores whose addresses are not
 //! yet known, and are executed again if that was wrong.
 
 use super::Core;

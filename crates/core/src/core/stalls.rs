@@ -1,6 +1,6 @@
 //! Cycles in which a core commits nothing, by what stands at the head of the reorder buffer and why it waits.
 //!
-//! Instructions are taken in program order, so each one is at the head from the cycle behind the commit before it until its
+//! Instructions are taken in program order, so each one is at the head from the cycle after the commit before it until its
 //! own. Of these cycles, those until it could have committed at the earliest after its dispatch belong to the front end, or to
 //! the store queue if dispatch waited for an entry of it; the rest is its execution, or its wait for the memory system. The
 //! port names the causes of that ([`Port::explain_wait`]).
@@ -10,7 +10,7 @@ use crate::Port;
 use durasim_types::{Cycle, LineAddr, StallCause, StallSegment};
 use serde::{Deserialize, Serialize};
 
-/// What stands at the head of the reorder buffer and waits for the memory system or for a design.
+/// Kind of the instruction at the head of the reorder buffer that waits for the memory system or for a design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StallPlace {
     /// A load, or a load into a log register.
@@ -141,7 +141,7 @@ impl StallCounter {
         }
     }
 
-    /// The front end's part of the cycles between the commits `before` and `committed` of two instructions, of which the
+    /// The front end's part of the cycles between the commits `before` and `committed` of two instructions; the
     /// second was dispatched in `dispatched`; where the rest begins.
     #[inline(always)]
     fn until_dispatched(&self, before: Cycle, committed: Cycle, dispatched: Cycle) -> Cycle {

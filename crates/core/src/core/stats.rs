@@ -1,4 +1,4 @@
-//! What a core counts.
+//! Counters of a core.
 
 use super::stalls::StallCycles;
 use serde::{Deserialize, Serialize};

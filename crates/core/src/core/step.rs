@@ -9,7 +9,7 @@ use crate::{Fences, PendingStore, Port};
 use durasim_isa::{Access, BlockId, Class, Flow, Inst, Stop, execute};
 use durasim_types::{Cycle, PhysAddr, StallCause, StallSegment};
 
-/// What follows an instruction.
+/// Next action after an instruction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// The next one of the block.
@@ -20,18 +20,18 @@ enum Next {
     Counted,
     /// The next one of the block, once this one is finished.
     Later,
-    /// What is at the pc.
+    /// The instruction at the pc.
     Block,
     /// Control goes back: the core knows why.
     Exit,
 }
 
-/// How long a core may act.
+/// Limits of the steps of a core.
 #[derive(Clone, Copy)]
 pub(super) struct StepLimits {
     /// Up to this cycle,
     pub until: Cycle,
-    /// and until it has executed so many instructions since the start.
+    /// and until it has executed this many instructions since the start.
     pub last: u64,
 }
 
@@ -92,7 +92,7 @@ impl Core {
         None
     }
 
-    /// Tells the port what has retired since the last time.
+    /// Reports to the port what has retired since the last report.
     #[inline]
     fn count<P: Port>(&mut self, port: &mut P) {
         let instructions = self.instructions - std::mem::replace(&mut self.counted, self.instructions);
@@ -102,7 +102,7 @@ impl Core {
     /// Executes instructions from a place on; the last one's place and what follows it.
     fn run_code<P: Port>(&mut self, port: &mut P, turn: StepLimits, code: &[Decoded], first: usize) -> (usize, Next) {
         let bound = turn.until.saturating_add(1);
-        // From this cycle on somebody else acts first.
+        // From this cycle on another core or the memory system acts first.
         let mut stop = bound.min(self.unit.buffer.attention());
         let mut rest = code[first..].iter();
         // Where an instruction lies is asked only when it is the last one.
@@ -381,7 +381,7 @@ impl Core {
                 }
             }
             Class::Store | Class::CheckedStore => self.issue_store(&shape, dispatched, ready),
-            // A counter that is read tells what all before it took.
+            // A counter that is read includes all instructions before it.
             // A handler ends: what it has found is in a register of the hart.
             Class::Atomic | Class::FilterUpdate | Class::System | Class::Csr | Class::CheckReturn => {
                 ready = ready.max(self.window.commit_cycle() + self.config.serialize_cycles);
@@ -461,7 +461,7 @@ impl Core {
         match flow {
             Flow::Next => {}
             Flow::Jump(target) => {
-                self.change_way(port, class, complete);
+                self.redirect_fetch(port, class, complete);
                 self.hart.pc = target;
                 self.reach_place(class, inst, true);
                 return Next::Block;

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_reorder_buffer_keeps_half_as_many_instructions_behind_one_that_waits() {
+    fn half_a_reorder_buffer_keeps_half_as_many_instructions_after_one_that_waits() {
         let config = CoreConfig { rob_entries: 64, ..CoreConfig::default() };
         for (threads, entries) in [(1, 64), (2, 32)] {
             let mut window = Window::new(&config);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     impl Window {
-        /// The cycle in which an instruction is dispatched that commits behind the one that waits.
+        /// The cycle in which an instruction is dispatched that commits after the one that waits.
         fn enter_and_wait(&mut self) -> Cycle {
             let dispatched = self.enter::<false>(0, 0);
             self.commit::<false>(0, |_, _| {});

@@ -1,4 +1,4 @@
-//! What bounds the stages of the window: bandwidth, queues whose entries are freed in order, and the issue queue.
+//! Limits of the stages of the window: bandwidth, queues whose entries are freed in order, and the issue queue.
 
 use super::grid::Grid;
 use durasim_types::Cycle;
@@ -14,7 +14,7 @@ const LEAVING: usize = 2 * CALENDAR;
 pub(super) struct Lane {
     width: u32,
     pub(super) cycle: Cycle,
-    /// How many more there may be in this cycle.
+    /// Number of further ones that this cycle admits.
     left: u32,
 }
 
@@ -28,7 +28,7 @@ impl Lane {
         self.take_after(earliest, |_, _| {})
     }
 
-    /// The same; a thing that comes in a later cycle than the one before it is told both. What most things need not be
+    /// Takes a place for a thing in a cycle, with the cycle of the one before it if that is earlier. What most things need not be
     /// asked for costs them nothing.
     #[inline(always)]
     pub(super) fn take_after(&mut self, earliest: Cycle, step: impl FnOnce(Cycle, Cycle)) -> Cycle {
@@ -77,7 +77,7 @@ impl Ring {
         self.freed.len()
     }
 
-    /// It has so many entries from now on. The youngest stay; more of them are free.
+    /// Changes the number of entries. The youngest stay; more of them are free.
     pub(super) fn resize(&mut self, entries: u32) {
         self.freed.rotate_left(self.next);
         let kept = self.freed.len().min(entries as usize);
@@ -91,7 +91,7 @@ impl Ring {
         self.freed[self.next]
     }
 
-    /// How many entries are freed only after `cycle`, where they are freed in order of time.
+    /// Number of entries that are freed only after `cycle`, where they are freed in order of time.
     pub(super) fn freed_after(&self, cycle: Cycle) -> usize {
         let (young, old) = self.freed.split_at(self.next);
         let after = |part: &[Cycle]| part.len() - part.partition_point(|&freed| freed <= cycle);
@@ -112,7 +112,7 @@ impl Ring {
     }
 }
 
-/// How many instructions wait in the issue queue: a calendar of the cycles in which they will leave it. It is brought to
+/// Occupancy of the issue queue: a calendar of the cycles in which instructions will leave it. It is brought to
 /// the present only when that could matter.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct IssueQueue {
@@ -121,7 +121,7 @@ pub(super) struct IssueQueue {
     waiting: u32,
     /// Every instruction that leaves up to this cycle has left.
     now: Cycle,
-    /// The last cycle in which somebody asked for room.
+    /// The last cycle in which an instruction asked for room.
     asked: Cycle,
     /// Before this cycle there is room, and the calendar reaches far enough.
     sure_until: Cycle,
@@ -134,7 +134,7 @@ impl IssueQueue {
         IssueQueue { entries, waiting: 0, now: 0, asked: 0, sure_until, leaving: Grid::new(0) }
     }
 
-    /// It has so many entries from now on. What waits beyond them stays until it leaves.
+    /// Changes the number of entries. Instructions that wait beyond it stay until they leave.
     pub(super) fn resize(&mut self, entries: u32) {
         self.entries = entries;
         self.sure_until = 0;
@@ -165,7 +165,7 @@ impl IssueQueue {
             waiting -= u32::from(std::mem::take(&mut leaving[now as usize % LEAVING]));
         }
         now = now.max(cycle);
-        // Whoever waits leaves within the reach of the calendar.
+        // An instruction that waits leaves within the reach of the calendar.
         while waiting >= entries {
             now += 1;
             waiting -= u32::from(std::mem::take(&mut leaving[now as usize % LEAVING]));

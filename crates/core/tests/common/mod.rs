@@ -20,14 +20,14 @@ pub const WALK: Cycle = 100;
 pub struct Memory {
     pub code: Vec<u32>,
     pub stores: Vec<PendingStore>,
-    /// What checks answer; without, that the hardware makes the access, to persistent memory.
+    /// Answer of checks; without one, that the hardware makes the access, to persistent memory.
     pub verdict: Option<CheckVerdict>,
     /// From when on filters can be looked at, if that is later.
     pub filters_free_from: Option<Cycle>,
     pub changes: Vec<(FilterOperation, u64)>,
     pub checked_stores: u32,
     pub handler_entry_cycles: Cycle,
-    /// When they left.
+    /// Cycles in which they left.
     pub store_cycles: Vec<Cycle>,
     /// The transactions of atomic operations.
     pub atomics: Vec<Option<TxId>>,
@@ -38,7 +38,7 @@ pub struct Memory {
     /// The store that is pending once, and when it may try again.
     pub refusing: Option<(PhysAddr, Cycle)>,
     pub resumes: Option<Cycle>,
-    /// How many stores had left at each fence.
+    /// Number of stores that had left at each fence.
     pub stores_at_fence: Vec<usize>,
     pub begun: u64,
     pub committed: u64,
@@ -46,7 +46,7 @@ pub struct Memory {
     pub flushes: Vec<(LogFlush, usize, Cycle)>,
     /// Flushes that are offered ahead of stores before this cycle are refused; `None`: all are.
     pub takes_early_from: Option<Cycle>,
-    /// How many flushes had left when transactions began.
+    /// Number of flushes that had left when transactions began.
     pub flushes_at_begin: Vec<usize>,
     /// Page walks, with the cycles in which they began.
     pub walks: Vec<(u64, Cycle)>,
@@ -58,7 +58,7 @@ pub struct Memory {
     pub without_suspension: bool,
     /// The transactions that were suspended, and those that resumed.
     pub suspensions: Vec<(TxId, bool)>,
-    /// How stores that persist are made.
+    /// Implementation of stores that persist.
     pub persistent_stores: Option<PersistentStores>,
     /// The line that stores need not persist in.
     pub ordinary_line: Option<LineAddr>,
@@ -279,13 +279,13 @@ impl Port for Memory {
         line: Option<LineAddr>,
         from: Cycle,
         until: Cycle,
-        mut tell: impl FnMut(StallSegment),
+        mut report: impl FnMut(StallSegment),
     ) {
         // The first half of what a line takes is spent in one place, the second in another.
         let middle = (from + until) / 2;
         if line.is_some() {
-            tell(StallSegment { from, until: middle, cause: StallCause::Path });
-            tell(StallSegment { from: middle, until, cause: StallCause::Pmem });
+            report(StallSegment { from, until: middle, cause: StallCause::Path });
+            report(StallSegment { from: middle, until, cause: StallCause::Pmem });
         }
     }
     fn halted(&self) -> bool {

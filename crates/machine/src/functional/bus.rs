@@ -30,7 +30,7 @@ fn filter_range(filters: u64) -> std::ops::Range<usize> {
     at..at + FILTER_LINES * LINE_BYTES as usize
 }
 
-/// What the one hart that runs all threads sees. `observer` looks on.
+/// The bus of the one hart that runs all threads. `observer` sees its accesses.
 pub(super) struct FlatBus<W> {
     pub(super) memory: Flat,
     pub(super) process: Process,
@@ -46,7 +46,7 @@ pub(super) struct FlatBus<W> {
     pub(super) idle_ns: u64,
     pub(super) data_range: Option<DataRange>,
     pub(super) data_base: Option<PhysAddr>,
-    /// What is noted on the way to a detailed run.
+    /// State that is kept for a detailed run.
     pub(super) fast_forward_state: Option<Box<FastForwardState>>,
     /// Whether the machine has log operations.
     has_log: bool,
@@ -56,9 +56,9 @@ pub(super) struct FlatBus<W> {
     pub(super) undoes_aborts: bool,
     /// The checks of the machine's design.
     pub(super) checks: Option<Arc<dyn Checks>>,
-    /// What is in the filters of checked accesses.
+    /// Contents of the filters of checked accesses.
     pub(super) filter_statistics: FilterStatistics,
-    /// What is counted for the result of a functional run.
+    /// Counters for the result of a functional run.
     pub(super) region: RegionCounts,
     /// The thread that runs, when its slice began, and what each thread has executed before.
     pub(super) slices: Slices,
@@ -115,7 +115,7 @@ impl<W: ExecutionObserver> FlatBus<W> {
         self.clear_translations();
     }
 
-    /// Slots to read may have moved: somebody has written to memory.
+    /// Slots to read may have moved: memory was written.
     pub(super) fn follow_moved_pages(&mut self) {
         if self.memory.take_moved() {
             self.to_read.forget_shared();
@@ -133,7 +133,7 @@ impl<W: ExecutionObserver> FlatBus<W> {
         }
     }
 
-    /// Where the code at `pc` lies.
+    /// Physical address of the code at `pc`.
     pub(super) fn translate_code(&mut self, pc: u64) -> Result<PhysAddr, AccessFault> {
         let page = pc / PAGE_BYTES;
         let index = page as usize % CODE_TLB_ENTRIES;
@@ -231,9 +231,9 @@ impl<W: ExecutionObserver> FlatBus<W> {
         let first = on_this_page(addr, bytes.into());
         let (slot, at) = (self.slot_to_write(addr)?, (addr % PAGE_BYTES) as usize);
         self.note_data(slot, addr, true);
-        let behind = self.slot_to_write(addr.wrapping_add(first as u64))?;
+        let second = self.slot_to_write(addr.wrapping_add(first as u64))?;
         let rest = bytes as usize - first;
-        self.memory.page_mut(behind)[..rest].copy_from_slice(&word[first..][..rest]);
+        self.memory.page_mut(second)[..rest].copy_from_slice(&word[first..][..rest]);
         self.memory.page_mut(slot)[at..].copy_from_slice(&word[..first]);
         Ok(())
     }
@@ -345,7 +345,7 @@ impl<W: ExecutionObserver> Bus for FlatBus<W> {
         self.checks.is_some()
     }
 
-    /// The lines are looked at where they lie. Nobody else executes meanwhile, so all of them are of one moment. They are in
+    /// The lines are read in place. No other thread executes meanwhile, so all of them are of one moment. They are in
     /// no cache that would be trained: the hardware has a buffer for them.
     fn check(&mut self, registers: &CheckRegisters, access: &CheckedAccess) -> Result<CheckVerdict, Stop> {
         let filters = registers.0[CheckRegisters::FILTERS];

@@ -64,7 +64,7 @@ impl<W: ExecutionObserver> FlatBus<W> {
 /// With `warm`, caches and branch predictors of the machine are trained on the way, without time.
 ///
 /// # Errors
-/// What is refused before the first instruction, faults of the guest, and a program that cannot be taken over at the mark
+/// Refusals before the first instruction, faults of the guest, and a program that cannot be taken over at the mark
 /// or does not come to it.
 pub(crate) fn fast_forward(
     prepared: &Prepared,

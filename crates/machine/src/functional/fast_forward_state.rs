@@ -1,4 +1,4 @@
-//! What is noted while a program runs functionally up to a mark: transactions, and each thread on the core that it would
+//! State of a program that runs functionally up to a snapshot point: transactions, and each thread on the core that it would
 //! have had.
 
 use crate::machine::detached_program::SnapshotPoint;
@@ -7,14 +7,14 @@ use durasim_isa::Marker;
 use durasim_kernel::ThreadId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why a program cannot go on functionally behind an abort.
+/// Reason for which a program cannot continue functionally after an abort.
 pub(super) const ABORT_NOT_UNDONE: &str = "the program aborts a transaction, which functional execution cannot undo";
 
-/// What is noted on the way.
+/// State of a fast-forward.
 pub(super) struct FastForwardState {
     pub(super) to: SnapshotPoint,
     pub(super) arrived: bool,
-    /// Why the way cannot be gone.
+    /// Reason for which the fast-forward cannot continue.
     pub(super) obstacle: Option<String>,
     /// The core of each thread that lives.
     pub(super) cores: BTreeMap<ThreadId, usize>,
@@ -22,7 +22,7 @@ pub(super) struct FastForwardState {
     pub(super) last: Vec<Option<ThreadId>>,
     pub(super) thread: ThreadId,
     pub(super) core: usize,
-    /// When the running thread got its core.
+    /// Time at which the running thread got its core.
     pub(super) since_instructions: u64,
     pub(super) instructions: Vec<u64>,
     pub(super) open: BTreeMap<ThreadId, u64>,

@@ -29,7 +29,7 @@ impl LoadedProgram {
     /// Loads a program; persistent memory is given to each run. The namespace of `/pmem/` is that of the program's pool.
     ///
     /// # Errors
-    /// What is refused before the first instruction.
+    /// Refusals before the first instruction.
     pub fn new(config: &MachineConfig, plan: &Plan, program: &Program) -> Result<Self, Error> {
         let files = match &program.pool {
             Some(pool) => pool.files.clone(),

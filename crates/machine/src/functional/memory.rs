@@ -22,7 +22,7 @@ impl Slot {
     }
 }
 
-/// DRAM or persistent memory: what nobody has used yet, and the slots of the rest.
+/// DRAM or persistent memory: pages that are not yet in use, and the slots of the rest.
 struct Region {
     contents: Pages,
     slots: Vec<Option<Box<[u32; SLOTS_PER_LEAF]>>>,
@@ -49,17 +49,17 @@ impl Region {
     }
 }
 
-/// DRAM and persistent memory of one hart, which nobody else sees meanwhile. Pages that are written leave the shared
-/// [`Pages`] and belong to this memory until [`Flat::into_pages`]; a write then asks nobody whether it may.
+/// DRAM and persistent memory of one hart, which has them to itself. Pages that are written leave the shared
+/// [`Pages`] and belong to this memory until [`Flat::into_pages`]; a write then needs no permission.
 pub(super) struct Flat {
     dram: Region,
     pmem: Region,
     owned: Vec<Box<Page>>,
-    /// Where they lie.
+    /// Their address.
     owned_at: Vec<PhysAddr>,
     shared: Vec<Arc<Page>>,
     shared_at: Vec<PhysAddr>,
-    /// What all pages hold that were never written.
+    /// Contents of all pages that were never written.
     zero: Arc<Page>,
     /// Whether a shared page has become an owned one: its old slot means nothing any more.
     moved: bool,
@@ -166,7 +166,7 @@ impl Flat {
         &mut self.owned[slot.0 as usize]
     }
 
-    /// Where the page in a slot lies.
+    /// Address of the page in a slot.
     #[inline(always)]
     pub(super) fn page_addr(&self, slot: Slot) -> PhysAddr {
         match self.owned_at.get(slot.0 as usize) {
@@ -180,7 +180,7 @@ const fn page_of(addr: PhysAddr) -> PhysAddr {
     PhysAddr(addr.0 & !(PAGE_BYTES - 1))
 }
 
-/// How many of `bytes` from `addr` on lie on its page.
+/// Number of `bytes` from `addr` on that are on its page.
 pub(super) fn on_this_page(addr: u64, bytes: usize) -> usize {
     ((PAGE_BYTES - addr % PAGE_BYTES) as usize).min(bytes)
 }

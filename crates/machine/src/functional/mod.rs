@@ -41,7 +41,7 @@ const LOOK_PERIOD: u64 = 1 << 20;
 /// its slice with it.
 const SLICE_INSTRUCTIONS: std::ops::Range<u64> = 5_000..15_000;
 
-/// How a functional run ended.
+/// End of a functional run.
 #[derive(Clone, Debug)]
 pub struct FunctionalEnding {
     /// The exit code; `None` if a limit was reached or the output stopped the program.
@@ -63,7 +63,7 @@ pub struct FunctionalEnding {
 /// Runs a program to its end or up to `max_instructions`. One instruction takes one nanosecond of the guest's clock.
 ///
 /// # Errors
-/// What is refused before the first instruction, and faults of the guest.
+/// Refusals before the first instruction, and faults of the guest.
 pub fn run_functionally(
     config: &MachineConfig,
     plan: &Plan,
@@ -78,7 +78,7 @@ pub fn run_functionally(
     Ok(ending_of(bus, stopped))
 }
 
-/// What a run leaves.
+/// End of a run, with the state that it leaves.
 fn ending_of<W: ExecutionObserver>(bus: FlatBus<W>, stopped: Stopped) -> FunctionalEnding {
     let (exit_code, unfinished) = match stopped {
         Stopped::Exit(code) => (Some(code), None),
@@ -111,11 +111,11 @@ fn load<W: ExecutionObserver>(
     Ok((FlatBus::new(memory, process, plan, observer), hart))
 }
 
-/// Why the threads run no more.
+/// Reason for which the threads stopped.
 enum Stopped {
     /// The program exited.
     Exit(i32),
-    /// The output wants no more, or a fast_forward_state has come to its mark.
+    /// The receiver of the output stopped the program, or a fast-forward has reached its snapshot point.
     Early,
     /// A limit was reached.
     Limit(Unfinished),
@@ -181,11 +181,11 @@ fn run_threads<W: ExecutionObserver>(
     }
 }
 
-/// Why a thread left the hart.
+/// Reason for which a thread left the hart.
 enum SliceEnd {
     SliceOver,
     Call(SyscallOutcome),
-    /// At the mark of a fast_forward_state.
+    /// At the snapshot point of a fast-forward.
     Arrived,
 }
 
@@ -226,12 +226,12 @@ fn run_slice<W: ExecutionObserver>(
                         return Ok(SliceEnd::Arrived);
                     }
                 }
-                // Behind a branch nothing follows in a block, but behind a checked access.
+                // A block ends with a branch, but not with a checked access.
                 Ok(Flow::Jump(to)) => {
                     (at, target, last) = (to, Some(to), inst);
                     break;
                 }
-                // Behind this nothing follows in a block either.
+                // A block ends with this too.
                 Ok(Flow::Ecall) => calls = true,
                 Ok(Flow::Ebreak) => {
                     return Err(message(at, bus, "the program executed an ebreak instruction".into()).into());

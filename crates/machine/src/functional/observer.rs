@@ -1,4 +1,4 @@
-//! Who looks on while a program runs functionally: nobody, caches and branch predictors that
+//! Observers of functional execution: none, caches and branch predictors that
 //! learn, or who wants to know what transactions write.
 
 use super::tags::TagCaches;
@@ -15,9 +15,9 @@ use std::ops::Range;
 /// No page of an address space.
 const NO_PAGE: u64 = u64::MAX;
 
-/// What the running thread does, told in program order.
+/// Receiver of what the running thread does, in program order.
 pub(super) trait ExecutionObserver {
-    /// Whether anything is to be told at all.
+    /// Whether anything is to be reported at all.
     const SEES: bool;
     /// This thread runs from now on.
     fn thread(&mut self, _thread: ThreadId) {}
@@ -39,7 +39,7 @@ pub(super) trait ExecutionObserver {
     fn marker(&mut self, _marker: Marker, _instructions: u64) {}
 }
 
-/// What was learnt.
+/// The trained state.
 #[derive(Default)]
 pub(super) struct TrainedState {
     pub(super) cached: CachedLines,
@@ -49,13 +49,13 @@ pub(super) struct TrainedState {
     pub(super) predictors: Vec<Predictor>,
 }
 
-/// Who learns from looking on.
+/// An observer that is trained by execution.
 pub(super) trait TrainingObserver: ExecutionObserver {
-    /// Which lines caches hold, which translations TLBs hold, and what predictors have learnt.
+    /// Lines in caches, translations in TLBs, and trained predictors.
     fn trained_state(self) -> TrainedState;
 }
 
-/// Nobody.
+/// No observer.
 pub(super) struct NoObserver;
 
 impl ExecutionObserver for NoObserver {
@@ -68,7 +68,7 @@ impl TrainingObserver for NoObserver {
     }
 }
 
-/// What caches and branch predictors of a machine would have seen.
+/// State of the caches and branch predictors of a machine after this execution.
 pub(super) struct WarmingObserver {
     /// The hardware thread that runs.
     thread: usize,

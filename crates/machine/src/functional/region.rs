@@ -1,4 +1,4 @@
-//! What a functional run counts: instructions, operations and transactions of its region of interest, and what checks and
+//! Counters of a functional run: instructions, operations and transactions of its region of interest, and what checks and
 //! filters did there.
 
 use crate::statistics::filter_statistics::FilterStatistics;

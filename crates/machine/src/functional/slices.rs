@@ -1,4 +1,4 @@
-//! How many instructions each thread has executed.
+//! Instructions that each thread has executed.
 
 use durasim_kernel::ThreadId;
 use std::collections::BTreeMap;
@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(super) struct Slices {
     running: Option<ThreadId>,
-    /// When its slice began, in instructions of all threads.
+    /// Start of its slice, in instructions of all threads.
     begin_instructions: u64,
-    /// What each thread has executed in slices that have ended.
+    /// Instructions of each thread in slices that have ended.
     instructions: BTreeMap<ThreadId, u64>,
 }
 
 impl Slices {
-    /// A slice of a thread begins, when so many instructions have been executed.
+    /// A slice of a thread begins, after this many instructions of all threads.
     pub(super) fn begin(&mut self, thread: ThreadId, instructions: u64) {
         if self.running == Some(thread) {
             return;
@@ -25,7 +25,7 @@ impl Slices {
         self.begin_instructions = instructions;
     }
 
-    /// The thread that runs, and its instructions, when so many have been executed by all threads.
+    /// The thread that runs, and its instructions, after this many of all threads.
     pub(super) fn of_this_thread(&self, instructions: u64) -> (ThreadId, u64) {
         let thread = self.running.unwrap_or(ThreadId::FIRST);
         let before = self.instructions.get(&thread).copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which thread runs next: those that can run take turns, and time passes when none can.
+//! Order of threads: those that can run take turns, and time passes when none can.
 
 use super::bus::FlatBus;
 use super::observer::ExecutionObserver;
@@ -6,7 +6,7 @@ use durasim_isa::Hart;
 use durasim_kernel::{Process, ThreadEvent, ThreadId};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What the hart does next.
+/// Next action of the hart.
 pub(super) enum Next {
     /// It runs this thread.
     Run(ThreadId, Box<Hart>),
@@ -14,7 +14,7 @@ pub(super) enum Next {
     Deadlock,
 }
 
-/// Why a thread has to be looked at when a time comes.
+/// Reason for an alarm of a thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WakeReason {
     Sleep,
@@ -26,7 +26,7 @@ pub(super) struct RunQueue {
     ready: VecDeque<(ThreadId, Box<Hart>)>,
     /// Those who sleep or wait for a futex.
     stopped: BTreeMap<ThreadId, Box<Hart>>,
-    /// When whose time is over; a thread has one alarm at most.
+    /// Times of alarms and their threads; a thread has one alarm at most.
     alarms: BTreeMap<(u64, ThreadId), WakeReason>,
 }
 

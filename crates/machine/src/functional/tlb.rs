@@ -1,4 +1,4 @@
-//! Which slots of a [`Flat`](super::memory::Flat) hold the pages that a program has used last.
+//! Slots of a [`Flat`](super::memory::Flat) with the pages that a program has used last.
 
 use super::memory::Slot;
 use durasim_types::PAGE_BYTES;

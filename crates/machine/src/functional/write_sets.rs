@@ -1,4 +1,4 @@
-//! What the transactions of a program write, whatever machine they run on: an input of every comparison.
+//! Write sets of the transactions of a program, on any machine: an input of every comparison.
 
 use super::bus::FlatBus;
 use super::observer::ExecutionObserver;
@@ -24,12 +24,12 @@ pub struct TxLines {
     pub max: u64,
 }
 
-/// What the region of interest of a program does with persistent memory.
+/// Accesses to persistent memory in the region of interest of a program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TxProfile {
     /// Transactions that began and committed inside the region.
     pub transactions: u64,
-    /// How many lines they write; none if there are no transactions.
+    /// Number of lines that they write; none if there are no transactions.
     pub tx_lines: Option<TxLines>,
     /// Lines of the declared data range that the program has used up to the region's end, in bytes.
     pub footprint_bytes: u64,
@@ -41,7 +41,7 @@ pub struct TxProfile {
 /// for hardware designs do.
 ///
 /// # Errors
-/// What is refused before the first instruction, faults of the guest, and a program that fails.
+/// Refusals before the first instruction, faults of the guest, and a program that fails.
 pub(crate) fn profile(prepared: &Prepared, output: &mut dyn Output) -> Result<TxProfile, Error> {
     let (mut bus, hart) = load(&prepared.config, &prepared.plan, &prepared.program, WriteSets::default())?;
     let budget = Budget::of_instructions(u64::MAX);
@@ -74,7 +74,7 @@ pub(crate) fn profile(prepared: &Prepared, output: &mut dyn Output) -> Result<Tx
 #[derive(Default)]
 struct WriteSets {
     thread: Option<ThreadId>,
-    /// What the open transaction of each thread has written.
+    /// Write set of the open transaction of each thread.
     open: BTreeMap<ThreadId, BTreeSet<LineAddr>>,
     /// The threads whose transaction is suspended.
     suspended: BTreeSet<ThreadId>,
@@ -82,7 +82,7 @@ struct WriteSets {
     last: Option<(ThreadId, LineAddr)>,
     /// A bit for each line of persistent memory that was used.
     used: Vec<u64>,
-    /// When the region began, in instructions.
+    /// Start of the region, in instructions.
     since: Option<u64>,
     over: bool,
     instructions: u64,

@@ -73,7 +73,7 @@ fn tlb_stats(stats: &mut Stats, cores: &[Core]) {
     stats.count("tlb.shoot_downs", t.shoot_downs, "Translations dropped because mappings changed");
 }
 
-/// What a design with checked accesses adds up from other counters (P-INSPECT, MICRO 2020, Table IX).
+/// Counters of a design with checked accesses, derived from others (P-INSPECT, MICRO 2020, Table IX).
 fn check_stats(stats: &mut Stats, cores: &CoreStats) {
     let of = |name| stats.get(name).unwrap_or(0.0);
     let accesses = of("core.loads") - of("core.forwards") + of("core.stores");

@@ -1,9 +1,9 @@
 //! A program moves from one machine to another: from a snapshot into a machine with another design or other parameters,
 //! or from functional execution into a machine.
 //!
-//! What comes along: the process with its files and threads, registers, both memories as they are newest, the guest's
+//! A moved program keeps the process with its files and threads, registers, both memories as they are newest, the guest's
 //! clock, the number of instructions, the declared data range, and, if wanted, which lines the caches cached and what the
-//! branch predictors learnt. What does not: anything in flight (there is none: the old machine drains), the
+//! branch predictors learnt. It loses anything in flight (there is none: the old machine drains), the
 //! design's structures and regions (recovery puts their contents home), reservations, statistics, persist events.
 
 use super::scheduler::{DetachedThreads, DrainReason, Scheduler};
@@ -23,7 +23,7 @@ use durasim_isa::Hart;
 use durasim_kernel::{Output, Process};
 use durasim_types::{Clock, ConfigError, CoreId, Cycle, DataRange, Error, Pages, PhysAddr, Picos};
 
-/// Where a functional phase ends.
+/// End of a functional phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotPoint {
     /// At the snapshot point of this number.
@@ -57,17 +57,17 @@ pub(crate) struct DetachedProgram {
     pub now_ps: Picos,
     /// Instructions by core.
     pub instructions: Vec<u64>,
-    /// By core; empty if nothing was learnt.
+    /// Predictors by core; empty if they were not trained.
     pub predictors: Vec<Predictor>,
     pub predictor_config: PredictorConfig,
     pub cached: CachedLines,
-    /// What the TLBs of each core held; empty if there were none.
+    /// Pages in the TLBs of each core; empty if there were none.
     pub cached_pages: Vec<CachedPages>,
     pub data_base: Option<PhysAddr>,
     pub data_range: Option<DataRange>,
     /// Transactions so far: their numbers are not used again.
     pub tx_count: u64,
-    /// What is in the filters of checked accesses, for their counters.
+    /// Contents of the filters of checked accesses, for their counters.
     pub filter_statistics: FilterStatistics,
 }
 
@@ -76,7 +76,7 @@ fn refuse(problem: impl Into<String>) -> Error {
 }
 
 impl Machine {
-    /// Brings the machine to rest and takes the program out of it.
+    /// Quiesces the machine and takes the program out of it.
     ///
     /// # Errors
     /// A program that cannot be moved right now, and its faults on the way.
@@ -124,7 +124,7 @@ impl Machine {
 
     /// All threads leave their cores, once what they have begun is done.
     fn quiesce_all_cores(&mut self, output: &mut dyn Output) -> Result<(), Error> {
-        self.interrupted_turn = None;
+        self.interrupted_step = None;
         for index in 0..self.cores.len() {
             if self.scheduler.running(CoreId(index as u16)).is_some() {
                 self.drain_reasons[index] = Some(DrainReason::Switch);
@@ -132,14 +132,14 @@ impl Machine {
             }
         }
         while (0..self.cores.len()).any(|index| self.scheduler.running(CoreId(index as u16)).is_some()) {
-            if self.take_last_turn(output)?.is_some() {
+            if self.take_last_step(output)?.is_some() {
                 return Err(refuse("the program ends while its machine drains"));
             }
         }
         Ok(())
     }
 
-    /// The mark up to which a functional phase went counts as passed just now.
+    /// The snapshot point up to which a functional phase went counts as passed just now.
     pub(crate) fn pass_snapshot_point(&mut self, mark: SnapshotPoint) {
         match mark {
             SnapshotPoint::Number(number) => self.measure.mark = Some(number),
@@ -169,7 +169,7 @@ impl DetachedProgram {
         system.load_memories(&self.dram, &self.pmem);
         let clock = system.geometry().clock;
         let start = clock.cycles(self.now_ps);
-        system.start_later(start, self.instructions.iter().sum(), (self.data_range, self.tx_count));
+        system.resume_at(start, self.instructions.iter().sum(), (self.data_range, self.tx_count));
         system.put_filter_statistics(self.filter_statistics);
         for copy in self.process.space().private_copies() {
             system.page_copied(copy.frame, copy.original);
@@ -189,7 +189,7 @@ impl DetachedProgram {
             if let (Some(tlbs), Some(pages)) = (core.tlbs_mut(), cached_pages.next()) {
                 tlbs.warm(pages);
             }
-            core.start_later(start, instructions, predictors.next().map(|p| (&self.predictor_config, p)));
+            core.resume_at(start, instructions, predictors.next().map(|p| (&self.predictor_config, p)));
             core
         });
         let cores = cores.collect();
@@ -205,7 +205,7 @@ impl DetachedProgram {
             scheduler,
             pauses: Pauses::new(config.pauses, program.seed, start),
             drain_reasons: vec![None; config.hardware_threads().into()],
-            interrupted_turn: None,
+            interrupted_step: None,
             stop_at_snapshot_point: None,
             stops_after_region: false,
             cycles_max: Cycle::MAX,

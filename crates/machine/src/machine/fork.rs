@@ -8,7 +8,7 @@ impl Machine {
     /// memories, page tables and decoded code are shared until one side changes them, which is why the original has to
     /// be borrowed mutably.
     ///
-    /// Nobody watches the fork, and it keeps no journal. It never writes to files of the host
+    /// The fork has no observer and keeps no journal. It never writes to files of the host
     /// ([`durasim_kernel::Process::fork`]).
     pub fn fork(&mut self) -> Machine {
         Machine {
@@ -19,7 +19,7 @@ impl Machine {
             scheduler: self.scheduler.clone(),
             pauses: self.pauses.clone(),
             drain_reasons: self.drain_reasons.clone(),
-            interrupted_turn: self.interrupted_turn,
+            interrupted_step: self.interrupted_step,
             stop_at_snapshot_point: self.stop_at_snapshot_point,
             stops_after_region: self.stops_after_region,
             cycles_max: self.cycles_max,

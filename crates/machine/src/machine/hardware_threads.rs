@@ -1,4 +1,4 @@
-//! Two hardware threads for each core: who the other one is, what it shares, and how it is called.
+//! Two hardware threads for each core: the sibling of a thread, what it shares, and its name.
 
 use super::Machine;
 use durasim_types::CoreId;
@@ -13,7 +13,7 @@ impl Machine {
         Some(if thread < cores { thread + cores } else { thread - cores })
     }
 
-    /// How a hardware thread is called in statistics.
+    /// Name of a hardware thread in statistics.
     pub(crate) fn name_of(&self, number: usize) -> String {
         let cores = self.physical_cores;
         if self.cores.len() == cores {
@@ -33,7 +33,7 @@ impl Machine {
         }
     }
 
-    /// Hands what the units of a core have taken up to its second thread, before it acts, and back, after it. Between turns
+    /// Hands the bookings of the units of a core to its second thread, before it acts, and back, after it. Between turns
     /// the first one has it.
     #[inline]
     pub(crate) fn swap_units(&mut self, thread: CoreId) {

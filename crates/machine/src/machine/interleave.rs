@@ -1,9 +1,9 @@
-//! The loop that gives each core its turn: the next step belongs to the core with the smallest local time, or to the
-//! memory system if a core waits for it. Threads get cores, lose them, and make system calls.
+//! The order of steps: the next one belongs to the core with the smallest local time, or to the memory system if a core
+//! waits for it. Threads get cores, lose them, and make system calls.
 
 use super::kernel_memory::KernelMemory;
 use super::port::MachinePort;
-use super::scheduler::{DrainReason, InterruptedTurn};
+use super::scheduler::{DrainReason, InterruptedStep};
 use super::{Ending, Machine};
 use crate::statistics::measurements::Moment;
 use durasim_contract::Trap;
@@ -15,28 +15,28 @@ use durasim_types::{CoreId, Cycle, Error, GuestFault};
 /// Instructions between two polls for output and cancellation.
 const SLICE: u64 = 1 << 20;
 
-/// Whose turn it is.
-enum Turn {
+/// The next step of the machine.
+enum NextStep {
     /// A core acts, up to this cycle.
     Core(CoreId, Cycle),
-    /// The memory system does what is due.
+    /// The memory system processes its next pending event.
     Memory,
     /// Threads that sleep are due.
     Sleepers(Cycle),
-    /// Nothing will ever happen again.
-    Nobody,
+    /// No step is left, and no thread can run again.
+    Deadlock,
 }
 
 impl Machine {
     /// Runs the program to its end, or until `max_instructions`, or until an observer stops it. A run that ended at the
-    /// limit or at a mark can be gone on with, by another call, and then takes the same course as without the stop.
+    /// limit or at a snapshot point can be continued by another call, and then takes the same course as without the stop.
     ///
     /// # Errors
     /// Faults of the guest, and a machine that is stuck.
     pub fn run(&mut self, max_instructions: Option<u64>, output: &mut dyn Output) -> Result<Ending, Error> {
         let limit = max_instructions.unwrap_or(u64::MAX);
         let mut looked_at = 0;
-        if self.passed_mark() {
+        if self.passed_snapshot_point() {
             return Ok(Ending::SnapshotPoint);
         }
         loop {
@@ -56,47 +56,53 @@ impl Machine {
             if self.is_over_cycles(0) {
                 return Ok(Ending::CycleLimit);
             }
-            let (turn, budget) = match self.interrupted_turn.take() {
-                Some(InterruptedTurn { core, until, instructions }) => (Turn::Core(core, until), instructions),
+            let (step, budget) = match self.interrupted_step.take() {
+                Some(InterruptedStep { core, until, instructions }) => (NextStep::Core(core, until), instructions),
                 None => {
                     self.fill_cores();
-                    (self.turn(), SLICE)
+                    (self.next_step(), SLICE)
                 }
             };
-            if let Turn::Memory | Turn::Sleepers(_) = turn
+            if let NextStep::Memory | NextStep::Sleepers(_) = step
                 && self.is_over_cycles(self.next_due())
             {
                 return Ok(Ending::CycleLimit);
             }
-            if let Some(ending) = self.take(turn, budget, limit - executed, output)? {
+            if let Some(ending) = self.perform(step, budget, limit - executed, output)? {
                 return Ok(ending);
             }
         }
     }
 
-    /// When the memory system or a thread that sleeps is due; 0 if neither will ever be.
+    /// Cycle in which the memory system or a thread that sleeps is due; 0 if neither will ever be.
     fn next_due(&self) -> Cycle {
         let due = self.system.due().min(self.scheduler.next_due().unwrap_or(Cycle::MAX));
         if due == Cycle::MAX { 0 } else { due }
     }
 
-    /// The next turn, where no thread gets a core any more.
-    pub(crate) fn take_last_turn(&mut self, output: &mut dyn Output) -> Result<Option<Ending>, Error> {
-        self.take(self.turn(), SLICE, u64::MAX, output)
+    /// Performs the next step, where no thread gets a core any more.
+    pub(crate) fn take_last_step(&mut self, output: &mut dyn Output) -> Result<Option<Ending>, Error> {
+        self.perform(self.next_step(), SLICE, u64::MAX, output)
     }
 
-    fn take(&mut self, turn: Turn, budget: u64, limit: u64, output: &mut dyn Output) -> Result<Option<Ending>, Error> {
-        match turn {
-            Turn::Core(core, until) => {
+    fn perform(
+        &mut self,
+        step: NextStep,
+        budget: u64,
+        limit: u64,
+        output: &mut dyn Output,
+    ) -> Result<Option<Ending>, Error> {
+        match step {
+            NextStep::Core(core, until) => {
                 if let Some(ending) = self.act(core, until, budget, limit, output)? {
                     return Ok(Some(ending));
                 }
             }
-            Turn::Memory => {
+            NextStep::Memory => {
                 self.system.step_once(Cycle::MAX);
             }
-            Turn::Sleepers(due) => self.scheduler.wake_due(due),
-            Turn::Nobody => return Err(self.deadlock()),
+            NextStep::Sleepers(due) => self.scheduler.wake_due(due),
+            NextStep::Deadlock => return Err(self.deadlock()),
         }
         match self.system.error() {
             Some(error) => Err(error.clone()),
@@ -104,8 +110,8 @@ impl Machine {
         }
     }
 
-    /// Who has the smallest local time. A core may act until the next one's time, with the skew that is allowed.
-    fn turn(&self) -> Turn {
+    /// The step with the smallest local time. A core may act until the next one's time, with the skew that is allowed.
+    fn next_step(&self) -> NextStep {
         let (mut first, mut earliest, mut second) = (None, Cycle::MAX, Cycle::MAX);
         let mut may_wait = false;
         for (index, core) in self.cores.iter().enumerate() {
@@ -115,7 +121,7 @@ impl Machine {
                 continue;
             }
             if core.holds_lease() {
-                return Turn::Core(id, core.cycle().max(core.next_cycle().unwrap_or(0)));
+                return NextStep::Core(id, core.cycle().max(core.next_cycle().unwrap_or(0)));
             }
             let Some(at) = core.next_cycle().or_else(|| {
                 may_wait = true;
@@ -146,17 +152,17 @@ impl Machine {
                 } else {
                     Cycle::MAX
                 };
-                Turn::Core(core, bound.min(slice).min(self.pauses.next()).max(earliest))
+                NextStep::Core(core, bound.min(slice).min(self.pauses.next()).max(earliest))
             }
-            _ if memory <= sleepers && memory < Cycle::MAX => Turn::Memory,
-            _ if sleepers < Cycle::MAX => Turn::Sleepers(sleepers),
+            _ if memory <= sleepers && memory < Cycle::MAX => NextStep::Memory,
+            _ if sleepers < Cycle::MAX => NextStep::Sleepers(sleepers),
             // What a core waits for will not come: the memory system says what.
-            _ if waits => Turn::Memory,
-            _ => Turn::Nobody,
+            _ if waits => NextStep::Memory,
+            _ => NextStep::Deadlock,
         }
     }
 
-    /// Threads that can run get the cores that are free.
+    /// Assigns free cores to threads that can run.
     fn fill_cores(&mut self) {
         while self.scheduler.has_ready_threads() {
             let process = &self.process;
@@ -204,7 +210,7 @@ impl Machine {
         }
         let done = self.cores[index].instructions() - before;
         if exit == Exit::Budget && (limit..budget).contains(&done) {
-            self.interrupted_turn = Some(InterruptedTurn { core: id, until, instructions: budget - done });
+            self.interrupted_step = Some(InterruptedStep { core: id, until, instructions: budget - done });
             return Ok(None);
         }
         match exit {
@@ -228,7 +234,7 @@ impl Machine {
                 if self.region_marker(id) && self.stops_after_region {
                     return Ok(Some(Ending::RegionEnd));
                 }
-                if self.passed_mark() {
+                if self.passed_snapshot_point() {
                     return Ok(Some(Ending::SnapshotPoint));
                 }
             }
@@ -277,7 +283,7 @@ impl Machine {
         Ok(())
     }
 
-    /// What a core's thread is about to do aborts its hardware transaction, of which the core takes notice at its next step;
+    /// A trap of the thread on a core aborts its hardware transaction. The core processes the abort at its next step;
     /// nothing else happens. False: none is open.
     fn traps(&mut self, id: CoreId, trap: Trap) -> bool {
         self.system.htm_trap(id, trap, self.cores[id.0 as usize].cycle())
@@ -352,7 +358,7 @@ impl Machine {
         }
         if self.process.space().epoch() != epoch || self.process.space().code_epoch() != code_epoch {
             let code = self.process.space().code_epoch() != code_epoch;
-            self.tell_of_mappings(code);
+            self.publish_mapping_changes(code);
         }
         let cycle_of = |ns: u64| clock.cycles(ns.saturating_mul(1000));
         match outcome {
@@ -436,13 +442,13 @@ impl Machine {
             return Err(self.explain(id, Stop::AccessFault(fault)).into());
         }
         core.resume_after_system_call(0);
-        self.tell_of_mappings(false);
+        self.publish_mapping_changes(false);
         Ok(())
     }
 
     /// Cores learn which translations are no longer valid, if any with an interrupt (a TLB shoot-down), and the memory system
     /// which pages of persistent memory have private copies. `code`: decoded instructions are not valid either.
-    fn tell_of_mappings(&mut self, code: bool) {
+    fn publish_mapping_changes(&mut self, code: bool) {
         let lost = self.process.space().take_lost();
         self.cores.iter_mut().for_each(|core| core.mappings_changed(&lost, code));
         if !lost.is_empty() {
@@ -455,8 +461,8 @@ impl Machine {
         }
     }
 
-    /// Whether the program has just passed the mark at which the run is to end.
-    fn passed_mark(&mut self) -> bool {
+    /// Whether the program has just passed the snapshot point at which the run is to end.
+    fn passed_snapshot_point(&mut self) -> bool {
         let mark = self.measure.mark.take();
         let wanted = mark.is_some() && mark == self.stop_at_snapshot_point;
         if wanted {
@@ -474,7 +480,7 @@ impl Machine {
         self.measure.roi_end = None;
     }
 
-    /// Takes notice of a marker of the region of interest. True if the region ends with it.
+    /// Processes a marker of the region of interest. True if the region ends with it.
     fn region_marker(&mut self, id: CoreId) -> bool {
         let Some((marker, _)) = self.measure.pending.take() else { return false };
         let now = Moment { instructions: self.instructions(), cycle: self.cores[id.0 as usize].cycle() };

@@ -13,7 +13,7 @@ pub(crate) mod snapshot;
 
 use crate::machine::kernel_memory::KernelMemory;
 use crate::machine::port::MachinePort;
-use crate::machine::scheduler::{DrainReason, InterruptedTurn, Scheduler};
+use crate::machine::scheduler::{DrainReason, InterruptedStep, Scheduler};
 use crate::setup::config::MachineConfig;
 use crate::setup::pauses::Pauses;
 use crate::setup::plan::Plan;
@@ -40,7 +40,7 @@ pub(crate) fn new_core(config: &MachineConfig, plan: &Plan, id: CoreId, hart: Ha
     core
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The program exited with this code.
@@ -49,9 +49,9 @@ pub enum Ending {
     InstructionLimit,
     /// The limit of cycles was reached.
     CycleLimit,
-    /// An observer, or whoever takes the output, stopped the machine.
+    /// An observer, or the receiver of the output, stopped the machine.
     Stopped,
-    /// The program has passed the mark that was asked for; the run can continue.
+    /// The program has passed the snapshot point that was asked for; the run can continue.
     SnapshotPoint,
     /// The region of interest has ended, where the run was to stop.
     RegionEnd,
@@ -65,18 +65,18 @@ pub struct Machine {
     pub(crate) measure: Measurements,
     pub(crate) scheduler: Scheduler,
     pub(crate) pauses: Pauses,
-    /// Why each core is to become empty.
+    /// Reason for which each core is to become empty.
     pub(crate) drain_reasons: Vec<Option<DrainReason>>,
-    /// A turn that a limit of instructions has interrupted.
-    pub(crate) interrupted_turn: Option<InterruptedTurn>,
-    /// The mark at which a run ends.
+    /// A step that a limit of instructions has interrupted.
+    pub(crate) interrupted_step: Option<InterruptedStep>,
+    /// The snapshot point at which a run ends.
     pub(crate) stop_at_snapshot_point: Option<u64>,
     pub(crate) stops_after_region: bool,
     /// A run ends after this cycle.
     pub(crate) cycles_max: Cycle,
     pub(crate) context_switch_cycles: Cycle,
     pub(crate) skew_cycles: Cycle,
-    /// Cores, each of which may have two hardware threads: a [`Core`] for each of these is in `cores`.
+    /// Number of physical cores. Each may have two hardware threads, with a [`Core`] for each in `cores`.
     pub(crate) physical_cores: usize,
 }
 
@@ -108,7 +108,7 @@ impl Machine {
             scheduler: Scheduler::new(config.hardware_threads(), config.core.time_slice_cycles),
             pauses: Pauses::new(config.pauses, program.seed, 0),
             drain_reasons: vec![None; config.hardware_threads().into()],
-            interrupted_turn: None,
+            interrupted_step: None,
             stop_at_snapshot_point: None,
             stops_after_region: false,
             cycles_max: Cycle::MAX,
@@ -173,7 +173,7 @@ impl Machine {
         }
     }
 
-    /// All stores of all cores leave, acknowledgements come in.
+    /// Drains the store buffers of all cores and waits for acknowledgements.
     pub(crate) fn finish(&mut self) {
         for core in &mut self.cores {
             let mut port =
@@ -201,7 +201,7 @@ impl Machine {
         Ok(PoolContents { files: self.process.pool().clone(), pages: image.pmem })
     }
 
-    /// What an orderly shutdown leaves in `/pmem/`; see [`Machine::shut_down`].
+    /// Contents of `/pmem/` after an orderly shutdown; see [`Machine::shut_down`].
     ///
     /// # Errors
     /// A recovery that reports lost work.

@@ -282,8 +282,8 @@ impl Port for MachinePort<'_> {
                 self.measure.pending = Some((marker, at));
                 return Ok(Control::Yield);
             }
-            // The core hands control back whether or not somebody wants the mark: it costs a turn, and a run must not
-            // depend on who watches it.
+            // The core hands control back whether or not a snapshot is wanted here: it costs a step, and a run must
+            // not depend on its observers.
             Marker::SnapshotPoint => {
                 self.measure.mark = Some(argument);
                 return Ok(Control::Yield);
@@ -319,9 +319,9 @@ impl Port for MachinePort<'_> {
         line: Option<LineAddr>,
         from: Cycle,
         until: Cycle,
-        tell: impl FnMut(StallSegment),
+        report: impl FnMut(StallSegment),
     ) {
-        self.system.explain_wait(core, line, from, until, tell);
+        self.system.explain_wait(core, line, from, until, report);
     }
 
     fn halted(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Which thread has which core: threads that can run take free cores, those beyond the number of cores take turns, in
+//! Scheduling of threads on cores: threads that can run take free cores, those beyond the number of cores take turns, in
 //! slices of simulated time. Threads that sleep or wait for a futex are parked with their registers.
 
 use durasim_core::ThreadContext;
@@ -12,20 +12,20 @@ pub(crate) struct DetachedThreads {
     /// The thread that had each core last.
     pub last: Vec<Option<ThreadId>>,
     pub ready: Vec<Ready>,
-    /// Thread, when it can run by itself, whether that is a time-out of a futex.
+    /// Thread, the cycle in which it can run without being woken, whether that is a time-out of a futex.
     pub blocked: Vec<(ThreadId, ThreadContext, Option<Cycle>, bool)>,
 }
 
-/// The rest of a turn that a limit of instructions has interrupted. The run continues with it: where a run is interrupted
+/// The rest of a step that a limit of instructions has interrupted. The run continues with it: where a run is interrupted
 /// must not change who comes next.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct InterruptedTurn {
+pub(crate) struct InterruptedStep {
     pub core: CoreId,
     pub until: Cycle,
     pub instructions: u64,
 }
 
-/// Why a core lets all its stores leave.
+/// Reason for which a core drains its store buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum DrainReason {
     /// Another thread is to have it.
@@ -49,7 +49,7 @@ pub(crate) struct Ready {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Blocked {
     context: ThreadContext,
-    /// When it runs again by itself.
+    /// Cycle in which it runs again without being woken.
     until: Option<Cycle>,
     /// Whether it waits for a futex, so that its time coming means a time-out.
     futex: bool,
@@ -85,7 +85,7 @@ impl Scheduler {
         Scheduler { core_slots, ready: VecDeque::new(), blocked: BTreeMap::new(), slice_cycles, switches: 0 }
     }
 
-    /// The scheduler of a machine on which a program continues: nobody has a core yet, all who can run can from `start`
+    /// The scheduler of a machine on which a program continues: no thread has a core yet, all that can run can from `start`
     /// on. `here` gives the cycle of this machine for one of theirs.
     pub fn resumed(parked: DetachedThreads, slice_cycles: Cycle, start: Cycle, here: impl Fn(Cycle) -> Cycle) -> Self {
         let core_slots = parked.last.into_iter().map(|last| CoreSlot { thread: None, last, slice_end: 0 }).collect();
@@ -122,7 +122,7 @@ impl Scheduler {
         self.ready.iter().any(|r| allowed(r.thread, core))
     }
 
-    /// When the slice of the thread on `core` is over.
+    /// End of the slice of the thread on `core`.
     pub fn slice_end(&self, core: CoreId) -> Cycle {
         self.core_slots[core.0 as usize].slice_end
     }
@@ -148,7 +148,7 @@ impl Scheduler {
         self.blocked.insert(thread, Blocked { context, until, futex });
     }
 
-    /// When the first blocked thread is due.
+    /// Cycle in which the first blocked thread is due.
     pub fn next_due(&self) -> Option<Cycle> {
         self.blocked.values().filter_map(|b| b.until).min()
     }
@@ -197,7 +197,7 @@ impl Scheduler {
         start
     }
 
-    /// Where a thread that does not have a core continues.
+    /// Program counter of a thread that does not have a core.
     pub fn pc(&self, thread: ThreadId) -> Option<u64> {
         let ready = self.ready.iter().find(|r| r.thread == thread).map(|r| r.context.pc());
         ready.or_else(|| self.blocked.get(&thread).map(|b| b.context.pc()))

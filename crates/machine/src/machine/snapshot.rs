@@ -5,7 +5,7 @@
 //! all before it. The hash finds files that were cut or damaged; a file that was made on purpose is trusted.
 
 use super::Machine;
-use super::scheduler::{DrainReason, InterruptedTurn, Scheduler};
+use super::scheduler::{DrainReason, InterruptedStep, Scheduler};
 use crate::setup::config::MachineConfig;
 use crate::setup::pauses::Pauses;
 use crate::setup::plan::Plan;
@@ -30,7 +30,7 @@ const PREFIX_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
 const COMPRESSION_LEVEL: i32 = 3;
 
-/// What a snapshot is a snapshot of.
+/// Description of a snapshot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotDescription {
@@ -48,9 +48,9 @@ pub struct SnapshotDescription {
     pub program: ProgramId,
     /// The hash of the pool file that the run started with.
     pub pool_hash: Option<String>,
-    /// The mark at which it was taken.
+    /// The snapshot point at which it was taken.
     pub mark: Option<u64>,
-    /// How the run started, if not with the program's first instruction on this machine.
+    /// Start of the run, if that was not the program's first instruction on this machine.
     pub start: Option<Value>,
     /// Instructions executed.
     pub instructions: u64,
@@ -60,7 +60,7 @@ pub struct SnapshotDescription {
     state_bytes: u64,
 }
 
-/// What makes two programs the same: a program continues with what it was started with.
+/// Identity of a program: a program continues with what it was started with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramId {
@@ -91,7 +91,7 @@ impl ProgramId {
 /// A machine at rest in memory.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// What it is.
+    /// Its description.
     pub about: SnapshotDescription,
     state: Vec<u8>,
     /// BLAKE3 of the file that it was read from.
@@ -107,7 +107,7 @@ struct Written<'a> {
     scheduler: &'a Scheduler,
     pauses: &'a Pauses,
     drain_reasons: &'a [Option<DrainReason>],
-    interrupted_turn: &'a Option<InterruptedTurn>,
+    interrupted_step: &'a Option<InterruptedStep>,
 }
 
 #[derive(Deserialize)]
@@ -119,7 +119,7 @@ struct Read {
     scheduler: Scheduler,
     pauses: Pauses,
     drain_reasons: Vec<Option<DrainReason>>,
-    interrupted_turn: Option<InterruptedTurn>,
+    interrupted_step: Option<InterruptedStep>,
 }
 
 fn refuse(problem: impl Into<String>) -> ConfigError {
@@ -140,7 +140,7 @@ impl Machine {
             scheduler: &self.scheduler,
             pauses: &self.pauses,
             drain_reasons: &self.drain_reasons,
-            interrupted_turn: &self.interrupted_turn,
+            interrupted_step: &self.interrupted_step,
         };
         let state = postcard::to_stdvec(&state).expect("plain data has a binary form");
         let about = SnapshotDescription {
@@ -183,7 +183,7 @@ impl Machine {
             scheduler: read.scheduler,
             pauses: read.pauses,
             drain_reasons: read.drain_reasons,
-            interrupted_turn: read.interrupted_turn,
+            interrupted_step: read.interrupted_step,
             stop_at_snapshot_point: None,
             stops_after_region: false,
             cycles_max: u64::MAX,
@@ -198,7 +198,7 @@ impl Snapshot {
     /// Refuses to continue with another program than the snapshot's, or with other arguments.
     ///
     /// # Errors
-    /// What differs.
+    /// The difference.
     pub fn check_program(&self, prepared: &Prepared) -> Result<(), ConfigError> {
         let (old, new) = (&self.about.program, ProgramId::of(&prepared.program));
         if old.elf_digest != new.elf_digest {
@@ -238,7 +238,7 @@ impl Snapshot {
             && self.about.spec == prepared.plan.spec
     }
 
-    /// What the snapshot's machine was built from, for the program of `prepared`.
+    /// The resolved request of the snapshot's machine, for the program of `prepared`.
     ///
     /// # Errors
     /// A variant that is not in the registry, or does not fit the machine any more.
@@ -299,7 +299,7 @@ impl Snapshot {
         Ok(Snapshot::decode(&name.to_string(), &data)?)
     }
 
-    /// Reads the bytes of a file; `name` stands in the sentences of refusals.
+    /// Reads the bytes of a file; `name` is used in the sentences of refusals.
     ///
     /// # Errors
     /// Bytes that are no snapshot of ours, are truncated or damaged.

@@ -1,4 +1,4 @@
-//! What is due: work that the system has scheduled for itself, timers, and who waits for which acknowledgement or signal.
+//! Scheduled work of the memory system, timers, and requests that wait for acknowledgements or signals.
 
 mod suspensions;
 
@@ -38,9 +38,9 @@ pub(crate) const fn core_of_clean(token: WriteToken) -> Option<CoreId> {
 }
 
 /// StallAttribution in one cycle that are over when they begin, beyond which the machine is stuck: more than any structure has entries.
-const STANDING_MAX: u32 = 1 << 20;
+const IMMEDIATE_WAITS_MAX: u32 = 1 << 20;
 
-/// Work that the system does by itself later.
+/// Work that the system has scheduled for itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Scheduled {
     Timer {
@@ -59,7 +59,7 @@ pub(crate) enum Scheduled {
     Acknowledgement {
         token: WriteToken,
         line: LineAddr,
-        /// When its controller sent it.
+        /// Cycle in which its controller sent it.
         sent: Cycle,
     },
     /// A line that was pushed down is in the last level.
@@ -73,7 +73,7 @@ pub(crate) enum Scheduled {
 }
 
 impl Scheduled {
-    /// Whether a design starts it by itself, without a request of a core.
+    /// Whether a design starts it without a request of a core.
     pub(crate) fn is_background(&self) -> bool {
         matches!(self, Scheduled::Timer { .. } | Scheduled::Scan(_))
     }
@@ -101,7 +101,7 @@ pub(crate) struct ReadInFlight {
 }
 
 super::part::part! {
-    /// The part of the memory system that knows what is due and who waits.
+    /// The part of the memory system with scheduled work and suspended requests.
     pub(crate) struct Agenda saved as SavedAgenda {
         saved {
             queue: BinaryHeap<Reverse<(Cycle, u64, usize)>>,
@@ -117,7 +117,7 @@ super::part::part! {
             outstanding: BTreeMap<u64, u32>,
             /// Cache-block operations of each core that are not acknowledged.
             cleans: Vec<u32>,
-            /// When the last acknowledgement of one reaches each core; 0 once a fence has waited for it.
+            /// Cycle in which the last acknowledgement of one reaches each core; 0 once a fence has waited for it.
             clean_acks: Vec<Cycle>,
             raised: BTreeSet<u64>,
             /// The request of each core that waits while others continue.
@@ -125,8 +125,8 @@ super::part::part! {
         }
         kept {
             /// The cycle of the last wait that was over when it began, and how many such waits there were in it.
-            standing: (Cycle, u32),
-            /// How often in succession a request was made again while nothing was scheduled.
+            immediate_waits: (Cycle, u32),
+            /// Number of times in succession that a request was made again while nothing was scheduled.
             retries: u32,
         }
     }
@@ -147,7 +147,7 @@ impl Agenda {
             clean_acks: vec![0; cores],
             raised: BTreeSet::new(),
             suspended: vec![None; cores],
-            standing: (0, 0),
+            immediate_waits: (0, 0),
             retries: 0,
         }
     }
@@ -166,7 +166,7 @@ impl Agenda {
             clean_acks: self.clean_acks.clone(),
             raised: self.raised.clone(),
             suspended: self.suspended.clone(),
-            standing: (0, 0),
+            immediate_waits: (0, 0),
             retries: 0,
         }
     }
@@ -180,7 +180,7 @@ impl Agenda {
         self.due = self.due.min(at);
     }
 
-    /// When the first scheduled work is due; `Cycle::MAX` if there is none.
+    /// Cycle in which the first scheduled work is due; `Cycle::MAX` if there is none.
     pub(crate) fn first(&self) -> Cycle {
         self.queue.peek().map_or(Cycle::MAX, |Reverse((at, ..))| *at)
     }
@@ -230,8 +230,8 @@ impl Agenda {
         self.instructions
     }
 
-    /// Goes on behind so many instructions that were executed elsewhere.
-    pub(crate) fn start_behind(&mut self, instructions: u64) {
+    /// Continues after this many instructions that were executed elsewhere.
+    pub(crate) fn start_after(&mut self, instructions: u64) {
         self.instructions = instructions;
     }
 
@@ -270,7 +270,7 @@ impl Agenda {
         *self.outstanding.entry(token).or_default() += 1;
     }
 
-    /// One write or read under this token is outstanding no more. Who waits for the last of them can continue.
+    /// One write or read under this token is outstanding no more. A request that waits for the last of them can continue.
     pub(crate) fn forget_outstanding(&mut self, token: u64, at: Cycle) {
         let count = self.outstanding.get_mut(&token).expect("only writes handed over are acknowledged");
         *count -= 1;
@@ -337,17 +337,17 @@ impl Agenda {
         self.raised.remove(&signal.0)
     }
 
-    /// A wait was over when it began. Whoever asks for such waits again and again would do so without end: false, then.
+    /// Counts a wait that was over when it began. False beyond a number in one cycle at which the design would wait without end.
     pub(crate) fn may_lack_progress(&mut self, at: Cycle) -> bool {
-        let (cycle, count) = self.standing;
-        self.standing = if cycle == at { (at, count + 1) } else { (at, 1) };
-        self.standing.1 <= STANDING_MAX
+        let (cycle, count) = self.immediate_waits;
+        self.immediate_waits = if cycle == at { (at, count + 1) } else { (at, 1) };
+        self.immediate_waits.1 <= IMMEDIATE_WAITS_MAX
     }
 
     /// A request is made again, and nothing is scheduled until then. False if that happened too often in succession.
     pub(crate) fn may_retry(&mut self) -> bool {
         self.retries += 1;
-        self.retries <= STANDING_MAX
+        self.retries <= IMMEDIATE_WAITS_MAX
     }
 
     /// A request proceeds.
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_is_kept_for_the_next_who_waits_if_nobody_does() {
+    fn a_signal_is_kept_for_the_next_wait_if_no_request_waits() {
         let mut agenda = Agenda::new(2);
         agenda.raise(Signal(1), 5);
         assert!(agenda.suspend(CORE, Wait::Signal(Signal(1)), 6, false), "the wait is over at once");
@@ -437,7 +437,7 @@ mod tests {
     #[test]
     fn waits_that_are_over_at_once_are_counted_in_one_cycle() {
         let mut agenda = Agenda::new(1);
-        assert!((0..STANDING_MAX).all(|_| agenda.may_lack_progress(4)));
+        assert!((0..IMMEDIATE_WAITS_MAX).all(|_| agenda.may_lack_progress(4)));
         assert!(!agenda.may_lack_progress(4));
         assert!(agenda.may_lack_progress(5));
     }
@@ -445,7 +445,7 @@ mod tests {
     #[test]
     fn retries_are_counted_until_a_request_proceeds() {
         let mut agenda = Agenda::new(1);
-        assert!((0..STANDING_MAX).all(|_| agenda.may_retry()));
+        assert!((0..IMMEDIATE_WAITS_MAX).all(|_| agenda.may_retry()));
         assert!(!agenda.may_retry());
         agenda.forget_retries();
         assert!(agenda.may_retry());

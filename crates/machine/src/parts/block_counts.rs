@@ -1,10 +1,10 @@
-//! How many cache-block operations there were, and how many of them had nothing to write.
+//! Numbers of cache-block operations, and of those with nothing to write.
 
 use durasim_isa::CacheBlockOp;
 use durasim_types::Stats;
 use serde::{Deserialize, Serialize};
 
-/// What a cache-block operation found.
+/// State of the line that a cache-block operation found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// Bytes that have not left the caches.

@@ -1,4 +1,4 @@
-//! The caches: the arrays of all levels with their MSHRs and buffers, the directory, and the lines in service, of which no victim is chosen.
+//! The caches: the arrays of all levels with their MSHRs and buffers, the directory, and the lines in service, which are no victims.
 
 mod copies;
 mod directory;
@@ -122,7 +122,7 @@ impl Caches {
         caches
     }
 
-    /// The same lines and times. Large arrays are shared until one side changes them.
+    /// A copy with the same lines and times. Large arrays are shared until one side changes them.
     pub(crate) fn fork(&mut self) -> Self {
         let forked = |arrays: &mut [CacheArray]| arrays.iter_mut().map(CacheArray::fork).collect::<Vec<_>>();
         Caches {
@@ -268,7 +268,7 @@ impl Caches {
 
     /// Whether there is one core only, which owns everything. It may have two threads.
     #[inline]
-    pub(crate) fn alone(&self) -> bool {
+    pub(crate) fn is_single_core(&self) -> bool {
         self.l1d.len() == 1
     }
 

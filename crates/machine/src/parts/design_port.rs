@@ -18,9 +18,9 @@ pub(crate) struct DesignPort {
     hooks: Hooks,
     tags_are_exclusive: bool,
     tags_follow_newest_data: bool,
-    /// By level, how many lines of a set may have live tags, if not all may.
+    /// By level, number of lines of a set that may have live tags, if not all may.
     tag_limits: [Option<u32>; 3],
-    /// By level, what an access of a line with a live tag takes more.
+    /// By level, additional cycles of an access to a line with a live tag.
     tagged_access_cycles: [Cycle; 3],
     skips_hooks_on_own_lines: bool,
     llc_keeps_tagged: bool,
@@ -33,7 +33,7 @@ pub(crate) struct DesignPort {
 }
 
 impl DesignPort {
-    /// Asks what a design answers once.
+    /// Asks a design the questions that it answers once.
     pub(crate) fn new(design: Box<dyn Durability>, name: &'static str, hooks: Hooks, geometry: &Geometry) -> Self {
         let limit = |level, shape: &LevelGeometry| design.tag_limit(level).filter(|limit| *limit < shape.ways);
         DesignPort {
@@ -113,13 +113,13 @@ impl DesignPort {
         self.design.notes_expire()
     }
 
-    /// How many lines of a set may have live tags at a level, if not all may.
+    /// Number of lines of a set that may have live tags at a level, if not all may.
     #[inline]
     pub(crate) fn tag_limit(&self, level: LevelId) -> Option<u32> {
         self.tag_limits[level.index()]
     }
 
-    /// What an access of a line with a live tag takes more.
+    /// Additional cycles of an access to a line with a live tag.
     #[inline]
     pub(crate) fn tagged_access_cycles(&self, level: LevelId) -> Cycle {
         self.tagged_access_cycles[level.index()]
@@ -131,12 +131,12 @@ impl DesignPort {
         self.llc_keeps_tagged
     }
 
-    /// The same for so many threads.
+    /// Sets the number of threads that the design supports.
     pub(crate) fn for_threads(self, threads_max: u32) -> Self {
         DesignPort { threads_max, ..self }
     }
 
-    /// The same with the names of its structures that requests may wait for.
+    /// Sets the names of the structures of the design that requests may wait for.
     pub(crate) fn with_structures(self, structures: &'static [&'static str]) -> Self {
         DesignPort { structures, ..self }
     }
@@ -191,7 +191,7 @@ impl DesignPort {
         self.design.belongs_to(tag, tx)
     }
 
-    /// What the program finds of the abort of a hardware transaction.
+    /// Status of the abort of a hardware transaction, for the program.
     pub(crate) fn abort_status(&self, why: AbortCause, nested: bool) -> u64 {
         self.design.abort_status(why, nested)
     }

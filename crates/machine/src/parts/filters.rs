@@ -1,6 +1,6 @@
-//! Who looks at the filters of checked accesses, and who changes them (P-INSPECT, MICRO 2020, section VI-C).
+//! Readers and writers of the filters of checked accesses (P-INSPECT, MICRO 2020, section VI-C).
 //!
-//! The lines of the filters are ordinary lines of DRAM, which a buffer beside each L1D holds (`caches/filters.rs`). A check
+//! The lines of the filters are ordinary lines of DRAM, which a buffer beside each L1D holds (`caches/filter_buffers.rs`). A check
 //! needs all nine of them. Who changes filters owns all nine, the seed line first, which decides between two that want to.
 //! Both are one step of the machine: what hardware does by locking lines and by reading them again is a wait here.
 //!
@@ -16,7 +16,7 @@ use durasim_types::{
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a core waits for before an instruction can look at filters, and since when.
+/// Wait of a core before an instruction can look at filters, and its start.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct FilterWait {
     changes: bool,
@@ -29,11 +29,11 @@ super::part::part! {
         saved {
             /// Stores in the store buffer of each core that the hardware has checked.
             checked_stores: Vec<u32>,
-            /// When the last of these left, of any core.
+            /// Cycle in which the last of these left, of any core.
             stores_left: Cycle,
             /// The core that changes filters, or waits to.
             changing: Option<CoreId>,
-            /// When the last change was complete.
+            /// Cycle in which the last change was complete.
             changed: Cycle,
             waiting: Vec<Option<FilterWait>>,
             /// Instructions that waited.
@@ -121,7 +121,7 @@ impl Filters {
         true
     }
 
-    /// Whether `core` can change filters now. If not, it waits, and nobody else begins to look at them before it.
+    /// Whether `core` can change filters now. If not, it waits, and no other core begins to look at them before it.
     pub(crate) fn may_change(&mut self, core: CoreId, at: Cycle) -> bool {
         if !self.is_free_for(core) {
             return self.wait(core, true, at);
@@ -134,7 +134,7 @@ impl Filters {
         true
     }
 
-    /// When the instruction of a core that waits can be executed, if that is known. The outer `None`: it does not wait.
+    /// Cycle in which the instruction of a core that waits can be executed, if that is known. The outer `None`: it does not wait.
     pub(crate) fn resumes_at(&self, core: CoreId) -> Option<Option<Cycle>> {
         let wait = self.waiting[core.0 as usize]?;
         let is_over = self.is_free_for(core) && (!wait.changes || self.others_have_left(core));
@@ -166,7 +166,7 @@ impl Filters {
         self.stores_left = self.stores_left.max(at);
     }
 
-    /// What becomes of an access.
+    /// Verdict about an access.
     pub(crate) fn check(
         &mut self,
         registers: &CheckRegisters,
@@ -177,7 +177,7 @@ impl Filters {
         self.statistics.check(checks, registers, access, lines)
     }
 
-    /// What a change makes of the lines, and its value for the destination register.
+    /// The lines after a change, and its value for the destination register.
     pub(crate) fn change(
         &mut self,
         operation: FilterOperation,

@@ -1,4 +1,4 @@
-//! What messages between cores, the banks of the last level and memory controllers travel on. Every message has two ends,
+//! Links for messages between cores, the banks of the last level and memory controllers. Every message has two ends,
 //! and is charged once, from the one to the other.
 //!
 //! In the topology `uniform` messages take no time here and never wait. A [`Crossbar`] has ports between private caches and
@@ -18,18 +18,18 @@ use crate::setup::config::{CleanLineAnswer, Topology};
 use crossbar::Crossbar;
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, Stats};
 
-/// What a message between private caches and the last level carries.
+/// Kind of a message between private caches and the last level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Load {
+pub(crate) enum MessageKind {
     /// A request, a permission or a snoop.
-    Nothing,
+    Control,
     /// A line.
-    Line,
+    Data,
 }
 
-impl Load {
+impl MessageKind {
     fn bytes(self) -> u64 {
-        if self == Load::Line { LINE_BYTES } else { 0 }
+        if self == MessageKind::Data { LINE_BYTES } else { 0 }
     }
 }
 
@@ -75,68 +75,68 @@ impl Interconnect {
         self.mesh.as_mut()
     }
 
-    /// What answers a cache-block operation on a clean line.
+    /// The component that answers a cache-block operation on a clean line.
     pub(crate) fn clean_line_answer(&self) -> CleanLineAnswer {
         self.clean_line_answer
     }
 
     /// A message of the private caches of a core travels to the bank of a line; when all of it is there.
     #[inline]
-    pub(crate) fn send_to_llc(&mut self, core: CoreId, line: LineAddr, load: Load, at: Cycle) -> Cycle {
+    pub(crate) fn send_to_llc(&mut self, core: CoreId, line: LineAddr, kind: MessageKind, at: Cycle) -> Cycle {
         match &mut self.mesh {
-            Some(mesh) => mesh.send(End::Core(core), End::Bank(line), load.bytes(), at),
-            None => self.enter_llc(core, line, load, at),
+            Some(mesh) => mesh.send(End::Core(core), End::Bank(line), kind.bytes(), at),
+            None => self.enter_llc(core, line, kind, at),
         }
     }
 
     /// A message of the bank of a line travels to the private caches of a core; when all of it is there.
     #[inline]
-    pub(crate) fn send_to_core(&mut self, core: CoreId, line: LineAddr, load: Load, at: Cycle) -> Cycle {
+    pub(crate) fn send_to_core(&mut self, core: CoreId, line: LineAddr, kind: MessageKind, at: Cycle) -> Cycle {
         match &mut self.mesh {
-            Some(mesh) => mesh.send(End::Bank(line), End::Core(core), load.bytes(), at),
-            None => self.enter_core(core, line, load, at),
+            Some(mesh) => mesh.send(End::Bank(line), End::Core(core), kind.bytes(), at),
+            None => self.enter_core(core, line, kind, at),
         }
     }
 
     /// A message without data of a design leaves a core for the bank of a line; when it is there.
     pub(crate) fn message_to_bank(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
         let down_cycles = if self.mesh.is_some() { 0 } else { self.down_cycles };
-        self.send_to_llc(core, line, Load::Nothing, at + down_cycles)
+        self.send_to_llc(core, line, MessageKind::Control, at + down_cycles)
     }
 
     /// A message without data of a design leaves the bank of a line for a core; when it is there.
     pub(crate) fn message_from_bank(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
         let up_cycles = if self.mesh.is_some() { 0 } else { self.up_cycles };
-        self.send_to_core(core, line, Load::Nothing, at + up_cycles)
+        self.send_to_core(core, line, MessageKind::Control, at + up_cycles)
     }
 
     /// The acknowledgement of a line that was pushed down to its bank travels to a core. Where there are no tiles it takes no
     /// time of its own.
     pub(crate) fn acknowledge_push(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
         match &mut self.mesh {
-            Some(mesh) => mesh.send(End::Bank(line), End::Core(core), Load::Nothing.bytes(), at),
+            Some(mesh) => mesh.send(End::Bank(line), End::Core(core), MessageKind::Control.bytes(), at),
             None => at,
         }
     }
 
-    /// What a core sends on to a controller passes a crossbar to the bank of its line. On a mesh the path to the controllers
+    /// A message of a core to a controller passes a crossbar to the bank of its line. On a mesh the path to the controllers
     /// charges it from end to end.
     #[inline]
-    pub(crate) fn enter_llc(&mut self, core: CoreId, line: LineAddr, load: Load, at: Cycle) -> Cycle {
-        self.crossbar.as_mut().map_or(at, |crossbar| crossbar.send_to_bank(core, line, load, at))
+    pub(crate) fn enter_llc(&mut self, core: CoreId, line: LineAddr, kind: MessageKind, at: Cycle) -> Cycle {
+        self.crossbar.as_mut().map_or(at, |crossbar| crossbar.send_to_bank(core, line, kind, at))
     }
 
-    /// What a controller has sent passes a crossbar from the bank of its line. On a mesh the path has charged it from end to
+    /// A message of a controller passes a crossbar from the bank of its line. On a mesh the path has charged it from end to
     /// end.
     #[inline]
-    pub(crate) fn enter_core(&mut self, core: CoreId, line: LineAddr, load: Load, at: Cycle) -> Cycle {
-        self.crossbar.as_mut().map_or(at, |crossbar| crossbar.send_to_core(core, line, load, at))
+    pub(crate) fn enter_core(&mut self, core: CoreId, line: LineAddr, kind: MessageKind, at: Cycle) -> Cycle {
+        self.crossbar.as_mut().map_or(at, |crossbar| crossbar.send_to_core(core, line, kind, at))
     }
 
     /// Cycles that a message of a core takes to the bank of a line before it waits for anything: distance alone.
     #[inline]
-    pub(crate) fn cycles_to_llc(&self, core: CoreId, line: LineAddr, load: Load) -> Cycle {
-        self.mesh.as_ref().map_or(0, |mesh| mesh.unloaded_cycles(End::Core(core), End::Bank(line), load.bytes()))
+    pub(crate) fn cycles_to_llc(&self, core: CoreId, line: LineAddr, kind: MessageKind) -> Cycle {
+        self.mesh.as_ref().map_or(0, |mesh| mesh.unloaded_cycles(End::Core(core), End::Bank(line), kind.bytes()))
     }
 
     pub(crate) fn reset_stats(&mut self) {
@@ -170,7 +170,7 @@ mod tests {
 
     /// Lines from bank 15 to core 0, which wait for each other.
     fn sends(on: &mut Interconnect, count: u64) -> Vec<Cycle> {
-        (0..count).map(|_| on.send_to_core(CoreId(0), LineAddr(15), Load::Line, 100)).collect()
+        (0..count).map(|_| on.send_to_core(CoreId(0), LineAddr(15), MessageKind::Data, 100)).collect()
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
         let mut uniform = interconnect("tiny", &[]);
         assert!(uniform.mesh().is_none());
         assert_eq!(sends(&mut uniform, 3), [100; 3]);
-        assert_eq!(uniform.send_to_llc(CoreId(3), LineAddr(0), Load::Line, 7), 7);
-        assert_eq!(uniform.cycles_to_llc(CoreId(3), LineAddr(0), Load::Line), 0);
+        assert_eq!(uniform.send_to_llc(CoreId(3), LineAddr(0), MessageKind::Data, 7), 7);
+        assert_eq!(uniform.cycles_to_llc(CoreId(3), LineAddr(0), MessageKind::Data), 0);
     }
 }

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Lock {
     line: LineAddr,
-    /// When its write left the store buffer.
+    /// Cycle in which its write left the store buffer.
     begun: Cycle,
-    /// When the acknowledgement is back at the directory, once its controller has sent it.
+    /// Cycle in which the acknowledgement is back at the directory, once its controller has sent it.
     unlocked: Option<Cycle>,
 }
 
@@ -28,7 +28,7 @@ struct WriteStats {
     lock_wait_cycles: Cycle,
 }
 
-/// Which way a persistent write takes: for the counters.
+/// Shape of a persistent write, for the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WriteShape {
     /// Later stores wait for it.
@@ -39,10 +39,10 @@ pub(crate) struct WriteShape {
     pub from_memory: bool,
 }
 
-/// Where the last request of a core got its line: what a write that goes with it has to know.
+/// Passage of the last request of a core through the directory, for a write that goes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AtDirectory {
-    /// When others had lost the line and the tags of the last level were known.
+    /// Cycle in which others had lost the line and the tags of the last level were known.
     pub at: Cycle,
     /// Whether the last level has missed it.
     pub missed: bool,
@@ -59,7 +59,7 @@ super::part::part! {
         }
         kept {
             at_directory: Option<AtDirectory>,
-            /// How cores make stores that persist to lines that only a write makes durable.
+            /// Implementation of stores that persist, for lines that only a write makes durable.
             persistent_stores: PersistentStores,
         }
     }
@@ -91,7 +91,7 @@ impl LineLocks {
         self.persistent_stores = PersistentStores::Combined { holds_commit };
     }
 
-    /// How stores that persist are made to lines that only a write makes durable.
+    /// Implementation of stores that persist, for lines that only a write makes durable.
     #[inline]
     pub(crate) fn persistent_stores(&self) -> PersistentStores {
         self.persistent_stores
@@ -103,7 +103,7 @@ impl LineLocks {
         self.at_directory = Some(AtDirectory { at, missed });
     }
 
-    /// How the last request passed the directory, if it did since this was asked before.
+    /// Takes the passage of the last request through the directory, if there was one since the last call.
     pub(crate) fn take_directory(&mut self) -> Option<AtDirectory> {
         self.at_directory.take()
     }
@@ -119,7 +119,7 @@ impl LineLocks {
         self.locks.iter().any(|lock| lock.line == line && lock.unlocked.is_none())
     }
 
-    /// When the entry of a line is free, if it has been locked lately and that is known.
+    /// Cycle in which the entry of a line is free, if it has been locked lately and that is known.
     pub(crate) fn unlocked_at(&self, line: LineAddr) -> Option<Cycle> {
         self.locks.iter().find(|lock| lock.line == line)?.unlocked
     }
@@ -159,7 +159,7 @@ impl LineLocks {
         self.sent[core.0 as usize] = Some(there);
     }
 
-    /// When the line of the store is there which `core` has sent and which waits for its acknowledgement.
+    /// Cycle in which the line of the store arrived that `core` has sent and that waits for its acknowledgement.
     #[inline]
     pub(crate) fn sent(&self, core: CoreId) -> Option<Cycle> {
         self.sent[core.0 as usize]

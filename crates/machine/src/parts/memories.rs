@@ -7,7 +7,7 @@ mod path;
 mod tests;
 mod unfenced;
 
-pub(crate) use path::Behind;
+pub(crate) use path::WriteOrder;
 use path::{InFlight, Path, Trip};
 pub(crate) use unfenced::Chooser;
 use unfenced::Unfenced;
@@ -96,7 +96,7 @@ impl Memories {
         }
     }
 
-    /// The same contents and queues; nobody tracks unfenced cleans there.
+    /// A copy with the same contents and queues. It does not track unfenced cleans.
     pub(crate) fn fork(&self) -> Self {
         Memories {
             pmem: self.pmem.clone(),
@@ -136,7 +136,7 @@ impl Memories {
         self.dram.as_ref().unwrap_or(&self.pmem)
     }
 
-    /// When the first queue does something by itself.
+    /// Time of the first step of a queue.
     #[inline]
     fn next_ps(&self) -> Picos {
         let of_dram = self.dram.as_ref().map_or(Picos::MAX, Memory::next_ps);
@@ -158,17 +158,17 @@ impl Memories {
         }
     }
 
-    /// A write is sent to the controller of its line, behind older ones. Given back if it has arrived at once.
+    /// A write is sent to the controller of its line, after older ones. Given back if it has arrived at once.
     pub(crate) fn send(
         &mut self,
         on: &mut Interconnect,
         from: Origin,
         write: Write,
-        behind: Behind,
+        order: WriteOrder,
         at: Cycle,
     ) -> Option<Write> {
         let controller = self.controller(write.line);
-        self.path.send(on, InFlight { arrival: at, controller, from, write }, behind)
+        self.path.send(on, InFlight { arrival: at, controller, from, write }, order)
     }
 
     /// Whether writes are acknowledged when they are sent: a planted fault.
@@ -181,7 +181,7 @@ impl Memories {
         self.pmem.a_line_of_each_controller(self.pmem_range())
     }
 
-    /// When the next write arrives at its controller; `Cycle::MAX` if none is in flight.
+    /// Cycle in which the next write arrives at its controller; `Cycle::MAX` if none is in flight.
     pub(crate) fn next_arrival(&self) -> Cycle {
         self.path.next_arrival()
     }
@@ -333,7 +333,7 @@ impl Memories {
         self.pmem.next_candidate(controller).map(|write| (*write, self.pmem.occupancy(controller)))
     }
 
-    /// How full the queue of a controller of persistent memory is.
+    /// Occupancy of the queue of a controller of persistent memory.
     pub(crate) fn occupancy(&self, controller: u16) -> Occupancy {
         self.pmem.occupancy(controller)
     }
@@ -408,8 +408,8 @@ impl Memories {
         waiting < limit && self.dram().inbound_len_of(0) + self.path.evicted(|line| !is_pmem(line)) < limit
     }
 
-    /// Whether all queues have drained, but for entries that a design holds and what waits behind them.
-    pub(crate) fn are_dry(&self) -> bool {
+    /// Whether all queues have drained, except entries that a design holds and writes that wait for them.
+    pub(crate) fn are_drained(&self) -> bool {
         let is_dry = |memory: &Memory| {
             let mut held = BTreeSet::new();
             memory.inbound_len() == 0
@@ -479,7 +479,7 @@ impl Memories {
     }
 
     /// The cause under which a line is written home: in persistent memory, what lies outside the program's declared data
-    /// is its log, what lies in a design's region is metadata.
+    /// is its log, what is in a design's region is metadata.
     pub(crate) fn home_cause(&self, line: LineAddr) -> Cause {
         let addr = line.base();
         if !is_pmem(line) {
@@ -494,7 +494,7 @@ impl Memories {
         }
     }
 
-    /// Whether a line lies in memory that programs may use.
+    /// Whether a line is in memory that programs may use.
     pub(crate) fn is_programs(&self, line: LineAddr) -> bool {
         let base = line.base();
         if is_pmem(line) { base < self.program_end } else { base >= DRAM_BASE && self.dram().media(0).contains(base) }

@@ -1,4 +1,4 @@
-//! Who looks on: the observer of persist events, the journal and the history; the numbers of the events, and whether the
+//! The observer of persist events, the journal and the history; the numbers of the events, and whether the
 //! machine has stopped.
 
 use crate::setup::memory_map::is_pmem;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// A step of a core's thread that the journal or the history is told of.
+/// A step of a core's thread that is reported to the journal or the history.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Step {
     Begin(TxId),
@@ -28,8 +28,8 @@ enum Step {
     OfHistory(HistoryStep),
 }
 
-/// Pages of persistent memory of which the program has private copies in the DRAM. It sees the copies: a store to one is a store to
-/// the page, as far as journals are concerned, and who stores to the page itself brings there what was stored before (a
+/// Pages of persistent memory that the program has private copies of in the DRAM. It sees the copies: a store to one is a store to
+/// the page, as far as journals are concerned, and a store to the page itself brings there what was stored before (a
 /// replayer, or the write-back of a snapshot).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct PageCopies {
@@ -68,7 +68,7 @@ impl PageCopies {
         self.counts.contains_key(&page_of(addr))
     }
 
-    /// Where in persistent memory the program takes a store to be; `None`: it does not see it.
+    /// Address in persistent memory of a store, as the program sees it; `None`: it does not see it.
     fn seen_by_program(&self, addr: PhysAddr) -> Option<PhysAddr> {
         let is_pmem = is_pmem(addr.line());
         if !self.any {
@@ -81,7 +81,7 @@ impl PageCopies {
     }
 }
 
-/// What was told of a hardware transaction that has committed.
+/// Reported steps of a hardware transaction that has committed.
 pub(crate) struct Released(Vec<(Cycle, Step)>);
 
 super::part::part! {
@@ -93,11 +93,11 @@ super::part::part! {
             stamp: Cycle,
             halted: bool,
             error: Option<Error>,
-            /// By core, what the thread has done in its open hardware transaction, of which nobody knows yet.
+            /// By core, steps of the thread in its open hardware transaction, which are not yet reported.
             deferred: Vec<Option<Vec<(Cycle, Step)>>>,
             copies: PageCopies,
         }
-        // Whoever watches belongs to one machine.
+        // An observer belongs to one machine.
         kept {
             observer: Option<Box<O>>,
             journal: Option<Box<dyn Journal>>,
@@ -122,7 +122,7 @@ impl<O: ?Sized> Observers<O> {
         }
     }
 
-    /// The same counts, watched by nobody.
+    /// A copy with the same counts and without observers.
     pub(crate) fn fork(&self) -> Self {
         let Observers {
             event_count,
@@ -255,9 +255,9 @@ impl<O: ?Sized> Observers<O> {
         }
     }
 
-    /// Tells journal and history of a step of the thread on `core`, if somebody keeps them.
+    /// Reports a step of the thread on `core` to the journal and the history that are kept.
     #[inline]
-    fn tell(&mut self, core: CoreId, at: Cycle, step: Step) {
+    fn report(&mut self, core: CoreId, at: Cycle, step: Step) {
         if self.journal.is_none() && self.history.is_none() {
             return;
         }
@@ -298,15 +298,15 @@ impl<O: ?Sized> Observers<O> {
         }
     }
 
-    /// Tells the history of a step of the thread on `core`, if somebody keeps it.
+    /// Reports a step of the thread on `core` to the history, if one is kept.
     #[inline]
     pub(crate) fn note(&mut self, core: CoreId, step: HistoryStep) {
         if self.history.is_some() {
-            self.tell(core, 0, Step::OfHistory(step));
+            self.report(core, 0, Step::OfHistory(step));
         }
     }
 
-    /// Whether a journal or a history is kept. Without one nobody has to be told of stores.
+    /// Whether a journal or a history is kept. Without one, stores are not reported.
     #[inline(always)]
     pub(crate) fn are_kept(&self) -> bool {
         self.journal.is_some() | self.history.is_some()
@@ -319,7 +319,7 @@ impl<O: ?Sized> Observers<O> {
             return;
         }
         let Some(addr) = self.copies.seen_by_program(write.addr) else { return };
-        self.tell(core, at, Step::Store(tx, Write { addr, ..write }, addr == write.addr));
+        self.report(core, at, Step::Store(tx, Write { addr, ..write }, addr == write.addr));
     }
 
     /// Whether stores to the DRAM may be stores to private copies of pages of persistent memory.
@@ -339,44 +339,44 @@ impl<O: ?Sized> Observers<O> {
         if self.copies.any && self.copies.is_original(write.addr) {
             return;
         }
-        self.tell(core, at, Step::StoreIsDurable(tx, write));
+        self.report(core, at, Step::StoreIsDurable(tx, write));
     }
 
     /// A cache-block operation that writes a line back is performed.
     pub(crate) fn cleaned(&mut self, core: CoreId, at: Cycle, line: LineAddr) {
-        self.tell(core, at, Step::Cleaned(line));
+        self.report(core, at, Step::Cleaned(line));
     }
 
     /// A fence has waited for the cache-block operations of `core`.
     pub(crate) fn fenced(&mut self, core: CoreId, at: Cycle) {
-        self.tell(core, at, Step::Fenced);
+        self.report(core, at, Step::Fenced);
     }
 
     /// The thread on `core` suspends its transaction, or resumes it.
     pub(crate) fn suspended(&mut self, core: CoreId, at: Cycle, tx: TxId, is_suspended: bool) {
-        self.tell(core, at, if is_suspended { Step::Suspended(tx) } else { Step::Resumed(tx) });
+        self.report(core, at, if is_suspended { Step::Suspended(tx) } else { Step::Resumed(tx) });
     }
 
     pub(crate) fn began(&mut self, core: CoreId, at: Cycle, tx: TxId) {
-        self.tell(core, at, Step::Begin(tx));
+        self.report(core, at, Step::Begin(tx));
     }
 
     /// As [`Observers::committing`], before the commit itself.
     pub(crate) fn may_commit(&mut self, core: CoreId, at: Cycle, tx: TxId) {
-        self.tell(core, at, Step::MayCommit(tx));
+        self.report(core, at, Step::MayCommit(tx));
     }
 
     /// From now on a crash may show the whole transaction.
     pub(crate) fn committing(&mut self, core: CoreId, at: Cycle, tx: TxId) {
-        self.tell(core, at, Step::Committing(tx));
+        self.report(core, at, Step::Committing(tx));
     }
 
     pub(crate) fn committed(&mut self, core: CoreId, at: Cycle, tx: TxId) {
-        self.tell(core, at, Step::Acknowledged(tx));
+        self.report(core, at, Step::Acknowledged(tx));
     }
 
     pub(crate) fn aborted(&mut self, core: CoreId, at: Cycle, tx: TxId) {
-        self.tell(core, at, Step::Aborted(tx));
+        self.report(core, at, Step::Aborted(tx));
     }
 
     pub(crate) fn epoch_ends(&mut self) {
@@ -401,7 +401,7 @@ mod tests {
     use crate::setup::memory_map::PMEM_BASE;
     use std::sync::{Arc, Mutex};
 
-    /// The transactions of whose abort it is told.
+    /// The transactions with a reported abort.
     struct Aborts(Arc<Mutex<Vec<u64>>>);
 
     impl History for Aborts {
@@ -416,20 +416,23 @@ mod tests {
     fn stamps_never_decrease_and_numbers_count_up() {
         let mut observers = Observers::<()>::new(1);
         for (cycle, stamp) in [(10, 10), (4, 10), (12, 12)] {
-            assert!(observers.count(EventKind::Commit, cycle, PhysAddr(0), None, None).is_none(), "nobody observes");
+            assert!(
+                observers.count(EventKind::Commit, cycle, PhysAddr(0), None, None).is_none(),
+                "there is no observer"
+            );
             assert_eq!(observers.stamp(), stamp);
         }
         assert_eq!((observers.event_count(), observers.event_kinds()[EventKind::Commit as usize]), (3, 3));
     }
 
-    /// What a thread does between the abort of its hardware transaction and the step at which its core takes notice has not
+    /// A step of a thread between the abort of its hardware transaction and the step at which its core takes notice has not
     /// happened either.
     #[test]
-    fn steps_of_an_aborted_hardware_transaction_are_not_told_until_the_core_takes_notice() {
+    fn steps_of_an_aborted_hardware_transaction_are_not_reported_until_the_core_takes_notice() {
         let core = CoreId(0);
-        let told = Arc::new(Mutex::new(Vec::new()));
+        let reported = Arc::new(Mutex::new(Vec::new()));
         let mut observers = Observers::<()>::new(1);
-        observers.keep_history(Box::new(Aborts(told.clone())));
+        observers.keep_history(Box::new(Aborts(reported.clone())));
         let step = |observers: &mut Observers<()>, tx| observers.aborted(core, 0, TxId(tx));
         step(&mut observers, 1);
         observers.defer(core);
@@ -438,7 +441,7 @@ mod tests {
         step(&mut observers, 3);
         observers.stop_deferring(core);
         step(&mut observers, 4);
-        assert_eq!(*told.lock().unwrap(), [1, 4]);
+        assert_eq!(*reported.lock().unwrap(), [1, 4]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Which transactions are open, on which cores they run, and which of them have been aborted.
+//! Open transactions, the cores that they run on, and those that have been aborted.
 
 use super::design_port::DesignPort;
 use super::situations::Situations;
@@ -18,15 +18,15 @@ struct OpenTx {
     begun_at: Cycle,
     /// The core that its thread runs on, or ran on last.
     core: CoreId,
-    /// Its thread has left a core in the middle of it: lines of it may lie in caches of cores that it does not run on.
+    /// Its thread has left a core in the middle of it: lines of it may be in caches of cores that it does not run on.
     moved: bool,
-    /// When its commit left the store buffer.
+    /// Cycle in which its commit left the store buffer.
     commit_at: Option<Cycle>,
-    /// When its commit phase began, if the design commits in two phases.
+    /// Cycle in which its commit phase began, if the design commits in two phases.
     prepared_at: Option<Cycle>,
     /// Lines that its stores have tagged.
     lines: Vec<LineAddr>,
-    /// When it was aborted, and the value for the program: in a0, or in the destination register of its begin.
+    /// Cycle in which it was aborted, and the value for the program: in a0, or in the destination register of its begin.
     aborted: Option<(Cycle, u64)>,
     /// Of a hardware transaction.
     hardware: Option<Hardware>,
@@ -34,10 +34,10 @@ struct OpenTx {
     holds_hardware_commit: bool,
 }
 
-/// What is to be known of a hardware transaction alone.
+/// State of a hardware transaction only.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Hardware {
-    /// How deep transactions are nested in it; 1: none is.
+    /// Nesting depth in it; 1: no other transaction is nested.
     depth: u32,
     /// The transaction of the program that was open when it began.
     outer: Option<TxId>,
@@ -55,13 +55,13 @@ super::part::part! {
             open: BTreeMap<TxId, OpenTx>,
             /// The hardware transaction that each core works on.
             hardware: Vec<Option<TxId>>,
-            /// How many these are.
+            /// Number of these.
             hardware_open: u32,
             /// Whether some thread has left a core inside a transaction that is still open.
             moved_tx: bool,
             /// Whether requests for lines that look plain concern a transaction: one of these two.
             diverts: bool,
-            /// What runtimes have told of their threads.
+            /// Reports of runtimes about their threads.
             situations: Situations,
             /// Aborts that a thread has not noticed yet.
             abort_notices: u32,
@@ -130,8 +130,8 @@ impl OpenTransactions {
         self.tx_count
     }
 
-    /// Goes on behind so many transactions that were executed elsewhere.
-    pub(crate) fn start_behind(&mut self, tx_count: u64) {
+    /// Continues after this many transactions that were executed elsewhere.
+    pub(crate) fn start_after(&mut self, tx_count: u64) {
         self.tx_count = tx_count;
     }
 
@@ -319,12 +319,12 @@ impl OpenTransactions {
         self.diverts
     }
 
-    /// What runtimes have told of their threads.
+    /// Reports of runtimes about their threads.
     pub(crate) fn situations(&self) -> &Situations {
         &self.situations
     }
 
-    /// The same, for what a thread tells now.
+    /// Reports of runtimes, to be extended by one of a thread.
     pub(crate) fn situations_mut(&mut self) -> &mut Situations {
         &mut self.situations
     }
@@ -347,7 +347,7 @@ impl OpenTransactions {
         &self.tx_latency
     }
 
-    /// The same by phase, of a design that commits in two.
+    /// Latencies of committed transactions by phase, of a design that commits in two.
     pub(crate) fn phases(&self) -> &PhaseLatencies {
         &self.phases
     }
@@ -391,7 +391,7 @@ impl OpenTransactions {
         open.is_some_and(|open| open.begun_at / period < at / period)
     }
 
-    /// How deep transactions are nested in the hardware transaction of a core; 0: none is open.
+    /// Nesting depth of the hardware transaction of a core; 0: none is open.
     pub(crate) fn depth(&self, core: CoreId) -> u32 {
         let hardware = self.hardware_on(core).and_then(|tx| self.open.get(&tx)?.hardware);
         hardware.map_or(0, |hardware| hardware.depth)
@@ -533,7 +533,7 @@ mod tests {
         transactions.switch(CoreId(0), Some(TX), None);
         assert!(transactions.any_moved());
         assert_eq!(transactions.start_abort(TX, 0x100, 20), Some(CoreId(0)), "its last core answers for it");
-        assert!(!transactions.end_abort(CoreId(0), TX, 21), "nobody runs it");
+        assert!(!transactions.end_abort(CoreId(0), TX, 21), "no core runs it");
         transactions.switch(CoreId(1), None, Some(TX));
         assert_eq!(transactions.take_abort(CoreId(1)), Some((21, 0x100)));
         assert!(!transactions.any_moved());

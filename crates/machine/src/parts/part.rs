@@ -1,8 +1,8 @@
-//! What makes a part of the memory system: private fields, of which each is either saved in snapshots or kept.
+//! Definition of a part of the memory system: private fields, each either saved in snapshots or kept.
 
-/// Defines a part. Each field stands in one of two groups, so that a new field does not compile until it is said what
+/// Defines a part. Each field is in one of two groups, so that a new field does not compile until it is decided what
 /// becomes of it: `saved` goes into snapshots and is put back from them; `kept` stays as it was built from the
-/// configuration, is of use within a step only, or belongs to whoever watches this machine.
+/// configuration, is used within a step only, or belongs to an observer of this machine.
 macro_rules! part {
     ($(#[$doc:meta])* $vis:vis struct $Part:ident $(<$Any:ident: ?Sized>)? saved as $Saved:ident {
         saved { $($(#[$saved_doc:meta])* $saved:ident: $saved_type:ty,)* }

@@ -5,7 +5,7 @@
 //! written: a dirty line that leaves the last level is dropped, after the entry of the line, if there still is one, has
 //! begun to drain. Entries drain to the write queue first come, first served, while a buffer holds more than its
 //! threshold (DEVIATIONS.md, bbb-drain); an entry stays until the acknowledgement that the queue has accepted it is back.
-//! When another core stores to a line, the entry moves to the buffer of that core; a line is in one buffer at most, beside
+//! If another core stores to a line, the entry moves to the buffer of that core; a line is in one buffer at most, beside
 //! older versions of it that drain.
 
 use crate::setup::config::PersistBufferConfig;
@@ -76,7 +76,7 @@ pub(crate) struct PersistBuffers {
 }
 
 impl PersistBuffers {
-    /// Empty buffers for so many cores.
+    /// Empty buffers for this many cores.
     pub(crate) fn new(config: &PersistBufferConfig, cores: usize) -> Self {
         let entries = config.entries as usize;
         PersistBuffers {
@@ -109,7 +109,7 @@ impl PersistBuffers {
         self.cores[core.0 as usize].draining.is_empty()
     }
 
-    /// What a store of `core` waits for that has found its buffer full: the oldest entry that drains.
+    /// Wait of a store of `core` that has found its buffer full: for the oldest entry that drains.
     pub(crate) fn wait_for_place(&mut self, core: CoreId) -> Option<Token> {
         let waits_for = self.cores[core.0 as usize].draining.front().copied();
         self.stats.full += u64::from(waits_for.is_some());

@@ -1,4 +1,4 @@
-//! What runtimes tell of their threads: rare situations, and how far they are with the replay of their logs.
+//! Reports of runtimes about their threads: rare situations, and the progress of the replay of their logs.
 
 use crate::statistics::transactions::ReplayStats;
 use durasim_isa::SITUATIONS;
@@ -17,7 +17,7 @@ pub(crate) struct Situations {
     threads: BTreeMap<u32, u32>,
     /// Threads that wait for room in their logs, and since when.
     stalled_since: BTreeMap<u32, Cycle>,
-    /// The same of threads that have pages leave the DRAM.
+    /// Threads that have pages leave the DRAM, and since when.
     paging_since: BTreeMap<u32, Cycle>,
     replay: ReplayStats,
 }
@@ -44,7 +44,7 @@ impl Situations {
         }
     }
 
-    /// A replayer has gone over the logs once and applied so many transactions.
+    /// A replayer has gone over the logs once and applied this many transactions.
     pub(crate) fn note_pass(&mut self, transactions: u64) {
         self.replay.transactions += transactions;
         self.replay.lag_max = self.replay.lag_max.max(transactions);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_room_count_once_however_often_they_are_told_and_from_the_region_of_interest_on() {
+    fn waits_for_room_count_once_however_often_they_are_reported_and_from_the_region_of_interest_on() {
         let (mut situations, full) = (Situations::default(), number_of(LOG_FULL));
         situations.note(3, full, true, 100);
         situations.note(3, full, true, 120);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn situations_of_all_threads_are_told_and_numbers_without_a_name_are_none() {
+    fn situations_of_all_threads_are_listed_and_numbers_without_a_name_are_none() {
         let mut situations = Situations::default();
         situations.note(0, number_of("replay"), true, 0);
         situations.note(1, number_of("log-wrapped"), true, 0);

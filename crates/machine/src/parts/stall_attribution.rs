@@ -1,4 +1,4 @@
-//! What requests of cores wait for: where a line was that a core asked for, and why a design let a request wait. Cores ask for
+//! Causes of the waits of requests of cores: the way of a line that a core asked for, and the reason for which a design let a request wait. Cores ask for
 //! it when an instruction at the head of their reorder buffer has waited ([`durasim_core::Port::explain_wait`]). Nothing in the
 //! memory system depends on it.
 
@@ -6,11 +6,11 @@ use durasim_contract::Token;
 use durasim_types::{CoreId, Cycle, LineAddr, StallCause, StallSegment};
 use serde::{Deserialize, Serialize};
 
-/// Requests of a core of which it is known what became of them: a power of two that most programs have in flight at most.
+/// Requests of a core whose waits are kept: a power of two that most programs have in flight at most.
 const REQUESTS: usize = 16;
 /// Parts of one request. What comes beyond has the cause of the last one.
 const PARTS_MAX: usize = 12;
-/// StallAttribution of one request for the design. It is told of all of them when it has left.
+/// Waits of one request for the design. The core asks for all of them when the request has left.
 const GATES_MAX: usize = 64;
 
 /// The way of a request for a line, from a core down and back: each part ends at a cycle.
@@ -45,12 +45,12 @@ impl RequestWay {
 
     /// The parts between two cycles.
     #[inline]
-    fn tell_parts(&self, from: Cycle, until: Cycle, mut tell: impl FnMut(StallSegment)) {
+    fn report_parts(&self, from: Cycle, until: Cycle, mut report: impl FnMut(StallSegment)) {
         let mut at = self.from;
         for &(end, cause) in &self.parts[..self.len] {
             let part = StallSegment { from: at.max(from), until: end.min(until), cause };
             if part.from < part.until {
-                tell(part);
+                report(part);
             }
             at = end;
         }
@@ -63,7 +63,7 @@ struct CoreStalls {
     requests: [RequestWay; REQUESTS],
     /// The request in progress.
     current: usize,
-    /// What the design has added to it since the last mark.
+    /// Waits that the design has added to it since the last mark.
     added: [(StallCause, Cycle); 2],
     is_added_to: bool,
     /// From each cycle on, why the design lets the request wait.
@@ -115,7 +115,7 @@ impl StallAttribution {
         (way.line, way.from, way.len) = (line, at, 0);
     }
 
-    /// What the design has added belongs to a request whose way is not noted.
+    /// The waits that the design has added belong to a request whose way is not noted.
     #[inline]
     pub(crate) fn forget_added(&mut self, core: CoreId) {
         let stalls = self.of(core);
@@ -138,7 +138,7 @@ impl StallAttribution {
         way.mark(cause, until);
     }
 
-    /// The design has let the request wait so many cycles.
+    /// The design has let the request wait for this many cycles.
     pub(crate) fn add(&mut self, core: CoreId, cause: StallCause, cycles: Cycle) {
         let stalls = self.of(core);
         stalls.is_added_to = true;
@@ -170,7 +170,7 @@ impl StallAttribution {
         }
         let way = self.of(core).requests[line.0 as usize % REQUESTS];
         if way.line == line {
-            way.tell_parts(since, Cycle::MAX, |part| self.gate(core, part.from, part.cause));
+            way.report_parts(since, Cycle::MAX, |part| self.gate(core, part.from, part.cause));
         }
         self.gate(core, way.end().max(since), StallCause::Commit);
     }
@@ -180,7 +180,7 @@ impl StallAttribution {
         self.of(core).awaited = Some((token, since));
     }
 
-    /// All writes under a token are acknowledged, of which the last one arrived at its controller in `arrived` and was
+    /// All writes under a token are acknowledged. The last one arrived at its controller in `arrived` and was
     /// accepted, or written where acceptance is not enough, in `done`.
     pub(crate) fn acked(&mut self, token: Token, arrived: Cycle, done: Cycle) {
         for core in 0..self.cores.len() {
@@ -228,7 +228,7 @@ impl StallAttribution {
         line: Option<LineAddr>,
         from: Cycle,
         until: Cycle,
-        mut tell: impl FnMut(StallSegment),
+        mut report: impl FnMut(StallSegment),
     ) {
         // No write has brought what is awaited: a read or a copy of the controller has.
         if let Some((_, since)) = self.of(core).awaited.take() {
@@ -239,7 +239,7 @@ impl StallAttribution {
         if let Some(line) = line {
             let way = &stalls.requests[line.0 as usize % REQUESTS];
             if way.line == line {
-                way.tell_parts(from, until.min(held), &mut tell);
+                way.report_parts(from, until.min(held), &mut report);
             }
         }
         if stalls.gates.is_empty() {
@@ -248,7 +248,7 @@ impl StallAttribution {
         for (number, &(since, cause)) in stalls.gates.iter().enumerate() {
             let end = stalls.gates.get(number + 1).map_or(until, |gate| gate.0.min(until));
             if since.max(from) < end {
-                tell(StallSegment { from: since.max(from), until: end, cause });
+                report(StallSegment { from: since.max(from), until: end, cause });
             }
         }
         stalls.gates.clear();
@@ -305,7 +305,7 @@ mod tests {
         stalls.gate(CORE, 150, StallCause::Path);
         let parts = [(100, 130, StallCause::Llc), (130, 150, StallCause::Structure(1)), (150, 160, StallCause::Path)];
         assert_eq!(explained(&mut stalls, Some(LINE), 90, 160), parts);
-        assert_eq!(explained(&mut stalls, None, 90, 160), [], "that was told");
+        assert_eq!(explained(&mut stalls, None, 90, 160), [], "that was reported");
     }
 
     #[test]

@@ -42,11 +42,11 @@ pub(crate) enum Task {
     PutBelow { level: LevelId, core: CoreId, version: Version },
     /// The version that the last level has of a line stays there beside one with the tag `incoming` that comes down.
     KeepOlder { core: CoreId, line: LineAddr, incoming: LineTag },
-    /// It has room there.
+    /// A version arrives in the level `level`, which has room for it.
     Arrive { level: LevelId, core: CoreId, version: Version },
     /// The newest private version of a line comes down to the last level.
     PushToLlc { line: LineAddr },
-    /// The private version of a level does so.
+    /// The private version of one level comes down to the last level.
     PushLevel { level: LevelId, owner: CoreId, line: LineAddr },
     /// All versions of a line have come down.
     Pushed { owner: CoreId, line: LineAddr },
@@ -60,7 +60,7 @@ pub(crate) enum Task {
     Submit { core: CoreId, from: Origin, write: Write, at: Cycle },
     /// Each controller of persistent memory is asked to acknowledge all that was sent to it before.
     Barrier { core: CoreId, token: Token, cause: Cause, at: Cycle },
-    /// It has arrived there.
+    /// A write has arrived at its controller.
     ArriveAtController { write: Write },
     /// The design is asked whether the controller takes it.
     AskAccept { controller: u16 },
@@ -162,7 +162,7 @@ impl WorkList {
     }
 }
 
-/// What is waited for.
+/// Condition that ends a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// A design waits for acknowledgements.
@@ -178,7 +178,7 @@ pub(crate) enum Condition {
     /// A request waits until a persistent write unlocks its line.
     Unlocked(LineAddr),
     /// The queues are to drain, and what the design reads is to arrive.
-    QueuesDry,
+    QueuesDrained,
 }
 
 impl std::fmt::Display for Condition {
@@ -190,7 +190,7 @@ impl std::fmt::Display for Condition {
             Condition::CleansAcked(_) => f.write_str("the acknowledgement of a cache-block operation is waited for"),
             Condition::Resumes(_) => f.write_str("a request of a core waits"),
             Condition::Unlocked(line) => write!(f, "a request waits for {line}, which a persistent write has locked"),
-            Condition::QueuesDry => f.write_str("the queues have to drain"),
+            Condition::QueuesDrained => f.write_str("the queues have to drain"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a run was made from, as its result reports it: no path that it writes to and no time of day, so that equal requests
+//! Provenance of a run, as its result reports it: no path that it writes to and no time of day, so that equal requests
 //! give equal bytes.
 
 use crate::setup::request::{Prepared, RunRequest};
@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a run was made from, beside machine, design, threads and seed.
+/// Provenance of a run, beside machine, design, threads and seed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Provenance {
     /// Hash of the sources that durasim was built from.
     pub durasim_build: String,
-    /// How much of the paper's sizes machine, design and data have.
+    /// Scale of machine, design and data, relative to the sizes of the paper.
     pub scale: String,
     /// Arguments of the workload by name, with defaults filled in; empty for a program.
     pub workload_args: Map<String, Value>,
@@ -25,13 +25,13 @@ pub struct Provenance {
     pub elf_args: Vec<String>,
     /// Its environment, as NAME=value.
     pub env: Vec<String>,
-    /// The mark up to which the run was functional, or roi; null if it was not.
+    /// The snapshot point up to which the run was functional, or roi; null if it was not.
     pub fast_forward: Option<String>,
     /// Whether the whole run was functional, without caches and time.
     pub functional: bool,
-    /// Whether caches and predictors were trained for what starts behind a mark.
+    /// Whether caches and predictors were trained for what starts after a snapshot point.
     pub warm: bool,
-    /// BLAKE3 of the snapshot that the run went on with; null if it did not.
+    /// BLAKE3 of the snapshot that the run resumed from; null if it did not.
     pub snapshot_hash: Option<String>,
     /// Hash of the pool that the run started with; null if that was fresh.
     pub pool_hash: Option<String>,
@@ -42,7 +42,7 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// What the run of this request is made from.
+    /// Provenance of the run of this request.
     pub fn of(request: &RunRequest, prepared: &Prepared) -> Self {
         let origin = request.origin.clone();
         Provenance {

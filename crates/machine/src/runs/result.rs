@@ -27,7 +27,7 @@ impl Region {
     }
 }
 
-/// What the run cost on the host; the only part that differs from run to run.
+/// Cost of the run on the host; the only part that differs from run to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// Wall time of the simulation, without the start-up of the process.
@@ -39,7 +39,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// The cost of so many instructions in so much time.
+    /// The cost of `instructions` in the time `elapsed`.
     pub fn new(instructions: u64, elapsed: std::time::Duration) -> Self {
         let seconds = elapsed.as_secs_f64();
         let mips = if seconds == 0.0 { 0.0 } else { instructions as f64 / seconds / 1e6 };
@@ -47,7 +47,7 @@ impl Host {
     }
 }
 
-/// VmHWM of this process; 0 where the host does not tell.
+/// VmHWM of this process; 0 where the host does not report it.
 fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
@@ -85,7 +85,7 @@ pub struct RunResult {
     pub program: Region,
     /// Operations per simulated microsecond of the region of interest; null without operations.
     pub throughput_ops_per_us: Option<f64>,
-    /// What is measured at the end of the region of interest.
+    /// Metrics at the end of the region of interest.
     #[serde(flatten)]
     pub metrics: Metrics,
     /// 32 hexadecimal digits that prove two runs equal.
@@ -95,7 +95,7 @@ pub struct RunResult {
     pub guest_exit_code: Option<i32>,
     /// Cost on this computer; the only part that differs from run to run.
     pub host: Host,
-    /// What the run was made from, beside machine, design, threads and seed.
+    /// Provenance of the run, beside machine, design, threads and seed.
     pub provenance: Provenance,
     /// The machine and the design's parameters, as they were after all overrides, in the shape of a machine file.
     #[schemars(with = "serde_json::Map<String, Value>")]
@@ -112,7 +112,7 @@ fn stats_tree(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "$ref": "#/$defs/tree" })
 }
 
-/// How a run ended.
+/// End of a run.
 pub(crate) struct RunEnd {
     pub ops: Option<u64>,
     pub roi: Region,
@@ -126,7 +126,7 @@ pub(crate) struct RunEnd {
 }
 
 impl RunResult {
-    /// What the request says of a run, and how it ended.
+    /// The result of a run of `request` with this end.
     pub(crate) fn of(request: &RunRequest, prepared: &Prepared, end: RunEnd) -> RunResult {
         RunResult {
             schema: SCHEMA,

@@ -16,7 +16,7 @@ use std::time::Instant;
 /// Runs a request to its end.
 ///
 /// # Errors
-/// What is refused before cycle 0, faults of the guest, a stuck machine, and host files that cannot be written.
+/// Refusals before cycle 0, faults of the guest, a stuck machine, and host files that cannot be written.
 pub fn run(request: &RunRequest, registry: &[Variant], output: &mut dyn Output) -> Result<RunResult, Error> {
     let prepared = prepare(request, registry)?;
     if request.functional {
@@ -35,10 +35,10 @@ pub fn run(request: &RunRequest, registry: &[Variant], output: &mut dyn Output) 
     session.finish(&ending)
 }
 
-/// Runs a request functionally to its end, and says what its transactions write, whatever the design.
+/// Runs a request functionally to its end, and returns what its transactions write, for any design.
 ///
 /// # Errors
-/// What is refused before the first instruction, faults of the guest, and a program that fails.
+/// Refusals before the first instruction, faults of the guest, and a program that fails.
 pub fn profile(request: &RunRequest, registry: &[Variant], output: &mut dyn Output) -> Result<TxProfile, Error> {
     crate::functional::profile(&prepare(request, registry)?, output)
 }

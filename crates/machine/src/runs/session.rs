@@ -1,4 +1,4 @@
-//! A run that can be interrupted: started anew, from a snapshot or after a functional phase, gone on with, saved, and
+//! A run that can be interrupted: started anew, from a snapshot or after a functional phase, continued, saved, and
 //! brought to its result.
 
 use super::ending::{blend, exit_code, save_pool};
@@ -29,7 +29,7 @@ impl Session {
     /// Builds the machine, and brings it to where the run starts.
     ///
     /// # Errors
-    /// What is refused before cycle 0, and faults of a functional phase.
+    /// Refusals before cycle 0, and faults of a functional phase.
     pub fn start(
         request: &RunRequest,
         mut prepared: Prepared,
@@ -74,7 +74,7 @@ impl Session {
         &mut self.machine
     }
 
-    /// What it was built from.
+    /// The resolved request that it was built from.
     pub fn prepared(&self) -> &Prepared {
         &self.prepared
     }
@@ -92,7 +92,7 @@ impl Session {
         self.machine = machine;
     }
 
-    /// Runs up to the mark if one is given, else to the end of the program, and not beyond so many instructions.
+    /// Runs up to the snapshot point if one is given, else to the end of the program, for at most `max_instructions`.
     ///
     /// # Errors
     /// Faults of the guest, and a machine that is stuck.

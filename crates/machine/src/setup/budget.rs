@@ -5,7 +5,7 @@ use durasim_types::Cycle;
 /// Cycles for each instruction of a budget: a run in which a core waits for longer than this on average does not end.
 const CYCLES_PER_INSTRUCTION: Cycle = 1000;
 
-/// How far a run may go.
+/// Limits of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
     /// Instructions of all threads.
@@ -15,12 +15,12 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// So many instructions, and any memory.
+    /// A budget of this many instructions and any memory.
     pub const fn of_instructions(instructions: u64) -> Budget {
         Budget { instructions, memory_bytes: u64::MAX }
     }
 
-    /// So many times this budget.
+    /// This budget, multiplied by `factor`.
     pub fn times(self, factor: u64) -> Budget {
         Budget {
             instructions: self.instructions.saturating_mul(factor),
@@ -48,7 +48,7 @@ pub enum Exceeded {
 /// A run that has used up its budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Which part of the budget.
+    /// The part of the budget.
     pub exceeded: Exceeded,
     /// The program counter of the thread that ran last.
     pub pc: u64,

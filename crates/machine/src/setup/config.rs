@@ -32,7 +32,7 @@ pub struct CacheConfig {
     pub tag_latency_cycles: Option<Cycle>,
     /// Misses in flight at most.
     pub mshrs: u32,
-    /// Which line of a full set leaves, where the durability design has no preference.
+    /// Replacement policy of a full set, where the durability design has no preference.
     #[serde(default)]
     pub replacement: Replacement,
 }
@@ -57,7 +57,7 @@ impl Default for PersistBufferConfig {
 /// Ways of an L2 and of the last level at least: lines in service keep theirs while another line has to find one. In a set
 /// of the last level these can be the line that a core asks for, the victims of its L1D and L2, and a line that a
 /// design pushes down meanwhile. The L1D has no least number. It gets lines only from requests of its core, one at a
-/// time, and the line that such a request is about is the only one in service that could lie there, but does not lie
+/// time, and the line that such a request is about is the only one in service that could be there, but is not
 /// there yet, so every way of its set may be taken (`Caches::victim` checks it in debug builds).
 const WAYS_BELOW_L1D_MIN: u32 = 4;
 
@@ -112,7 +112,7 @@ pub struct MachineConfig {
     /// Persistent memory.
     pub pmem: MemoryConfig,
     /// Whether DRAM and persistent memory share controllers: queues, banks and channels serve both, each a range of
-    /// addresses. Their sections have to say the same of controllers and media.
+    /// addresses. Their sections have to agree about controllers and media.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared_controllers: bool,
     /// Persist buffers, for the domain that has them.
@@ -347,7 +347,7 @@ fn apply(tree: &mut toml::Table, item: &str) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Takes the L2 away from a machine, with what other sections say of it.
+/// Removes the L2 from a machine, with its keys in other sections.
 fn remove_l2(machine: &mut toml::Table) {
     machine.remove("l2");
     if let Some(links) = machine.get_mut("interconnect").and_then(toml::Value::as_table_mut) {

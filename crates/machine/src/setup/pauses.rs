@@ -7,24 +7,24 @@ use durasim_types::{ConfigError, CoreId, Cycle, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How often, and how long, cores stand still.
+/// Interval and length of random pauses of cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PauseConfig {
-    /// Cycles from the end of a pause to the next one, of whatever core: drawn from 1 to twice as many.
+    /// Mean cycles from the end of a pause to the next one, on any core: drawn from 1 to twice this value.
     pub interval_cycles: Cycle,
-    /// Cycles that a pause takes at most: drawn from 1 to so many.
+    /// Maximum length of a pause in cycles: drawn from 1 to this value.
     pub cycles_max: Cycle,
 }
 
-/// How often, and how long, a core stands still at a place where threads race: behind a read of the clock, a fence, a marker,
+/// Frequency and length of pauses of a core at a place where threads race: after a read of the clock, a fence, a marker,
 /// the begin or end of a hardware transaction, and the entry and the end of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlacePauseConfig {
-    /// Places, in percent, at which a core stands still.
+    /// Percentage of these places at which a core pauses.
     pub percent: u64,
-    /// Cycles that a pause takes at most: drawn from 1 to so many.
+    /// Maximum length of a pause in cycles: drawn from 1 to this value.
     pub cycles_max: Cycle,
 }
 
@@ -57,7 +57,7 @@ impl PlacePauseConfig {
     }
 }
 
-/// When a core stands still next.
+/// Schedule of the random pauses.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Pauses {
     config: Option<PauseConfig>,
@@ -73,13 +73,13 @@ impl Pauses {
         pauses
     }
 
-    /// The core that comes to this cycle first stands still next; `Cycle::MAX`: none does.
+    /// The core that comes to this cycle first pauses next; `Cycle::MAX`: none does.
     #[inline]
     pub fn next(&self) -> Cycle {
         self.next
     }
 
-    /// The cycle in which the core goes on that has come to its pause, and is at `now`.
+    /// The cycle in which the core that has come to its pause, and is at `now`, continues.
     pub fn end(&mut self, now: Cycle) -> Cycle {
         let config = self.config.expect("without pauses no core comes to one");
         let end = now + 1 + self.numbers.below(config.cycles_max);

@@ -99,7 +99,7 @@ impl Plan {
             base = base.plus(size_bytes);
         }
         if geometry.inclusion == durasim_contract::Inclusion::Exclusive {
-            // A design that could not work in such a hierarchy says why.
+            // A design that could not work in such a hierarchy gives its reason.
             (hardware.build)(&spec, &geometry).map_err(refuse)?;
             let problem = "exclusive caches are not supported; choose inclusive or non-inclusive";
             return Err(ConfigError::new("interconnect.inclusion", problem));
@@ -122,7 +122,7 @@ impl Plan {
         Err(ConfigError::new("threads_per_core", problem))
     }
 
-    /// The same with a planted fault: for `durasim mutation` alone.
+    /// Plants a fault in the design: for `durasim mutation` alone.
     ///
     /// # Errors
     /// The variant's hardware has no fault of this name.
@@ -142,7 +142,7 @@ fn checks_of(variant: &Variant, spec: &Value, geometry: &Geometry) -> Result<Opt
     Ok(checks.map(Arc::from))
 }
 
-/// What a design refuses, with its place in the machine file.
+/// The refusal of a design, with its place in the machine file.
 pub(crate) fn refused_by(design: &str, e: SpecError) -> ConfigError {
     let field = match e.field.as_str() {
         "" => format!("design.{design}"),

@@ -13,7 +13,7 @@ pub struct Program {
     pub elf: Vec<u8>,
     /// Its name, which is its first argument.
     pub elf_name: String,
-    /// Where its `/proc/self/exe` leads, if not to its name.
+    /// Target of its `/proc/self/exe`, if that is not its name.
     pub exe_link: Option<String>,
     /// Its arguments.
     pub args: Vec<String>,

@@ -1,4 +1,4 @@
-//! What is to be run: the request, its names resolved and its parameters checked.
+//! The request of a run, with its names resolved and its parameters checked.
 
 use super::config::MachineConfig;
 use super::plan::Plan;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Threads that a workload may be asked for. Those beyond the number of cores take turns.
 const THREADS_MAX: u32 = 64;
 
-/// What is to be run. The sentence at a field is its help on the command line and in the Python package, which have an
+/// The request of a run. The sentence at a field is its help on the command line and in the Python package, which have an
 /// option for every field that they do not set themselves (`SET_BY_PACKAGE` in tools/generate_schemas.py). `x-metavar`
 /// names its value.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -42,7 +42,7 @@ pub struct RunRequest {
     pub elf: PathBuf,
     /// Its name, which is its first argument.
     pub elf_name: String,
-    /// Where its `/proc/self/exe` leads, if not to its name.
+    /// Target of its `/proc/self/exe`, if that is not its name.
     #[serde(default)]
     pub exe_link: Option<String>,
     /// Its arguments.
@@ -61,7 +61,7 @@ pub struct RunRequest {
     #[serde(default)]
     #[schemars(extend("x-metavar" = "FILE"))]
     pub pool: Option<PathBuf>,
-    /// What the result calls the program.
+    /// Name of the program in the result.
     pub workload: String,
     /// Operations asked for, for the result of a program that marks none.
     #[serde(default)]
@@ -69,7 +69,7 @@ pub struct RunRequest {
     /// Threads of the guest.
     #[serde(default = "one")]
     pub threads: u32,
-    /// Stop the guest after so many instructions.
+    /// Stop the guest after this many instructions.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub max_instructions: Option<u64>,
@@ -86,8 +86,7 @@ pub struct RunRequest {
     #[serde(default)]
     #[schemars(extend("x-metavar" = "FILE"))]
     pub snapshot: Option<PathBuf>,
-    /// Go on with this snapshot, exactly as its run would have, or under another design, domain or parameters with the
-    /// same guest code and arguments.
+    /// Resume from this snapshot. Design, domain and parameters may differ; guest code and arguments must match.
     #[serde(default)]
     #[schemars(extend("x-metavar" = "FILE"))]
     pub from: Option<PathBuf>,
@@ -103,18 +102,18 @@ pub struct RunRequest {
     /// it has no exit code.
     #[serde(default)]
     pub stop_after_roi: bool,
-    /// What the front end alone knows of the run, for its result.
+    /// Data that only the front end has, for the result of the run.
     #[serde(default)]
     pub origin: Origin,
 }
 
-/// What the front end alone knows of a run.
+/// Data of a run that only the front end has.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
     /// Hash of the sources that durasim was built from.
     pub durasim_build: String,
-    /// How much of the paper's sizes machine, design and data have.
+    /// Scale of machine, design and data, relative to the sizes of the paper.
     pub scale: String,
     /// Arguments of the workload by name, with defaults filled in; empty for a program.
     pub workload_args: Map<String, Value>,
@@ -141,7 +140,7 @@ pub struct Prepared {
     pub program: Program,
     /// The hash of the pool file that was given, if one was.
     pub pool_hash: Option<String>,
-    /// How the run starts, if not with the program's first instruction on this machine.
+    /// Start of the run, if that is not the program's first instruction on this machine.
     pub start: Option<Value>,
     /// The hash of the snapshot that the run goes on with, if it does.
     pub snapshot_hash: Option<String>,
@@ -209,10 +208,7 @@ fn check_start(request: &RunRequest) -> Result<(), ConfigError> {
         return refuse("stop_after_roi", "a functional run goes to its end: leave stop_after_roi out");
     }
     if request.stop_after_roi && request.pool.is_some() {
-        return refuse(
-            "stop_after_roi",
-            "a program that is stopped leaves no pool behind: leave pool or stop_after_roi out",
-        );
+        return refuse("stop_after_roi", "a program that is stopped leaves no pool: leave pool or stop_after_roi out");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What checks and filters did, for figures. A filter does not know its false positives: the objects that were inserted are
+//! Statistics of checks and filters, for figures. A filter does not know its false positives: the objects that were inserted are
 //! kept here beside it, for counting alone.
 
 use durasim_contract::Checks;
@@ -75,9 +75,9 @@ pub(crate) struct FilterStatistics {
     occupancy_percent: f64,
     /// Filters of [`SIZES_BITS`].
     sizes: [SizedFilter; SIZES_BITS.len()],
-    /// How often the active filter has changed, ever.
+    /// Number of changes of the active filter since the start.
     generation: u64,
-    /// Which core, or thread of a functional run, has begun a sweep of the pointer update thread, and how many instructions
+    /// Core, or thread of a functional run, that has begun a sweep of the pointer update thread, and the instructions that
     /// it had executed then.
     sweep: Option<(u32, u64)>,
     counters: Counters,
@@ -159,7 +159,7 @@ impl FilterStatistics {
         self.occupancy_percent = 100.0 * f64::from(set) / f64::from(bits);
     }
 
-    /// A core, or a thread of a functional run, that has executed so many instructions makes a change. The pointer update
+    /// A core, or a thread of a functional run, that has executed `instructions` so far makes a change. The pointer update
     /// thread begins a sweep when it changes the active filter, and ends it when it clears the other one.
     pub fn sweep(&mut self, by: u32, operation: FilterOperation, instructions: u64) {
         match operation {
@@ -217,7 +217,7 @@ impl FilterStatistics {
             stats.count(
                 name,
                 filter.fills,
-                "Times that a forwarding filter of so many bits would have been full enough to sweep",
+                "Times that a forwarding filter of this many bits would have been full enough to sweep",
             );
         }
         stats.count("p_inspect.put.calls", of.sweeps, "Sweeps that the pointer update thread has begun");

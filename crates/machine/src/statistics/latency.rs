@@ -29,10 +29,10 @@ impl Latency {
     }
 }
 
-/// Latencies that are mostly of a few cycles, of which many are recorded.
+/// Latencies that are recorded often and are mostly of a few cycles.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LoadLatency {
-    /// How often each short one occurred.
+    /// Number of occurrences of each short latency.
     short: Vec<u64>,
     long: Latency,
     sum_cycles: u64,
@@ -55,7 +55,7 @@ impl LoadLatency {
         }
     }
 
-    /// How many there are, their exact mean, and their distribution.
+    /// Number of latencies, their exact mean, and their distribution.
     pub fn distribution(&self) -> (u64, f64, Histogram<u64>) {
         let mut all = self.long.histogram().clone();
         for (cycles, count) in self.short.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -78,7 +78,7 @@ impl PhaseLatency {
         PhaseLatency { latency: Latency::new(), sum_cycles: 0 }
     }
 
-    /// How many transactions have gone through it.
+    /// Number of transactions that have gone through it.
     pub fn count(&self) -> u64 {
         self.latency.histogram().len()
     }
@@ -88,7 +88,7 @@ impl PhaseLatency {
         if self.count() == 0 { 0.0 } else { self.sum_cycles as f64 / self.count() as f64 }
     }
 
-    /// 99 of 100 take no more cycles.
+    /// The 99th percentile in cycles.
     pub fn p99(&self) -> u64 {
         self.latency.histogram().value_at_quantile(0.99)
     }

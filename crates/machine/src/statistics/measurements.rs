@@ -1,4 +1,4 @@
-//! What is measured: the region of interest, latencies of operations, and the state of all counters at its end.
+//! Measurements of a run: the region of interest, latencies of operations, and the state of all counters at its end.
 
 use super::latency::{Latency, LoadLatency};
 use super::metrics::Metrics;

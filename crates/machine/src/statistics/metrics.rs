@@ -1,4 +1,4 @@
-//! What is measured of a region of interest, as the result of a run has it.
+//! Metrics of a region of interest, as the result of a run has them.
 
 use super::latency::{PhaseLatencies, PhaseLatency};
 use super::transactions::{ReplayStats, TxStats};
@@ -107,7 +107,7 @@ pub struct AccessesPerTx {
     pub writes: f64,
 }
 
-/// What is measured of the region of interest at its end. `x-unit` makes a number a measure of `durasim diff` and of the
+/// Metrics of the region of interest at its end. `x-unit` makes a number a measure of `durasim diff` and of the
 /// printed table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Metrics {

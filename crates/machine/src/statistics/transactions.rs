@@ -55,7 +55,7 @@ pub struct ReplayStats {
     pub lag_max: u64,
     /// Cycles that threads waited for room in their logs, added up.
     pub stall_cycles: u64,
-    /// How often pages of a shadow left the DRAM, several at once.
+    /// Number of times that pages of a shadow left the DRAM, several at once.
     pub page_outs: u64,
     /// Cycles that took, the replay of what they waited for included.
     pub page_out_cycles: u64,

@@ -36,7 +36,7 @@ use durasim_types::{
 };
 use std::hash::Hasher;
 
-/// Watches the persist events of a run. It sees the system exactly as it is at the event.
+/// Observer of the persist events of a run. It sees the system exactly as it is at the event.
 pub trait Observer: Send {
     /// `event` has just happened. The answer false stops the machine.
     fn event(&mut self, event: &PersistEvent, system: &System) -> bool;
@@ -120,27 +120,27 @@ impl System {
         self.domain
     }
 
-    /// Sets who watches persist events.
+    /// Sets the observer of persist events.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.observers.observe(observer);
     }
 
-    /// Takes the watcher back.
+    /// Removes and returns the observer.
     pub fn take_observer(&mut self) -> Option<Box<dyn Observer>> {
         self.observers.take_observer()
     }
 
-    /// Sets who keeps the journal of the program's transactions.
+    /// Sets the journal of the program's transactions.
     pub fn keep_journal(&mut self, journal: Box<dyn Journal>) {
         self.observers.keep_journal(journal);
     }
 
-    /// Sets who keeps the history of the program's operations.
+    /// Sets the history of the program's operations.
     pub fn keep_history(&mut self, history: Box<dyn History>) {
         self.observers.keep_history(history);
     }
 
-    /// Tells the history of a step of the thread on `core`, if somebody keeps it.
+    /// Reports a step of the thread on `core` to the history, if one is kept.
     #[inline]
     pub(crate) fn note(&mut self, core: CoreId, step: HistoryStep) {
         self.observers.note(core, step);
@@ -172,7 +172,7 @@ impl System {
         self.observers.event_kinds()
     }
 
-    /// What went wrong in the memory system, if anything did.
+    /// The error of the memory system, if there was one.
     pub fn error(&self) -> Option<&Error> {
         self.observers.error()
     }
@@ -284,7 +284,7 @@ impl System {
         self.transactions.latency()
     }
 
-    /// The same by phase.
+    /// Latencies of committed transactions in cycles since the last reset, by phase.
     pub(crate) fn tx_phases(&self) -> &PhaseLatencies {
         self.transactions.phases()
     }

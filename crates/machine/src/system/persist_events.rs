@@ -1,4 +1,4 @@
-//! Persist events: whoever observes one sees the whole system exactly as it is at that moment.
+//! Persist events. Their observer sees the whole system exactly as it is at that moment.
 
 use super::System;
 use durasim_types::{Cause, CoreId, Cycle, EventKind, PhysAddr};
@@ -10,7 +10,7 @@ impl System {
         self.event_of(kind, cycle, addr, core, None);
     }
 
-    /// The same for a write, with its cause.
+    /// Records the persist event of a write with its cause.
     pub(super) fn event_of(
         &mut self,
         kind: EventKind,

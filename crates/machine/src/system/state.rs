@@ -164,7 +164,7 @@ impl System {
         dram
     }
 
-    /// How many lines the LLC holds.
+    /// Number of lines that the LLC holds.
     pub fn llc_lines(&self) -> usize {
         self.caches.llc().slots().count()
     }
@@ -186,11 +186,11 @@ impl System {
 
     /// Starts at `cycle`, after a part of the program that was executed elsewhere. The memories hold what they held
     /// there; what a design keeps in regions of its own does not come along.
-    pub(crate) fn start_later(&mut self, cycle: Cycle, instructions: u64, declared: (Option<DataRange>, u64)) {
+    pub(crate) fn resume_at(&mut self, cycle: Cycle, instructions: u64, declared: (Option<DataRange>, u64)) {
         self.observers.start_at(cycle);
-        self.agenda.start_behind(instructions);
+        self.agenda.start_after(instructions);
         self.memories.declare_data(declared.0);
-        self.transactions.start_behind(declared.1);
+        self.transactions.start_after(declared.1);
     }
 
     /// Replaces the contents of persistent memory before the simulation starts.

@@ -44,7 +44,7 @@ impl Design for Staging {
     }
 }
 
-/// What a power failure finds in the queues: controller, group and line of each held entry.
+/// Held entries that a power failure finds in the queues: controller, group and line of each.
 pub type Held = Vec<(u16, u64, u64)>;
 /// The controllers at which writes have arrived so far, with their lines.
 pub type Arrived = Vec<(u16, u64)>;
@@ -88,7 +88,7 @@ impl Durability for Protocol {
     }
 
     /// Prepare: every marked line is flushed to its controller, where it is held. Commit: when all are acknowledged,
-    /// each controller is told; the first acknowledgement completes the transaction.
+    /// each controller is notified; the first acknowledgement completes the transaction.
     fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         let core = &mut self.cores[cx.core.0 as usize];
         if !core.prepared {
@@ -107,7 +107,7 @@ impl Durability for Protocol {
         Gate::After(Wait::Signal(Signal(tx.0)))
     }
 
-    /// What the controllers hold is given up, what the caches hold is invalidated.
+    /// Held entries of the controllers are discarded, lines in the caches are invalidated.
     fn tx_abort(&mut self, cx: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
         for controller in 0..self.controllers {
             out.push(Action::DiscardHeld { controller, group: tx.0 });
@@ -148,7 +148,7 @@ impl Durability for Protocol {
                 out.push(Action::Send { from: at, to, message: answer, size_bytes: 0 });
             }
             (Node::Core(_), COMMIT_ACK) => out.push(Action::Raise(Signal(message.a))),
-            _ => unreachable!("nobody sends such a message"),
+            _ => unreachable!("no message of this kind is sent"),
         }
     }
 

@@ -20,7 +20,7 @@ const QUIET: Cycle = 5000;
 const PAPER_PREPARE: Cycle = 80;
 const PAPER_COMMIT: Cycle = 30;
 
-/// A machine with an L2, with latencies between levels, and with controllers of which none is like another one by symmetry.
+/// A machine with an L2, with latencies between levels, and with controllers that differ from each other even under symmetry.
 const ASYMMETRIC: &[&str] = &[
     "interconnect={ inclusion = 'non-inclusive', topology = 'mesh', request_cycles = 1, response_cycles = 2, snoop_cycles = 10, write_back_buffers = 64, mesh_columns = 4, mesh_rows = 4, hop_cycles = 3, link_width_bytes = 16, controller_tiles = [0, 7, 13, 10, 5] }",
     "frequency_mhz=1000",
@@ -38,7 +38,7 @@ fn config(machine: &str, sets: &[&str], hop_cycles: Cycle) -> MachineConfig {
     MachineConfig::parse(machine, presets::text(machine).unwrap(), &sets).unwrap()
 }
 
-/// Which acknowledgement completes a commit.
+/// The acknowledgement that completes a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Until {
     First,
@@ -78,20 +78,20 @@ impl Sums<'_> {
         (x.abs_diff(to_x) + y.abs_diff(to_y)) * self.0.interconnect.hop_cycles.unwrap()
     }
 
-    /// What is behind the head of a line: one cycle for each further part.
+    /// The parts of a line after its head: one cycle for each.
     fn tail(&self, from: u64, to: u64) -> Cycle {
         let width = u64::from(self.0.interconnect.link_width_bytes.unwrap());
         if from == to { 0 } else { LINE_BYTES.div_ceil(width) - 1 }
     }
 
-    /// What a controller takes more before it sends anything.
+    /// Additional cycles of a controller before it sends anything.
     fn response(&self, controller: usize) -> Cycle {
         let of = &self.0.interconnect;
         let is_remote = of.remote_controllers.iter().flatten().any(|remote| *remote as usize == controller);
         if is_remote { (of.remote_response_ns.unwrap() * self.0.frequency_mhz).div_ceil(1000) } else { 0 }
     }
 
-    /// Look-ups of the private caches, with the requests behind them.
+    /// Look-ups of the private caches, with the requests after them.
     fn private(&self) -> Cycle {
         let levels = [Some(&self.0.l1d), self.0.l2.as_ref()];
         levels.into_iter().flatten().map(|level| level.latency_cycles + self.0.interconnect.request_cycles).sum()
@@ -107,7 +107,7 @@ impl Sums<'_> {
         at_controller + self.response(controller) + self.hops(tile, core)
     }
 
-    /// The same of LAD-LLC: a line goes to its bank, which has written it one latency after all of it has arrived.
+    /// Cycles of LAD-LLC: a line goes to its bank, which has written it one latency after all of it has arrived.
     fn prepare_at_bank(&self, core: u64, bank: u64) -> Cycle {
         let arrived = self.private() + self.hops(core, bank) + self.tail(core, bank);
         arrived + self.0.llc.latency_cycles + self.hops(bank, core)
@@ -120,7 +120,7 @@ impl Sums<'_> {
         if is_away(&controller) { (0..controller).filter(is_away).count() as Cycle } else { 0 }
     }
 
-    /// When the acknowledgement of each controller is back at the core. Those that would arrive in one cycle come one after the
+    /// Cycles in which the acknowledgement of each controller is back at the core. Those that would arrive in one cycle come one after the
     /// other, whether they meet on a link or at the port.
     fn acknowledgements(&self, core: u64) -> Vec<Cycle> {
         let mut taken = Vec::new();
@@ -144,7 +144,7 @@ impl Sums<'_> {
         if until == Until::First { all.min() } else { all.max() }.unwrap()
     }
 
-    /// What all messages of a commit wait for each other.
+    /// Cycles that all messages of a commit wait for each other.
     fn all_waits(&self, core: u64) -> Cycle {
         let unloaded = |controller| 2 * self.hops(core, self.tile(controller)) + self.response(controller);
         let all = self.acknowledgements(core);
@@ -263,7 +263,7 @@ fn both_phases_take_the_sum_where_there_is_an_l2_and_no_symmetry() {
     }
 }
 
-/// Where the tail of a line takes longer than the look-up of its bank, the line waits there for its tail.
+/// If the tail of a line takes longer than the look-up of its bank, the line waits there for its tail.
 #[test]
 fn both_phases_take_the_sum_on_links_of_any_width() {
     for width in [4, 64] {

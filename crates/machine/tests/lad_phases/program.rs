@@ -31,7 +31,7 @@ fn li(rd: u32, value: i32) -> u32 {
     addi(rd, 0, value)
 }
 
-/// A value of which the lower twelve bits are zero.
+/// A value whose lower twelve bits are zero.
 fn lui(rd: u32, value: i32) -> u32 {
     assert_eq!(value % 4096, 0);
     value as u32 | rd << 7 | 0x37
@@ -50,14 +50,14 @@ fn marker(marker: Marker) -> u32 {
     (marker as u32) << 20 | 2 << 12 | 0x13
 }
 
-/// `bnez`, back by so many instructions.
+/// `bnez`, back by this many instructions.
 fn loop_back(rs: u32, instructions: usize) -> u32 {
     let offset = (-4 * instructions as i32) as u32;
     let (sign, high, low, eleventh) = (offset >> 12 & 1, offset >> 5 & 63, offset >> 1 & 15, offset >> 11 & 1);
     sign << 31 | high << 25 | rs << 15 | 1 << 12 | low << 8 | eleventh << 7 | 0x63
 }
 
-/// `jal ra`, by so many instructions.
+/// `jal ra`, by this many instructions.
 fn call(instructions: usize) -> u32 {
     let offset = 4 * instructions as u32;
     assert!(offset < 2048);

@@ -20,12 +20,12 @@ const REQUEST: Cycle = 1;
 const UP: Cycle = 2;
 const SNOOP: Cycle = 10;
 const READ: Cycle = 150;
-/// Of a line behind its head, on links of 16 bytes.
+/// Cycles of a line after its head, on links of 16 bytes.
 const TAIL: Cycle = 3;
 
 /// Tiles of the controllers of persistent memory, none like another one by symmetry; that of the DRAM follows.
 const TILES: [u64; 4] = [0, 7, 13, 10];
-/// What controllers 1 and 3 take more to answer, in the machines that have remote controllers.
+/// Additional latency of controllers 1 and 3, in the machines that have remote controllers.
 const REMOTE: Cycle = 50;
 
 /// A machine of 4x4 tiles with the keys of its mesh.
@@ -113,7 +113,7 @@ impl Hops {
         if self.has_remote && controller % 2 == 1 { REMOTE } else { 0 }
     }
 
-    /// What `core` waits for an action about a line of a bank and a controller.
+    /// Cycles that `core` waits for an action about a line of a bank and a controller.
     fn answer(self, kind: Kind, core: u64, bank: u64, controller: usize) -> Cycle {
         let (tile, next) = (TILES[controller], TILES[(controller + 1) % 4]);
         let to_bank = L1 + L2 + 2 * REQUEST + self.between(core, bank);
@@ -144,7 +144,7 @@ impl Hops {
     }
 }
 
-/// When the answer to an action that was asked for at `at` arrives.
+/// Cycle in which the answer to an action that was asked for at `at` arrives.
 fn ask(system: &mut System, kind: Kind, core: CoreId, controller: usize, line: u64, at: Cycle) -> Cycle {
     let tx = tx_of(kind, core, controller as u16, line);
     let answers = system.stats().get("prober.answers");
@@ -208,7 +208,7 @@ fn cleans_take_the_hops_past_the_bank_of_their_line() {
     }
 }
 
-/// A `cbo.clean` of a core at `at`: when a fence behind it is through.
+/// A `cbo.clean` of a core at `at`: the cycle in which a fence after it is through.
 fn clean(system: &mut System, core: CoreId, line: u64, at: Cycle) -> Cycle {
     system.cache_block(core, CacheBlockOp::Clean, line_of(line).line(), at);
     let mut through = at;
@@ -240,13 +240,13 @@ fn the_core_that_has_a_line_sends_it_for_the_core_that_cleans_it() {
 }
 
 #[test]
-fn loads_take_the_hops_to_the_bank_and_to_whoever_has_the_line() {
+fn loads_take_the_hops_to_the_bank_and_to_the_holder_of_the_line() {
     for hop_cycles in [1, 3, 7] {
         let hops = Hops { hop_cycles, has_remote: false };
         let mut system = machine(&keys(hop_cycles, ""));
         let mut at = 100_000;
         for (core, bank) in (0u16..16).flat_map(|core| (0u64..16).map(move |bank| (core, bank))) {
-            // A line that nobody has had.
+            // A line that no core has had.
             let (controller, number) = (usize::from(core) % 4, 1024 * (1 + u64::from(core)));
             let (line, tile) = (line_of(number + 64 * controller as u64 + bank), TILES[controller]);
             let asked = L1 + L2 + 2 * REQUEST + hops.between(core.into(), bank) + LLC;
@@ -262,11 +262,11 @@ fn loads_take_the_hops_to_the_bank_and_to_whoever_has_the_line() {
                 let second = asked + snooped + hops.line(bank, other) + 2 * UP;
                 let found = system.load(CoreId(other as u16), line, 8, None, at).1 - at;
                 assert_eq!(found, second, "of another core: {other}, {core}, {bank}");
-                // The right to write: the reader is told, and answers.
+                // The right to write: the reader is notified, and answers.
                 at += 5000;
                 let asked = L1 + L2 + LLC + 2 * REQUEST + hops.between(other, bank);
-                let told = hops.between(bank, core.into()) + SNOOP + L1 + hops.between(core.into(), bank);
-                let upgraded = asked + told + hops.between(bank, other) + 3 * UP + L1;
+                let notified = hops.between(bank, core.into()) + SNOOP + L1 + hops.between(core.into(), bank);
+                let upgraded = asked + notified + hops.between(bank, other) + 3 * UP + L1;
                 let found = store(&mut system, CoreId(other as u16), line, at) - at;
                 assert_eq!(found, upgraded, "an upgrade: {other}, {core}, {bank}");
                 // The first one wants it again: the line comes from the one that has changed it.

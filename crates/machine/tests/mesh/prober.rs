@@ -13,18 +13,18 @@ use std::hash::Hasher;
 /// The design.
 pub struct Prober;
 
-/// What a transaction begins with.
+/// First action of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A write of so many bytes by hardware beside the L1D of the core.
+    /// A write of this many bytes by hardware beside the L1D of the core.
     AppendFromCore(u64),
-    /// The same by hardware beside the last level.
+    /// A write of this many bytes by hardware beside the last level.
     AppendFromLlc(u64),
     /// A read by hardware beside the L1D of the core.
     ReadByCore,
     /// A read by hardware beside the last level.
     ReadByLlc,
-    /// A message with so many bytes to a controller and one without data back.
+    /// A message with this many bytes to a controller and one without data back.
     Message(u64),
     /// A clean of a line that some core has.
     Clean,
@@ -86,7 +86,7 @@ impl Design for Prober {
     }
 }
 
-/// How many answers have arrived, and when the last one did.
+/// Number of answers that have arrived, and the cycle of the last one.
 #[derive(Clone, Debug, Default)]
 struct Answers((u64, Cycle));
 

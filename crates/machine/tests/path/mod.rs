@@ -50,7 +50,7 @@ impl Paths {
         bytes.div_ceil(self.link_bytes).max(1)
     }
 
-    /// When the answers to `count` actions of a kind that are asked for at once arrive, on a memory that serves all of
+    /// Cycles in which the answers to `count` actions of a kind that are asked for at once arrive, on a memory that serves all of
     /// them side by side.
     fn answers(self, kind: Kind, count: u64) -> Vec<Cycle> {
         let in_turn = |from, to, there, back, between| {
@@ -275,7 +275,7 @@ fn writes_to_a_line_arrive_in_the_order_in_which_they_were_sent() {
 }
 
 #[test]
-fn a_barrier_is_acknowledged_behind_all_that_was_sent_before() {
+fn a_barrier_is_acknowledged_after_all_that_was_sent_before() {
     let mut sets = PATHS.sets();
     sets.extend(["pmem.controllers=4".into(), "interconnect.path_jitter_cycles=300".into()]);
     let mut system = machine(Domain::Adr, &sets);

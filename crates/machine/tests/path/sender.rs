@@ -12,16 +12,16 @@ use std::hash::Hasher;
 /// The design.
 pub struct Sender;
 
-/// What a transaction begins with: `count` of these actions at once, each of another line from line 100 on.
+/// First actions of a transaction: `count` of these at once, each of another line from line 100 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A write of so many bytes.
+    /// A write of this many bytes.
     Append(Origin, u64),
     /// A copy of a line.
     Copy(Origin),
     /// A read of a line.
     Read(Origin),
-    /// A message with so many bytes there and one without back.
+    /// A message with this many bytes there and one without back.
     Message(u64),
     /// A clean of what is dirty.
     Clean,

@@ -1,4 +1,4 @@
-//! What power failures leave of persistent writes.
+//! Persistent writes after power failures.
 
 use super::{LINKS, T, WRITTEN, fence, line, load, machine, persist, store, store_as, survivor};
 use durasim_isa::CacheBlockOp;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 struct Words {
     acknowledged: BTreeMap<PhysAddr, u64>,
     stored: BTreeMap<PhysAddr, u64>,
-    /// Words of which the second one may be durable only if the first one is.
+    /// Two words; the second one may be durable only if the first one is.
     ordered: Vec<(PhysAddr, PhysAddr)>,
     images: u64,
     wrong: Option<String>,

@@ -1,4 +1,4 @@
-//! What persistent writes send, and what becomes of their lines.
+//! Messages of persistent writes, and the state of their lines.
 
 use super::{LINKS, T, WRITTEN, counter, line, load, machine, persist, store, store_as, survivor};
 use durasim_contract::LevelId;

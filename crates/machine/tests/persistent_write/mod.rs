@@ -120,7 +120,7 @@ fn fence(system: &mut System, core: u16, at: Cycle) -> Cycle {
     }
 }
 
-/// What a power failure leaves of a word.
+/// A word after a power failure.
 fn survivor(system: &System, addr: PhysAddr) -> u64 {
     system.crash_image(u64::MAX).0.read_u64(addr)
 }

@@ -1,4 +1,4 @@
-//! How long persistent writes take.
+//! Latencies of persistent writes.
 
 use super::{
     L1, L2, LINKS, LLC, Links, READ, T, WRITE, assert_near, build, counter, fence, line, load, machine, persist, store,
@@ -8,7 +8,7 @@ use durasim_isa::CacheBlockOp;
 use durasim_machine::{DRAM_BASE, System};
 use durasim_types::{CoreId, Cycle, Domain, StoreKind};
 
-/// The same with three instructions: the acknowledgement of the clean.
+/// Latency of three instructions: the acknowledgement of the clean.
 fn store_clean_fence(system: &mut System, core: u16, at: Cycle) -> Cycle {
     let made = store(system, core, line(0), 1, at);
     let cleaned = system.cache_block(CoreId(core), CacheBlockOp::Clean, line(0).line(), made);
@@ -34,7 +34,7 @@ fn a_miss_takes_one_round_trip_and_three_instructions_take_two() {
     }
 }
 
-/// What a request of core 0 takes that finds its line as `prepare` has left it, before the write leaves for memory. The
+/// Cycles of a request of core 0 that finds its line as `prepare` has left it, before the write leaves for memory. The
 /// media is slower than anything that comes to the core beside the acknowledgement.
 fn before_it_leaves(links: Links, prepare: impl Fn(&mut System) -> Cycle) -> Cycle {
     let mut system = links.machine(4, Domain::Media, &[]);
@@ -146,7 +146,7 @@ fn the_same_core_writes_a_line_again_when_it_is_free() {
     let mut system = links.machine(4, Domain::Media, &[]);
     let at = load(&mut system, 0, line(0), T).1.next_multiple_of(1000) + 10_000;
     let first = persist(&mut system, 0, line(0), 1, at);
-    // Sent a cycle behind the acknowledgement it waits for nothing.
+    // Sent a cycle after the acknowledgement it waits for nothing.
     let second = persist(&mut system, 0, line(0), 2, first + 1);
     assert_near(second - first - 1, first - at, "the second one");
     assert_eq!(counter(&system, "lock_waits"), 0);

@@ -20,7 +20,7 @@ const SET: [&str; 4] = [
 const LEVELS: Cycle = 4;
 /// Sets of the first TLB for data.
 const SETS: u64 = 16;
-/// Pages so far apart share their sets in both TLBs, of which the second has 85 sets.
+/// Pages so far apart share their sets in both TLBs; the second one has 85 sets.
 const SHARED: u64 = 16 * 85;
 
 fn config(set: &[&str]) -> MachineConfig {
@@ -28,7 +28,7 @@ fn config(set: &[&str]) -> MachineConfig {
     MachineConfig::parse(MACHINE, presets::text(MACHINE).unwrap(), &set).unwrap()
 }
 
-/// What loads take on the machine, from its configuration.
+/// Latencies of loads on the machine, from its configuration.
 struct Costs(MachineConfig);
 
 impl Costs {
@@ -45,17 +45,17 @@ impl Costs {
         of_hits(&self.0)
     }
 
-    /// The same with a translation from the second TLB.
+    /// Latency of a load with a translation from the second TLB.
     fn second(&self) -> Cycle {
         self.hit() + self.0.tlb.as_ref().unwrap().l2.latency_cycles
     }
 
-    /// The same with a walk that finds all levels in the L1D.
+    /// Latency of a load with a walk that finds all levels in the L1D.
     fn walk(&self) -> Cycle {
         self.second() + LEVELS * self.l1d()
     }
 
-    /// What a read takes more that finds its line in no cache.
+    /// Additional cycles of a read that finds its line in no cache.
     fn miss(&self) -> Cycle {
         let tags = [self.0.l2.as_ref().unwrap().tag_latency_cycles, self.0.llc.tag_latency_cycles];
         let tags: Cycle = tags.into_iter().flatten().sum();
@@ -73,7 +73,7 @@ fn measure(before: &[u64], loads: &[u64]) -> (Vec<Cycle>, RunResult) {
     Loads { machine: MACHINE, set: &SET, before, loads, fast_forward: false }.measure()
 }
 
-/// `n` pages behind page 0 that share a set with it, as loads of different lines.
+/// `n` pages after page 0 that share a set with it, as loads of different lines.
 fn others(apart: u64, n: u64) -> Vec<u64> {
     (1..=n).map(|i| page(apart * i, i)).collect()
 }

@@ -1,5 +1,5 @@
 //! A program that measures loads: for each, the cycles between two reads of the cycle counter, one before it, on which its
-//! address depends, and one behind it.
+//! address depends, and one after it.
 
 use durasim_isa::Marker;
 use durasim_machine::{MachineConfig, Output, RunRequest, RunResult, Stream, run};
@@ -9,7 +9,7 @@ const CODE: u64 = 0x10_0000;
 /// Of the function that measures, on a line of its own.
 const PROBE: u64 = CODE + 0x400;
 const MAIN: u64 = CODE + 0x440;
-/// Where results go.
+/// Address of the results.
 pub const RESULTS: u64 = 0x80_0000;
 const RESULTS_BYTES: u64 = 0x4000;
 /// Pages to be loaded from; two areas, in different tables of the first three levels from the leaves up.
@@ -63,7 +63,7 @@ fn call(from: u64, to: u64) -> u32 {
 }
 
 /// The cycles between the counters if the load finds its translation and its line at once: two operations, the address,
-/// the L1D, the commit, and the second counter, which is read `serialize_cycles` behind it.
+/// the L1D, the commit, and the second counter, which is read `serialize_cycles` after it.
 pub fn of_hits(config: &MachineConfig) -> u64 {
     let core = &config.core;
     2 + 1 + config.l1d.latency_cycles + core.complete_to_commit_cycles + core.serialize_cycles + 1
@@ -127,7 +127,7 @@ fn elf(code: &[u32]) -> Vec<u8> {
     bytes
 }
 
-/// What the program writes.
+/// Results that the program writes.
 struct Bytes(Vec<u8>);
 
 impl Output for Bytes {

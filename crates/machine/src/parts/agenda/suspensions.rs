@@ -5,7 +5,7 @@ use durasim_contract::{Signal, Token, Wait};
 use durasim_types::{CoreId, Cycle};
 use serde::{Deserialize, Serialize};
 
-/// What a suspended request waits for.
+/// Condition of a suspended request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Awaited {
     Time,
@@ -67,7 +67,7 @@ impl Agenda {
         self.suspended[core.0 as usize] = None;
     }
 
-    /// When the suspended request of `core` can be made again, if that is known.
+    /// Cycle in which the suspended request of `core` can be made again, if that is known.
     pub(crate) fn resumes_at(&self, core: CoreId) -> Option<Cycle> {
         self.suspended[core.0 as usize].and_then(|s| s.over_at.map(|at| at.max(s.since)))
     }

@@ -120,7 +120,7 @@ impl Caches {
         }
     }
 
-    /// Bytes change in all cached copies of their line, of which one keeps the change. False if memory has to.
+    /// Changes bytes in all cached copies of their line; one copy keeps the change. False if memory has to.
     pub(crate) fn overwrite(&mut self, addr: PhysAddr, bytes: &[u8]) -> bool {
         let line = addr.line();
         let range = addr.offset()..addr.offset() + bytes.len();

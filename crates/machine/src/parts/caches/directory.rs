@@ -10,7 +10,7 @@ use durasim_contract::{LevelId, LineTag};
 use durasim_types::{CoreId, Cycle, LineAddr, Stats};
 use serde::{Deserialize, Serialize};
 
-/// What a core wants to do with a line.
+/// Access that a core wants to make to a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessMode {
     /// Load, or fetch code.
@@ -42,7 +42,7 @@ impl CoherenceStats {
 }
 
 impl Caches {
-    /// What the directory knows.
+    /// The directory.
     pub(crate) fn directory(&self) -> &Directory {
         &self.directory
     }
@@ -54,7 +54,7 @@ impl Caches {
     /// Whether the L1D copy in `slot` may be accessed without asking the directory.
     #[inline(always)]
     pub(crate) fn may_access(&self, core: CoreId, slot: Slot, want: AccessMode) -> bool {
-        want == AccessMode::Read || self.alone() || self.l1d(core).is_exclusive(slot)
+        want == AccessMode::Read || self.is_single_core() || self.l1d(core).is_exclusive(slot)
     }
 
     /// The slot of a line in the L1D of `core`, if the core may access it there without asking the directory.
@@ -70,7 +70,7 @@ impl Caches {
 
     /// Whether `core` may write the line without asking, wherever in its private caches it lies.
     pub(crate) fn owns(&self, core: CoreId, line: LineAddr) -> bool {
-        self.alone() || self.directory.entry(line).owner == Some(self.core_of(core))
+        self.is_single_core() || self.directory.entry(line).owner == Some(self.core_of(core))
     }
 
     /// The private copy of a line that is newest: level and slot.
@@ -81,8 +81,8 @@ impl Caches {
 
     /// The cores that hold a line in private caches.
     pub(crate) fn holders(&self, line: LineAddr) -> impl Iterator<Item = CoreId> + use<> {
-        let single = self.alone().then_some(CoreId(0));
-        let many = (!self.alone()).then(|| self.directory.entry(line).cores());
+        let single = self.is_single_core().then_some(CoreId(0));
+        let many = (!self.is_single_core()).then(|| self.directory.entry(line).cores());
         single.into_iter().chain(many.into_iter().flatten())
     }
 
@@ -144,7 +144,7 @@ impl Caches {
         if let Some(slot) = array.find(line) {
             array.remove(slot);
         }
-        if level != LevelId::Llc && !self.alone() && self.newest_private(core, line).is_none() {
+        if level != LevelId::Llc && !self.is_single_core() && self.newest_private(core, line).is_none() {
             self.directory.remove_sharer(line, self.core_of(core));
         }
     }
@@ -157,9 +157,9 @@ impl Caches {
         self.take_out(LevelId::Llc, CoreId(0), line);
     }
 
-    /// `core` has got a line into its private caches. It owns it if it wanted to, or if nobody else has it.
+    /// `core` has got a line into its private caches. It owns it if it wanted to, or if no other core has it.
     pub(crate) fn note_arrival(&mut self, core: CoreId, line: LineAddr, want: AccessMode) {
-        if self.alone() {
+        if self.is_single_core() {
             return;
         }
         let thread = core;

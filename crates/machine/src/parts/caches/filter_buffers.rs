@@ -1,7 +1,7 @@
 //! The buffers of filter lines beside the L1Ds: BFilter_Buffer and BFilter_Base_Addr (P-INSPECT, MICRO 2020, section VI-C).
 //!
 //! A buffer is one more private level: the directory knows its lines, other cores take them, and inclusion takes them along.
-//! A line lies in the buffer of a core or in its L1D, never in both.
+//! A line is in the buffer of a core or in its L1D, never in both.
 
 use super::Caches;
 use durasim_cache::{CacheArray, Slot};
@@ -57,7 +57,7 @@ impl Caches {
         Some((lines, ready))
     }
 
-    /// Lines of filters that a core owns and has in its buffer are changed. Nobody else has one of them before `done`.
+    /// Lines of filters that a core owns and has in its buffer are changed. No other core gets one of them before `done`.
     pub(crate) fn write_filters(
         &mut self,
         core: CoreId,

@@ -1,4 +1,4 @@
-//! Lines that leave a level: which one has to, what takes it, and which versions of it count.
+//! Lines that leave a level: the victim, its write-back buffer, and the versions that leave with it.
 
 use super::Caches;
 use crate::parts::design_port::DesignPort;
@@ -6,7 +6,7 @@ use durasim_cache::{CacheArray, Mshrs, Slot, Version};
 use durasim_contract::{Hooks, LevelId, LineTag};
 use durasim_types::{CoreId, Cycle, LineAddr};
 
-/// A version of a line with the place where it lies.
+/// A version of a line with its place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resident {
     pub level: LevelId,
@@ -75,7 +75,7 @@ impl Caches {
     }
 
     /// Takes a victim out at once, with the copies above it that inclusion takes along, if all of them are clean and none is
-    /// a version: no level below has to be told. False, and nothing done, otherwise.
+    /// a version: no level below has to be notified. False, and nothing done, otherwise.
     pub(crate) fn drop_clean(&mut self, level: LevelId, core: CoreId, victim: Slot, design: &DesignPort) -> bool {
         let array = self.array(level, core);
         let line = array.line(victim);
@@ -120,7 +120,7 @@ impl Caches {
     }
 
     /// A dirty line leaves a private level: the cycle in which a buffer has it, until it has arrived below, where it
-    /// `travels` so many cycles on a mesh. Where that is the last level, and has ports,
+    /// is in flight for `travels` cycles on a mesh. Where that is the last level, and has ports,
     /// [`Caches::release_write_back_buffer`] ends that.
     pub(crate) fn take_write_back_buffer(&mut self, level: LevelId, core: CoreId, travels: Cycle, at: Cycle) -> Cycle {
         let arrives_after = match self.levels.below(level) {
@@ -222,10 +222,10 @@ impl Caches {
         places.into_iter().filter_map(resident).collect()
     }
 
-    /// Whether memory has to be told of the first of these versions of a line, which stand oldest first.
+    /// Whether memory has to be notified of the first of these versions of a line, which are in order of age, oldest first.
     pub(crate) fn must_leave(&self, versions: &[Resident], design: &DesignPort) -> bool {
         let Resident { level, core, version } = versions[0];
-        // An untagged version below a newer untagged one is nobody's pre-image: only the newer one is written.
+        // An untagged version below a newer untagged one is no pre-image: only the newer one is written.
         let superseded = !design.is_version(version.tag)
             && versions[1..].iter().any(|above| above.version.dirty && !design.is_version(above.version.tag));
         // What cores share is a copy of what the last level had.
@@ -247,7 +247,7 @@ impl Caches {
         self.llc_ports.as_mut().map_or(at, |ports| ports.read(at))
     }
 
-    /// A line is written into the last level. Nobody waits but who asks [`Caches::llc_written_at`].
+    /// A line is written into the last level. Only a caller of [`Caches::llc_written_at`] waits for that.
     #[inline]
     pub(crate) fn write_llc(&mut self, at: Cycle) {
         if let Some(ports) = &mut self.llc_ports {
@@ -255,7 +255,7 @@ impl Caches {
         }
     }
 
-    /// When a line that has come down to the last level at `at` is written there.
+    /// Cycle in which a line that has come down to the last level at `at` is written there.
     pub(crate) fn llc_written_at(&self, at: Cycle) -> Cycle {
         self.llc_ports.as_ref().map_or(at + self.llc_write_cycles, |ports| ports.written_at().max(at))
     }

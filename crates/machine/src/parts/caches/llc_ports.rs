@@ -14,7 +14,7 @@ pub(super) struct PortBookings {
     read_busy_cycles: Cycle,
     write_latency_cycles: Cycle,
     write_busy_cycles: Cycle,
-    /// When the write that was booked last is done.
+    /// Cycle in which the write that was booked last is done.
     written_at: Cycle,
     read_wait_cycles: Cycle,
     write_wait_cycles: Cycle,
@@ -56,7 +56,7 @@ impl PortBookings {
         self.written_at
     }
 
-    /// When the write that was booked last is done.
+    /// Cycle in which the write that was booked last is done.
     pub fn written_at(&self) -> Cycle {
         self.written_at
     }

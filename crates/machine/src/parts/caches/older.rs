@@ -26,7 +26,7 @@ pub(crate) fn line_of(tag: LineAddr) -> LineAddr {
 }
 
 impl Caches {
-    /// Whether the older version of a line, which lies in the last level, can get a way: a free one, or that of a line which
+    /// Whether the older version of a line, which is in the last level, can get a way: a free one, or that of a line which
     /// is not in service and no uncommitted one.
     pub(crate) fn may_keep_older(&mut self, line: LineAddr, design: &DesignPort) -> bool {
         let pinned = std::mem::take(&mut self.pinned);

@@ -9,7 +9,7 @@ use durasim_contract::{LevelId, LineTag};
 use durasim_types::{CoreId, LineAddr, Pages};
 use std::collections::BTreeMap;
 
-/// Which lines caches held, the least recently used first. The L2s of a machine without them are no lists.
+/// Lines that caches held, the least recently used first. The L2s of a machine without them are no lists.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CachedLines {
     pub l1i: Vec<Vec<LineAddr>>,
@@ -55,7 +55,7 @@ impl Caches {
                 }
             }
         }
-        if !self.alone() {
+        if !self.is_single_core() {
             for (line, cores) in holders {
                 self.note_holders(line, &cores);
             }

@@ -4,7 +4,7 @@
 //!
 //! The messages are drawn as the Python program did that wrote them for BookSim, with Python's generator.
 
-use super::Load;
+use super::MessageKind;
 use super::crossbar::Crossbar;
 use super::mesh::{End, Mesh};
 use crate::setup::config::MachineConfig;
@@ -99,7 +99,7 @@ fn receivers(pattern: &str, from: u16) -> Vec<u16> {
     all.into_iter().filter(|&to| to != from).collect()
 }
 
-/// A row of BookSim: sizes are flits of which each message has one or the other, or those of requests and of their replies.
+/// A row of BookSim: sizes are in flits; each message has one or the other, or they are those of requests and of replies.
 struct Row {
     pattern: &'static str,
     flits: &'static str,
@@ -266,8 +266,8 @@ fn a_loaded_crossbar_is_as_late_as_that_of_booksim() {
         let mut crossbar = Crossbar::new(&config.interconnect, 16);
         let mut mean = Mean::default();
         for Sent { at, from, to, flits } in sent {
-            let load = if flits == 1 { Load::Nothing } else { Load::Line };
-            mean.add(at, crossbar.send_to_bank(CoreId(from), LineAddr(to.into()), load, at));
+            let kind = if flits == 1 { MessageKind::Control } else { MessageKind::Data };
+            mean.add(at, crossbar.send_to_bank(CoreId(from), LineAddr(to.into()), kind, at));
         }
         // Up to 70 % of what the busiest port can carry.
         let busiest = if pattern == "all to one" { 16.0 * offered } else { offered };

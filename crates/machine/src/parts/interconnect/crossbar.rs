@@ -1,11 +1,11 @@
 //! The links between the private caches of the cores and the banks of the last level.
 //!
-//! In the topology `crossbar` each bank of the last level and each core has a port out of which it sends, and one through
+//! In the topology `crossbar` each bank of the last level and each core has a port through which it sends, and one through
 //! which it gets what others send. A port carries one message at a time: a line for as many cycles as it is wider than the
 //! link, a message without data for one. It leaves the port of its sender as it enters that of its receiver, but where that
 //! is busy, it waits between them and holds up nothing. Messages with no port in common do not meet.
 
-use super::Load;
+use super::MessageKind;
 use super::link::{Forgotten, Ports, busiest};
 use crate::setup::config::InterconnectConfig;
 use durasim_contract::bank_of;
@@ -53,31 +53,38 @@ impl Crossbar {
     }
 
     /// A message of a core travels to the bank of a line; when all of it is there.
-    pub(super) fn send_to_bank(&mut self, core: CoreId, line: LineAddr, load: Load, at: Cycle) -> Cycle {
-        let (bank, core, cycles) = (self.bank(line), self.core(core), self.cycles(load));
-        Self::send(&mut self.cores[core], &mut self.banks[bank], &mut self.stats, cycles, load, at)
+    pub(super) fn send_to_bank(&mut self, core: CoreId, line: LineAddr, kind: MessageKind, at: Cycle) -> Cycle {
+        let (bank, core, cycles) = (self.bank(line), self.core(core), self.cycles(kind));
+        Self::send(&mut self.cores[core], &mut self.banks[bank], &mut self.stats, cycles, kind, at)
     }
 
     /// A message of the bank of a line travels to a core; when all of it is there.
-    pub(super) fn send_to_core(&mut self, core: CoreId, line: LineAddr, load: Load, at: Cycle) -> Cycle {
-        let (bank, core, cycles) = (self.bank(line), self.core(core), self.cycles(load));
-        Self::send(&mut self.banks[bank], &mut self.cores[core], &mut self.stats, cycles, load, at)
+    pub(super) fn send_to_core(&mut self, core: CoreId, line: LineAddr, kind: MessageKind, at: Cycle) -> Cycle {
+        let (bank, core, cycles) = (self.bank(line), self.core(core), self.cycles(kind));
+        Self::send(&mut self.banks[bank], &mut self.cores[core], &mut self.stats, cycles, kind, at)
     }
 
     /// Sends a message from port to port; the cycle in which all of it has passed.
-    fn send(from: &mut Ports, to: &mut Ports, stats: &mut LinkStats, cycles: Cycle, load: Load, at: Cycle) -> Cycle {
+    fn send(
+        from: &mut Ports,
+        to: &mut Ports,
+        stats: &mut LinkStats,
+        cycles: Cycle,
+        kind: MessageKind,
+        at: Cycle,
+    ) -> Cycle {
         let leaves = from.out.take(at, cycles, &mut stats.forgotten);
         let start = to.into.take(leaves, cycles, &mut stats.forgotten);
-        match load {
-            Load::Nothing => stats.messages += 1,
-            Load::Line => stats.lines += 1,
+        match kind {
+            MessageKind::Control => stats.messages += 1,
+            MessageKind::Data => stats.lines += 1,
         }
         stats.wait_cycles += start - at;
         start + cycles
     }
 
-    fn cycles(&self, load: Load) -> Cycle {
-        if load == Load::Line { self.line_cycles } else { 1 }
+    fn cycles(&self, kind: MessageKind) -> Cycle {
+        if kind == MessageKind::Data { self.line_cycles } else { 1 }
     }
 
     pub(super) fn reset_stats(&mut self) {

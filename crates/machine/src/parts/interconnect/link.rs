@@ -1,4 +1,4 @@
-//! What carries one message at a time: a link between two routers, or the port of an end, in one direction.
+//! Links that carry one message at a time: between two routers, or the port of an end, in one direction.
 //!
 //! Cores run ahead, so links are booked by interval: a message with an earlier time takes the gap before a later one. Two
 //! messages between the same ends may therefore arrive in another order than they were sent in, and nothing relies on that
@@ -15,7 +15,7 @@ pub(super) struct Link {
     busy_cycles: Cycle,
 }
 
-/// What a link remembers of its bookings is bounded.
+/// The bookings that a link keeps are bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Forgotten {
     bookings: u64,
@@ -23,7 +23,7 @@ pub(super) struct Forgotten {
 }
 
 impl Link {
-    /// A message that reaches the link at `at` takes it for so many cycles; the cycle in which its first part goes.
+    /// Books the link for a message that reaches it at `at`, for this many cycles; the cycle in which its first part is sent.
     pub(super) fn take(&mut self, at: Cycle, cycles: Cycle, forgotten: &mut Forgotten) -> Cycle {
         let before = self.booked.forgotten_until();
         forgotten.messages += u64::from(at < before);
@@ -62,9 +62,9 @@ impl Forgotten {
 /// The ports of an end, or of all ends of a tile.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Ports {
-    /// What the end sends.
+    /// The port for messages that the end sends.
     pub(super) out: Link,
-    /// What the end gets.
+    /// The port for messages that the end receives.
     pub(super) into: Link,
 }
 

@@ -4,14 +4,14 @@
 //! A message takes the X-Y route: along its row to the column of its destination, then along that column. Its head moves
 //! from a tile to the next one in `hop_cycles` and waits where a link is busy. It occupies each link of its route for one
 //! cycle for every `link_width_bytes` of its data, for one cycle if it has none: addresses and headers travel beside the
-//! data, as in the crossbar. It has arrived when its last part has, one cycle behind the head for each further part.
+//! data, as in the crossbar. It has arrived when its last part has, one cycle after the head for each further part.
 //!
 //! Each end, or each tile, has a port into its router and one out of it, as wide as a link. A message occupies them as it
-//! does a link: the first before its route, the other one behind it. Its head takes `router_entry_cycles` from the end into
+//! does a link: the first before its route, the other one after it. Its head takes `router_entry_cycles` from the end into
 //! the router, and `router_exit_cycles` out of the other one. Ends on one tile send past the router: that takes no time and
 //! no port.
 //!
-//! What is not modelled: buffers of routers that fill up, and virtual channels. A message that waits keeps no link behind it
+//! Not modelled: buffers of routers that fill up, and virtual channels. A message that waits keeps no earlier link of its route
 //! busy, and has a link in one piece.
 
 use super::link::{Forgotten, Link, Ports, busiest};
@@ -32,7 +32,7 @@ pub(crate) enum End {
     Controller(usize),
 }
 
-/// Where a link leads to from its tile.
+/// Direction of a link from its tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     East,
@@ -43,7 +43,7 @@ enum Direction {
 
 const DIRECTIONS: usize = 4;
 
-/// How many pairs of ports there are.
+/// Number of pairs of ports.
 fn ports(of: RouterPorts, cores: usize, tiles: usize, controllers: usize) -> usize {
     if of == RouterPorts::PerTile { tiles } else { cores + tiles + controllers }
 }
@@ -75,7 +75,7 @@ pub(crate) struct Mesh {
     response_cycles: Vec<Cycle>,
     /// Four for each tile, one for each direction. Those that would lead off the mesh are never used.
     links: Vec<Link>,
-    /// Whose ports there are.
+    /// Owners of the ports.
     ports_of: RouterPorts,
     /// Those of each core, then of each bank, then of each controller; or those of each tile.
     ports: Vec<Ports>,
@@ -165,19 +165,19 @@ impl Mesh {
         if self.tile(from) == self.tile(to) { 0 } else { self.link_cycles(bytes) - 1 }
     }
 
-    /// What a controller takes before it sends anything.
+    /// Additional cycles of a controller before it sends anything.
     fn response_cycles(&self, from: End) -> Cycle {
         if let End::Controller(number) = from { self.response_cycles[number] } else { 0 }
     }
 
-    /// Cycles that a message with so many bytes of data takes if it waits for nothing.
+    /// Cycles that a message with this many bytes of data takes if it waits for nothing.
     pub(crate) fn unloaded_cycles(&self, from: End, to: End, bytes: u64) -> Cycle {
         let hops = self.hops(self.tile(from), self.tile(to));
         let at_ends = if hops == 0 { 0 } else { self.entry_cycles + self.exit_cycles };
         self.response_cycles(from) + at_ends + hops * self.hop_cycles + self.tail_cycles(from, to, bytes)
     }
 
-    /// A message with so many bytes of data leaves `from` at `at`; the cycle in which all of it is at `to`.
+    /// A message with this many bytes of data leaves `from` at `at`; the cycle in which all of it is at `to`.
     pub(crate) fn send(&mut self, from: End, to: End, bytes: u64, at: Cycle) -> Cycle {
         let cycles = self.link_cycles(bytes);
         let mut head = at + self.response_cycles(from);
@@ -355,7 +355,7 @@ mod tests {
         let mut mesh = mesh(3);
         let east = |mesh: &mut Mesh, bytes, at| mesh.send(core(0), core(1), bytes, at);
         assert_eq!(east(&mut mesh, 64, 10), 16);
-        assert_eq!(east(&mut mesh, 64, 10), 20, "behind the four cycles of the first one");
+        assert_eq!(east(&mut mesh, 64, 10), 20, "after the four cycles of the first one");
         assert_eq!(east(&mut mesh, 0, 9), 12, "a gap of one cycle");
         assert_eq!(east(&mut mesh, 17, 8), 22, "no gap of two cycles before cycle 18");
         assert_eq!((mesh.stats.port_wait_cycles, mesh.stats.wait_cycles), (4 + 10, 0), "for the port of the core");

@@ -1,4 +1,4 @@
-//! What a power failure finds in the memories.
+//! The durable contents of the memories at a power failure.
 
 use super::{Memories, WORDS_PER_LINE};
 use durasim_contract::StagedWrite;
@@ -7,7 +7,7 @@ use durasim_types::{LINE_BYTES, Line, Pages};
 use std::collections::BTreeSet;
 
 impl Memories {
-    /// What a power failure leaves of persistent memory, caches apart: the media, queues that survive, and what left a
+    /// Persistent memory after a power failure, caches apart: the media, queues that survive, and what left a
     /// durable LLC.
     pub(crate) fn durable_pmem(&self) -> Pages {
         let mut pmem = self.pmem_media().clone();
@@ -47,7 +47,7 @@ impl Memories {
     }
 
     /// The queued writes of persistent memory, each with its controller, and whether only recovery can put it in order: a
-    /// held one, or one behind a held one of its line.
+    /// held one, or one after a held one of its line.
     fn queue_in_order(&self) -> impl Iterator<Item = (u16, &Entry, bool)> {
         let mut held = BTreeSet::new();
         self.queue().map(move |(controller, entry)| {

@@ -21,9 +21,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
 
-/// What a write arrives behind.
+/// The older writes after which a write arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Behind {
+pub(crate) enum WriteOrder {
     /// Older writes of its line.
     Line,
     /// All that was sent to its controller before.
@@ -54,7 +54,7 @@ struct Links {
     out_of: Link,
 }
 
-/// A message between a controller and somebody else.
+/// A message between a controller and another end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trip {
     /// The other end.
@@ -133,13 +133,13 @@ pub(crate) struct Path {
     link_bytes: u64,
     jitter_cycles: Cycle,
     jitter: Rng,
-    /// What goes wrong on purpose.
+    /// The planted fault.
     #[serde(skip)]
     fault: ActiveFault,
     links: Vec<Links>,
     /// By arrival, and those of one cycle in the order in which they were sent.
     in_flight: VecDeque<InFlight>,
-    /// When the first of them arrives.
+    /// Cycle in which the first of them arrives.
     next_arrival: Cycle,
     stats: PathStats,
 }
@@ -164,7 +164,7 @@ impl Path {
         self.jitter = Rng::new(seed);
     }
 
-    /// What a message takes more that something may overtake: all but reads, which the caches wait for.
+    /// Additional cycles of a message that others may overtake: all except reads, which the caches wait for.
     pub(super) fn drawn_cycles(&mut self, of: Origin) -> Cycle {
         if self.jitter_cycles == 0 || of == Origin::Controller { 0 } else { self.jitter.below(self.jitter_cycles + 1) }
     }
@@ -252,21 +252,21 @@ impl Path {
 
     /// A write is sent, at the cycle that it brings along as its arrival. Given back if it arrives at once: nothing is in
     /// front of it.
-    pub(super) fn send(&mut self, on: &mut Interconnect, mut sent: InFlight, behind: Behind) -> Option<Write> {
+    pub(super) fn send(&mut self, on: &mut Interconnect, mut sent: InFlight, order: WriteOrder) -> Option<Write> {
         self.stats.writes += u64::from(sent.write.mask != 0);
         let at = sent.arrival;
         let bytes = sent.write.mask.count_ones().into();
         let trip = Trip { end: sent.from, line: sent.write.line, controller: sent.controller, bytes };
         let arrival = self.down(on, trip, at);
         // What arrives last of those before it stands last.
-        let before = self.in_flight.iter().rposition(|other| match behind {
-            Behind::Line => other.write.line == sent.write.line,
-            Behind::Controller => other.controller == sent.controller,
+        let before = self.in_flight.iter().rposition(|other| match order {
+            WriteOrder::Line => other.write.line == sent.write.line,
+            WriteOrder::Controller => other.controller == sent.controller,
         });
-        sent.arrival = arrival + if behind == Behind::Line { self.drawn_cycles(sent.from) } else { 0 };
+        sent.arrival = arrival + if order == WriteOrder::Line { self.drawn_cycles(sent.from) } else { 0 };
         if let Some(place) = before {
             let before = self.in_flight[place].arrival;
-            if behind == Behind::Line && self.fault.is(path_faults::WRITES_OVERTAKE) {
+            if order == WriteOrder::Line && self.fault.is(path_faults::WRITES_OVERTAKE) {
                 self.in_flight.insert(place, InFlight { arrival: before, ..sent });
                 self.find_next_arrival();
                 return None;
@@ -286,7 +286,7 @@ impl Path {
         self.find_next_arrival();
     }
 
-    /// When the next write arrives.
+    /// Cycle in which the next write arrives.
     #[inline]
     pub(super) fn next_arrival(&self) -> Cycle {
         self.next_arrival
@@ -308,7 +308,7 @@ impl Path {
         self.in_flight.iter().map(|sent| &sent.write)
     }
 
-    /// How many of these lines are in flight that the last level has evicted.
+    /// Number of these lines that the last level has evicted and that are in flight.
     pub(super) fn evicted(&self, is_counted: impl Fn(LineAddr) -> bool) -> usize {
         if self.in_flight.is_empty() {
             return 0;
@@ -413,7 +413,7 @@ mod tests {
                 overtaken += u64::from(*arrivals.entry(line).or_insert(0) > arrives);
                 arrivals.entry(line).and_modify(|last| *last = arrives.max(*last));
                 // A write that nothing is in front of arrives at once where its tile is that of the controller.
-                let at_once = path.send(&mut on, sent, Behind::Line);
+                let at_once = path.send(&mut on, sent, WriteOrder::Line);
                 assert!(at_once.is_none_or(|write| path.in_flight().all(|other| other.line != write.line)));
             }
             let mut newest = BTreeMap::new();

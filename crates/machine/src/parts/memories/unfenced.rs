@@ -25,7 +25,7 @@ pub(super) struct Unfenced(BTreeMap<LineAddr, Vec<Version>>);
 /// Combinations up to this number are counted through one by one, beyond it they are drawn.
 const COUNTED_MAX: u64 = 1 << 16;
 
-/// Which of `ways` a choice takes at its next place: the digits of the choice if all `choices` can be counted, else drawn.
+/// Decisions of a choice, one after the other: its digits if all `choices` can be counted, else drawn.
 pub(crate) struct Chooser {
     rest: u64,
     drawn: Option<Rng>,
@@ -47,7 +47,7 @@ impl Chooser {
 }
 
 impl Unfenced {
-    /// A write is handed over, of which `memories` know nothing yet.
+    /// A write is handed over that is not yet in `memories`.
     pub(super) fn note(&mut self, core: CoreId, write: &Write, clean: bool, memories: &Memories) {
         let line = write.line;
         if clean && !self.0.contains_key(&line) {
@@ -84,7 +84,7 @@ impl Memories {
         }
     }
 
-    /// What the domain holds of a line by now, caches apart.
+    /// The contents of a line that the domain holds by now, caches apart.
     fn durable_line(&self, line: LineAddr) -> Line {
         let mut data = self.pmem_media().line(line);
         if self.domain.queue_is_durable() {
@@ -108,7 +108,7 @@ impl Memories {
         }
     }
 
-    /// The lines of which another version may be durable than `durable` says, each with what may be. What was evicted and
+    /// The lines with another version that may be durable than the one in `durable`, each with all possible versions. What was evicted and
     /// accepted stays; of the cleans each may or may not have been.
     pub(crate) fn unfenced_versions(&self, durable: impl Fn(LineAddr) -> Line) -> Vec<(LineAddr, Vec<Line>)> {
         let Some(unfenced) = &self.unfenced else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! How the parts of a machine are connected.
+//! The connections between the parts of a machine.
 
 mod mesh;
 
@@ -30,7 +30,7 @@ impl From<Inclusion> for durasim_contract::Inclusion {
     }
 }
 
-/// What connects private caches and the last level.
+/// Connection of private caches and the last level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topology {
@@ -44,7 +44,7 @@ pub enum Topology {
     Mesh,
 }
 
-/// What knows that no newer data of a line is below the caches of a core, and answers a clean of a line that is clean there
+/// The component that answers a clean of a line that is clean in the caches of a core
 /// [D:clean-lines].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -56,7 +56,7 @@ pub enum CleanLineAnswer {
     Llc,
 }
 
-/// What has ports between a router of a mesh and its tile: one into the router and one out of it.
+/// Owners of the ports between a router of a mesh and its tile: one into the router and one out of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RouterPorts {
@@ -75,13 +75,13 @@ const fn write_back_buffers() -> u32 {
 /// Cycles of a message at most.
 const LATENCY_MAX: Cycle = 100_000;
 
-/// How the parts are connected.
+/// Connections of the parts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InterconnectConfig {
     /// Inclusion of the levels below the L1D.
     pub inclusion: Inclusion,
-    /// What connects private caches and the last level.
+    /// Connection of private caches and the last level.
     #[serde(default)]
     pub topology: Topology,
     /// `crossbar`: banks of the last level, among which lines take turns, a power of two. 8 if not given (DEVIATIONS.md,
@@ -149,14 +149,14 @@ pub struct InterconnectConfig {
     /// crossbar (DEVIATIONS.md, hops).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller_link_bytes: Option<u32>,
-    /// Each message to or from a controller, but for reads, takes a drawn number of cycles more, from 0 to this: for crash
+    /// Each message to or from a controller, except reads, takes a drawn number of cycles more, from 0 to this: for crash
     /// campaigns.
     #[serde(default)]
     pub path_jitter_cycles: Cycle,
     /// Cycles from the directory to the private caches of another core, beside the latency of the slowest
     /// level there that has a copy.
     pub snoop_cycles: Cycle,
-    /// What answers a cache-block operation on a line of persistent memory that no cache has dirty: `controller` or `llc`. A
+    /// The component that answers a cache-block operation on a line of persistent memory that no cache has dirty: `controller` or `llc`. A
     /// fence waits for the answer, which nothing is written for.
     #[serde(default)]
     pub clean_line_answer: CleanLineAnswer,
@@ -196,7 +196,7 @@ impl InterconnectConfig {
         }
     }
 
-    /// What has ports of its own.
+    /// Owners of router ports.
     pub(crate) fn router_ports(&self) -> RouterPorts {
         self.router_ports.unwrap_or_default()
     }

@@ -1,10 +1,10 @@
-//! Where the copies of a line lie at a moment: for timelines of crashes. Looking changes nothing.
+//! Locations of the copies of a line at a moment, for timelines of crashes.
 
 use crate::system::System;
 use durasim_contract::{LevelId, LineTag};
 use durasim_types::{CoreId, Line, LineAddr};
 
-/// A place in which a version of a line can lie, from the cores down to the media.
+/// A place in which a version of a line can be, from the cores down to the media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyLocation {
     /// A cache; the core of a private one.
@@ -33,13 +33,13 @@ pub enum CopyLocation {
 /// A version of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineCopy {
-    /// Where it lies.
+    /// Its location.
     pub place: CopyLocation,
-    /// Whether it is newer than what lies below.
+    /// Whether it is newer than the versions below.
     pub dirty: bool,
     /// Its live tag.
     pub tag: LineTag,
-    /// Which of its bytes are there: bit `i` stands for byte `i`.
+    /// Mask of its valid bytes: bit `i` is byte `i`.
     pub mask: u64,
     /// The bytes.
     pub data: Line,

@@ -1,10 +1,10 @@
-//! What a power failure leaves: the durable part of the machine as an image. Taking it changes nothing.
+//! The image of a power failure: the durable part of the machine. Taking it changes nothing.
 
 use crate::parts::memories::Chooser;
 use crate::system::System;
 use durasim_contract::{BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, LevelId};
 
-/// How the power fails. By default nothing special happens: what the machine's domain keeps is there, all of it and no more.
+/// Kind of a power failure. By default the image holds what the machine's domain keeps, all of it and no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PowerFailureOptions {
     /// The energy of the crash flush, as bytes that it can save in its order; `None`: enough.
@@ -16,7 +16,7 @@ pub struct PowerFailureOptions {
     pub reorder: Option<u64>,
 }
 
-/// What a power failure leaves.
+/// The state after a power failure.
 #[derive(Clone, Debug)]
 pub struct PowerFailureResult {
     /// Persistent memory and nonvolatile structures.
@@ -27,7 +27,7 @@ pub struct PowerFailureResult {
     pub lost_dirty_lines: u64,
 }
 
-/// How many images a torn or reordered power failure can leave now; saturating, 1 = only the clean one.
+/// Numbers of images that a torn or reordered power failure can leave now; saturating, 1 = only the clean one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerFailureChoices {
     /// Subsets of the words in flight to the media.
@@ -38,7 +38,7 @@ pub struct PowerFailureChoices {
 
 impl System {
     /// The image that a power failure at this moment leaves, if the crash flush can save `budget_bytes`. The second
-    /// value tells whether that energy sufficed.
+    /// value is an error if that energy did not suffice.
     pub fn crash_image(&self, budget_bytes: u64) -> (CrashImage, Result<(), BudgetSpent>) {
         let PowerFailureResult { image, .. } = self
             .power_failure(&PowerFailureOptions { energy_bytes: Some(budget_bytes), ..PowerFailureOptions::default() });
@@ -46,7 +46,7 @@ impl System {
         (image, complete)
     }
 
-    /// In how many other ways the power can fail at this moment.
+    /// Numbers of other ways in which the power can fail at this moment.
     pub fn power_failure_choices(&self) -> PowerFailureChoices {
         let durable = self.memories.durable_pmem();
         let versions = self.memories.unfenced_versions(|line| durable.line(line));
@@ -55,7 +55,7 @@ impl System {
         PowerFailureChoices { torn: torn.unwrap_or(u64::MAX), reorder: reorder.unwrap_or(u64::MAX) }
     }
 
-    /// What a power failure of this kind leaves at this moment.
+    /// The state that a power failure of this kind leaves at this moment.
     pub fn power_failure(&self, options: &PowerFailureOptions) -> PowerFailureResult {
         let mut pmem = self.memories.durable_pmem();
         if let Some(choice) = options.reorder {
@@ -110,7 +110,7 @@ impl System {
         }
     }
 
-    /// What the design adds to an orderly shutdown.
+    /// The part of the design in an orderly shutdown.
     pub fn shut_down_design(&self, image: &mut CrashImage) {
         self.design.shut_down(image);
     }

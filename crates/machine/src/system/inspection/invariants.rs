@@ -1,4 +1,4 @@
-//! What has to hold of the caches between two requests. Looked at after each miss in debug builds, and by the tester.
+//! Invariants of the caches between two requests. Checked after each miss in debug builds, and by the random tester.
 
 use crate::setup::memory_map::is_pmem;
 use crate::system::System;
@@ -11,11 +11,11 @@ impl System {
     /// shared copies, one house for a tag, no more tags in a set than its limit, and no private copy without one below it where levels include each other.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The violated invariant.
     pub fn check_line(&self, line: LineAddr) -> Result<(), String> {
         let private: Vec<CoreId> =
             self.caches.cores().filter(|&core| self.caches.newest_private(core, line).is_some()).collect();
-        if !self.caches.alone() {
+        if !self.caches.is_single_core() {
             let entry = self.caches.directory().entry(line);
             let known: Vec<CoreId> = entry.cores().collect();
             if known != private {
@@ -41,7 +41,7 @@ impl System {
             self.check_copies(core, line)?;
         }
         if self.design.tags_are_exclusive() {
-            self.check_house(line, &private)?;
+            self.check_single_tagged_version(line, &private)?;
         }
         self.check_tag_limits(line)?;
         self.persist_buffers.check(line, self.caches.newest(line, &self.design))?;
@@ -74,7 +74,7 @@ impl System {
     }
 
     /// A version with a live tag is the newest one and the only one with a tag: it moves, and is not copied.
-    fn check_house(&self, line: LineAddr, private: &[CoreId]) -> Result<(), String> {
+    fn check_single_tagged_version(&self, line: LineAddr, private: &[CoreId]) -> Result<(), String> {
         let mut tagged = 0;
         let mut above = 0;
         for &core in private {
@@ -185,13 +185,13 @@ impl System {
 
     /// The only core that may write a line, if there is one.
     pub fn writer_of(&self, line: LineAddr) -> Option<CoreId> {
-        if self.caches.alone() { Some(CoreId(0)) } else { self.caches.directory().entry(line).owner }
+        if self.caches.is_single_core() { Some(CoreId(0)) } else { self.caches.directory().entry(line).owner }
     }
 
     /// Checks every line in the caches.
     ///
     /// # Errors
-    /// What does not hold, of the first line that is wrong.
+    /// The violated invariant of the first line that is wrong.
     pub fn check_all_lines(&self) -> Result<(), String> {
         let mut lines: Vec<LineAddr> = self.caches.directory().iter().map(|(line, _)| line).collect();
         for core in self.caches.cores() {

@@ -1,8 +1,8 @@
-//! How a line comes up to the L1D: lookups level by level, room made from the top down, and the fill from memory.
+//! The way of a line up to the L1D: lookups level by level, room made from the top down, and the fill from memory.
 
 use super::lost::Lost;
 use crate::parts::caches::AccessMode;
-use crate::parts::interconnect::Load;
+use crate::parts::interconnect::MessageKind;
 use crate::parts::memories::LineRead;
 use crate::parts::work_list::Task;
 use crate::system::System;
@@ -13,7 +13,7 @@ use durasim_types::{CoreId, Cycle, Line, LineAddr, StallCause, TxId};
 /// The slot of a line and the cycle from which it can be used.
 pub(super) type Found = Result<(Slot, Cycle), Lost>;
 
-/// How long a look-up takes: a hit until its data is there, a miss until the tags are known.
+/// Cycles of a look-up: a hit until its data is available, a miss until the tags are known.
 #[inline]
 fn look_up_cycles(array: &CacheArray, found: Option<Slot>) -> Cycle {
     let geometry = array.geometry();
@@ -45,7 +45,7 @@ impl System {
         let cx = self.cx(core, at);
         let gate = self.design.access(&cx, level, line, tag);
         if gate == Gate::Done && !self.transactions.any_abort_notice() {
-            // Nearly always: nothing has to be carried out, and nobody has aborted anything.
+            // Nearly always: nothing has to be carried out, and nothing was aborted.
             return at;
         }
         let mut first = Some(gate);
@@ -104,7 +104,7 @@ impl System {
         ready
     }
 
-    /// The same where the copy in the L1D, if there is one, cannot simply be used.
+    /// Looks up a line whose copy in the L1D, if there is one, cannot simply be used.
     fn line_in_l1d_slow_path(
         &mut self,
         core: CoreId,
@@ -113,7 +113,7 @@ impl System {
         want: AccessMode,
         at: Cycle,
     ) -> Found {
-        let at = self.show_access(core, line, want, at)?;
+        let at = self.announce_access(core, line, want, at)?;
         let at = self.take_from_filter_buffer(core, line, at);
         if self.caches.l1d(core).find(line).is_some() {
             // A thread that gave up this core, wherever it is now, may have left a version of its open transaction here.
@@ -173,20 +173,24 @@ impl System {
             asked += self.caches.array(level, core).geometry().tag_latency_cycles + self.caches.request_cycles();
         }
         let asked = if below {
-            self.interconnect.send_to_llc(core, line, Load::Nothing, asked)
+            self.interconnect.send_to_llc(core, line, MessageKind::Control, asked)
         } else {
             // The request itself is sent below, when room has been made for its line.
-            asked + self.interconnect.cycles_to_llc(core, line, Load::Nothing)
+            asked + self.interconnect.cycles_to_llc(core, line, MessageKind::Control)
         };
         let asked = asked + self.caches.llc().geometry().tag_latency_cycles;
         let let_in = self.llc_request(core, line, asked);
         let done = self.take_from_others(core, line, tx, want, let_in)?;
         // A line that is in the L2 has not to come from the last level, but the permission has.
         self.line_locks.note_directory(done, false);
-        Ok(if below { self.interconnect.send_to_core(core, line, Load::Nothing, done) - at } else { done - asked })
+        Ok(if below {
+            self.interconnect.send_to_core(core, line, MessageKind::Control, done) - at
+        } else {
+            done - asked
+        })
     }
 
-    /// What others have comes down first, while nothing of this core has been moved. Then room is made from the L1D down to
+    /// Recalls copies from other cores first, before anything of this core has moved. Then room is made from the L1D down to
     /// the LLC, in each level before the lookup below it: making room further down only frees frames above, so that when
     /// memory is asked all frames are free and the fill is one step.
     fn bring_up(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: AccessMode, at: Cycle) -> Found {
@@ -195,7 +199,7 @@ impl System {
         let asked = at;
         let at = self.make_room(LevelId::L1d, core, line, at);
         let at = self.make_room_for_tag(core, line, at);
-        // The way of a line that the L2 has is noted only if there is more to tell of it.
+        // The way of a line that the L2 has is noted only if it has more parts.
         let mut is_noted = at > begin || self.caches.levels().middle().is_empty();
         if is_noted {
             self.stalls.start(core, line, begin);
@@ -241,7 +245,7 @@ impl System {
 
     /// A line that the private caches lack comes up from the last level, or from memory.
     fn bring_from_llc(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: AccessMode, at: Cycle) -> Found {
-        let start = self.interconnect.send_to_llc(core, line, Load::Nothing, at);
+        let start = self.interconnect.send_to_llc(core, line, MessageKind::Control, at);
         let start = self.caches.begin_llc_look_up(start);
 
         let llc = self.caches.llc();
@@ -251,7 +255,8 @@ impl System {
         if let Some(slot) = found {
             self.line_locks.note_directory(start + self.caches.llc().geometry().tag_latency_cycles, false);
             let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc);
-            let done = self.interconnect.send_to_core(core, line, Load::Line, done) + self.caches.way_up_from_llc();
+            let done =
+                self.interconnect.send_to_core(core, line, MessageKind::Data, done) + self.caches.way_up_from_llc();
             self.stalls.mark(core, StallCause::Llc, done);
             self.release_middle_mshrs(core, done);
             return self.arrive_from(LevelId::Llc, core, line, slot, want, done);
@@ -275,7 +280,7 @@ impl System {
         Ok((slot, done))
     }
 
-    /// The same for a line that no level has.
+    /// A line that no level has comes up from memory.
     fn bring_from_memory(
         &mut self,
         core: CoreId,
@@ -306,7 +311,9 @@ impl System {
         self.line_locks.note_directory(start, true);
         let filled = self.fill(core, line, tx, start);
         let end = match &filled {
-            Ok(filled) => self.interconnect.send_to_core(core, line, Load::Line, filled.done) + self.caches.way_up(),
+            Ok(filled) => {
+                self.interconnect.send_to_core(core, line, MessageKind::Data, filled.done) + self.caches.way_up()
+            }
             Err(lost) => lost.at(),
         };
         self.stalls.mark(core, StallCause::Llc, end);
@@ -378,7 +385,7 @@ impl System {
         self.complete(Task::ObeyTagLimit { level: LevelId::L1d, core, line, tag }, at)
     }
 
-    /// The same for a line that will come up from the level that has it, with the tag that it has there.
+    /// Obeys the limit of tags for a line that will come up from the level that has it, with the tag that it has there.
     fn make_room_for_tag(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
         if self.design.tag_limit(LevelId::L1d).is_none() {
             return at;
@@ -431,7 +438,7 @@ impl System {
     /// The cycle in which code that the L1I lacks arrives.
     fn code_from_below(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Result<Cycle, Lost> {
         // Code in a line that a transaction aborted its own core for is fetched again after the abort.
-        let at = self.show_access(core, line, AccessMode::Read, at)?;
+        let at = self.announce_access(core, line, AccessMode::Read, at)?;
         let mut start = at + self.ask_others(core, line, None, AccessMode::Read, at)?;
         for &level in self.caches.levels().middle() {
             let (found, looked) = self.look_up_between(level, core, line, start);
@@ -457,7 +464,7 @@ impl System {
     /// A line that the private caches lack and that comes up as a clean copy, of code or of filters: its bytes, and the cycle
     /// in which they are at the core.
     pub(super) fn clean_line_from_llc(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> (Line, Cycle) {
-        let start = self.interconnect.send_to_llc(core, line, Load::Nothing, at);
+        let start = self.interconnect.send_to_llc(core, line, MessageKind::Control, at);
         let start = self.caches.begin_llc_look_up(start);
         let llc = self.caches.llc();
         let found = llc.find(line);
@@ -465,14 +472,15 @@ impl System {
         self.caches.count_lookup(LevelId::Llc, core, found.is_none());
         if let Some(slot) = found {
             let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc);
-            let done = self.interconnect.send_to_core(core, line, Load::Line, done) + self.caches.way_up_from_llc();
+            let done =
+                self.interconnect.send_to_core(core, line, MessageKind::Data, done) + self.caches.way_up_from_llc();
             return (*self.caches.llc().data(slot), done);
         }
         let start = self.caches.mshrs(LevelId::Llc, core).acquire(after_llc);
         let start = self.make_room(LevelId::Llc, core, line, start);
         let LineRead { data, arrives: done, .. } = self.read_memory(Origin::Llc, line, line, start);
         self.caches.write_llc(done);
-        let done = self.interconnect.send_to_core(core, line, Load::Line, done) + self.caches.way_up();
+        let done = self.interconnect.send_to_core(core, line, MessageKind::Data, done) + self.caches.way_up();
         self.caches.mshrs(LevelId::Llc, core).release_at(done);
         if !self.halted() {
             self.caches.llc_mut().insert(Version { line, data, dirty: false, tag: LineTag::NONE }, done);

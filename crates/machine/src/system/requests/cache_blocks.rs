@@ -6,7 +6,7 @@ use crate::parts::agenda::clean_token;
 use crate::parts::block_counts::Found;
 use crate::parts::caches::AccessMode;
 use crate::parts::interconnect::End;
-use crate::parts::interconnect::Load;
+use crate::parts::interconnect::MessageKind;
 use crate::parts::work_list::{Condition, Task};
 use crate::setup::config::CleanLineAnswer;
 use crate::setup::memory_map::is_pmem;
@@ -24,7 +24,7 @@ impl System {
     pub fn cache_block(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle {
         self.advance(at);
         let want = if op == CacheBlockOp::Clean { AccessMode::Read } else { AccessMode::Write };
-        let at = self.show_access(core, line, want, at).unwrap_or_else(Lost::at);
+        let at = self.announce_access(core, line, want, at).unwrap_or_else(Lost::at);
         if is_pmem(line) && op != CacheBlockOp::Inval {
             // No store is made before the operation is done: the bytes that it carries are fixed.
             self.observers.cleaned(core, at, line);
@@ -59,7 +59,7 @@ impl System {
         at
     }
 
-    /// What a cache-block operation finds to be written.
+    /// State of the line that a cache-block operation is about.
     fn found(&self, op: CacheBlockOp, line: LineAddr) -> Found {
         let ends_in_llc = op == CacheBlockOp::Clean && is_pmem(line) && self.llc_alone_is_durable();
         let is_dirty = match ends_in_llc && !self.newest_tag(line).is_some() {
@@ -86,14 +86,14 @@ impl System {
         }
         let llc_cycles = self.caches.llc().geometry().tag_latency_cycles;
         let leaves = at + self.caches.way_down(core) - llc_cycles;
-        let asked = self.interconnect.send_to_llc(core, line, Load::Nothing, leaves) + llc_cycles;
+        let asked = self.interconnect.send_to_llc(core, line, MessageKind::Control, leaves) + llc_cycles;
         let mut sent = at;
         for holder in holders {
-            let snooped = self.interconnect.send_to_core(holder, line, Load::Nothing, asked);
+            let snooped = self.interconnect.send_to_core(holder, line, MessageKind::Control, asked);
             if owner == Some(holder) {
                 sent = snooped;
             } else {
-                self.interconnect.send_to_llc(holder, line, Load::Nothing, snooped);
+                self.interconnect.send_to_llc(holder, line, MessageKind::Control, snooped);
             }
         }
         (owner.unwrap_or(core), sent)
@@ -151,7 +151,7 @@ impl System {
     fn clean_to_llc(&mut self, core: CoreId, line: LineAddr, op: CacheBlockOp, at: Cycle) {
         let at = if self.caches.dirty_holder(line).is_some() { at + self.caches.data_cycles(line) } else { at };
         self.advance(at);
-        // A line of which nothing newer is above is answered too: a core cannot know that.
+        // A line with no newer version above is answered too: a core cannot know that.
         let done = self.bring_down_to_llc(line, at).unwrap_or(at);
         let answered = match self.interconnect.mesh() {
             Some(mesh) => mesh.send(End::Bank(line), End::Core(core), 0, done),
@@ -175,24 +175,24 @@ impl System {
         }
         let answered = match self.interconnect.clean_line_answer() {
             CleanLineAnswer::Controller => {
-                let at = self.interconnect.enter_llc(core, line, Load::Nothing, at);
+                let at = self.interconnect.enter_llc(core, line, MessageKind::Control, at);
                 let (asked, answered) = self.memories.ask_controller(&mut self.interconnect, core, line, at);
-                let answered = self.interconnect.enter_core(core, line, Load::Nothing, answered);
+                let answered = self.interconnect.enter_core(core, line, MessageKind::Control, answered);
                 self.stalls.clean_is_acked(core, asked, asked, answered);
                 answered
             }
             CleanLineAnswer::Llc => {
                 let llc_cycles = self.caches.llc().geometry().tag_latency_cycles;
                 let leaves = at + self.caches.way_down(core) - llc_cycles;
-                let looked = self.interconnect.send_to_llc(core, line, Load::Nothing, leaves) + llc_cycles;
-                self.interconnect.send_to_core(core, line, Load::Nothing, looked) + self.caches.way_up()
+                let looked = self.interconnect.send_to_llc(core, line, MessageKind::Control, leaves) + llc_cycles;
+                self.interconnect.send_to_core(core, line, MessageKind::Control, looked) + self.caches.way_up()
             }
         };
         self.agenda.await_clean_until(core, answered);
     }
 
     /// An earlier write of the line may be in flight: an empty write after it brings the acknowledgement. False if there
-    /// is none, or if whatever leaves the store buffer is durable.
+    /// is none, or if an entry that leaves the store buffer is durable.
     fn await_pending(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> bool {
         let in_domain = self.domain.stores_are_durable() || self.llc_alone_is_durable();
         if in_domain || !self.memories.is_write_pending(line) {
@@ -226,7 +226,7 @@ impl System {
         }
     }
 
-    /// Waits as a fence does, at the end of a program that has not made it: the journal is not told.
+    /// Waits as a fence does, at the end of a program that has not made one: the journal is not notified.
     pub fn await_cleans(&mut self, core: CoreId, at: Cycle) -> Outcome {
         self.wait_at_fence(core, true, at)
     }

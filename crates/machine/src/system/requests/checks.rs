@@ -11,7 +11,7 @@ use durasim_types::{
     SEED_LINE,
 };
 
-/// How often lines of filters are asked for. Each time the oldest lines of a set make room, so a level with room for them
+/// Attempts to bring all lines of filters. Each time the oldest lines of a set make room, so a level with room for them
 /// has them all soon, whichever lines leave.
 const ATTEMPTS: usize = 64;
 
@@ -26,7 +26,7 @@ impl System {
         self.filters.handler_entry_cycles()
     }
 
-    /// What is in filters, and what was counted.
+    /// Contents of filters, and their counters.
     pub(crate) fn filter_statistics(&self) -> &FilterStatistics {
         self.filters.statistics()
     }
@@ -36,13 +36,13 @@ impl System {
         self.filters.put_statistics(statistics);
     }
 
-    /// Whether `core` can check an access now. If not, [`System::resumes_at`] tells when.
+    /// Whether `core` can check an access now. If not, [`System::resumes_at`] returns when.
     pub fn may_check(&mut self, core: CoreId, at: Cycle) -> bool {
         self.filters.may_check(core, at)
     }
 
-    /// Whether `core`, whose store buffer is empty, can change filters now. If not, [`System::resumes_at`] tells when, and
-    /// nobody else begins to look at them before.
+    /// Whether `core`, whose store buffer is empty, can change filters now. If not, [`System::resumes_at`] returns when, and
+    /// no other core begins to look at them before.
     pub fn may_change_filters(&mut self, core: CoreId, at: Cycle) -> bool {
         self.filters.may_change(core, at)
     }
@@ -81,7 +81,7 @@ impl System {
         (verdict, ready + self.filters.look_up_cycles())
     }
 
-    /// A core that has executed so many instructions makes a change, with which a sweep of the pointer update thread may
+    /// A core that has executed `instructions` so far makes a change, with which a sweep of the pointer update thread may
     /// begin or end. It is counted.
     pub(crate) fn note_sweep(&mut self, core: CoreId, operation: FilterOperation, instructions: u64) {
         self.filters.note_sweep(core, operation, instructions);

@@ -13,7 +13,7 @@ pub(super) struct Filled {
     pub tag: LineTag,
     pub dirty: bool,
     pub done: Cycle,
-    /// What the design wants done once the line is in place.
+    /// Actions of the design for when the line is in place.
     pub out: Actions,
 }
 

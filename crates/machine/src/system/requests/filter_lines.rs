@@ -1,4 +1,4 @@
-//! How a line of filters comes into the buffer of a core: from its L1D, or from below as code does, past the L1D.
+//! The way of a line of filters into the buffer of a core: from its L1D, or from below as code, past the L1D.
 
 use super::lost::Lost;
 use crate::parts::caches::AccessMode;

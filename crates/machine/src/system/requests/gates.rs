@@ -10,7 +10,7 @@ use durasim_contract::{Actions, Ctx, Gate, Hooks, Wait};
 use durasim_core::Outcome;
 use durasim_types::{CoreId, Cycle, Error, LineAddr, StallCause, TxId};
 
-/// Who continues while a request waits.
+/// Components that continue while a request waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitMode {
     /// All cores: the core is notified that its request is pending.
@@ -19,7 +19,7 @@ pub(super) enum WaitMode {
     MemoryOnly,
 }
 
-/// What follows from one answer of a design.
+/// Outcome of one answer of a design.
 pub(super) enum GateOutcome {
     /// Go on at this cycle.
     Proceed(Cycle),
@@ -91,7 +91,7 @@ impl System {
         self.through_from(core, at, mode, |system, cx, out| (ask(system, cx, out), cx.cycle))
     }
 
-    /// The same where carrying out a part of the answer takes time: the request continues at the cycle beside the gate.
+    /// As [`System::through`], where carrying out a part of the answer takes time: the request continues at the cycle beside the gate.
     pub(super) fn through_from(
         &mut self,
         core: CoreId,
@@ -232,7 +232,7 @@ impl System {
         self.agenda.has_waiters()
     }
 
-    /// When the suspended request of `core` can be made again, or its instruction that waits for filters be executed, if that
+    /// Cycle in which the suspended request of `core` can be made again, or its instruction that waits for filters be executed, if that
     /// is known.
     pub fn resumes_at(&self, core: CoreId) -> Option<Cycle> {
         if self.agenda.is_suspended(core) {

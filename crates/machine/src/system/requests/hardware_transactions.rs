@@ -9,12 +9,12 @@ use durasim_core::{HtmAbort, Outcome};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, StallCause, TxId};
 
 impl System {
-    /// How deep the hardware transactions of a core are nested; 0: none is open.
+    /// Nesting depth of the hardware transactions of a core; 0: none is open.
     pub fn htm_depth(&self, core: CoreId) -> u32 {
         self.transactions.depth(core)
     }
 
-    /// A hardware transaction begins behind all stores before it. One inside of another is a part of that.
+    /// A hardware transaction begins after all stores before it. One inside of another is a part of that.
     pub fn htm_begin(&mut self, core: CoreId, at: Cycle) -> Outcome {
         self.advance(at);
         if let Some((cycle, status)) = self.take_abort(core) {
@@ -36,7 +36,7 @@ impl System {
         self.through(core, at, WaitMode::Suspend, |s, cx, out| s.design.tx_begin(cx, tx, out))
     }
 
-    /// The innermost hardware transaction of a core ends behind all its stores. With the outermost one all that the thread has
+    /// The innermost hardware transaction of a core ends after all its stores. With the outermost one all that the thread has
     /// done inside becomes visible in one step, which is one event where caches are durable.
     pub fn htm_end(&mut self, core: CoreId, at: Cycle) -> Outcome {
         self.advance(at);
@@ -66,7 +66,7 @@ impl System {
         outcome
     }
 
-    /// Journal and history are notified of it before the event: a power failure behind that shows all of it.
+    /// Journal and history are notified of it before the event: a power failure after that shows all of it.
     fn commit_hardware(&mut self, core: CoreId, tx: TxId, at: Cycle) {
         let is_durable = self.domain.stores_are_durable() && self.transactions.has_tagged_pmem(tx);
         self.transactions.end_hardware(core);
@@ -90,8 +90,8 @@ impl System {
         }
     }
 
-    /// The thread of a core is about to do what no hardware transaction can contain: an open one aborts, of which the core
-    /// takes notice at its next step. Whether one was open.
+    /// The thread of a core is about to do what no hardware transaction can contain: an open one aborts. The core
+    /// processes the abort at its next step. Whether one was open.
     pub fn htm_trap(&mut self, core: CoreId, trap: Trap, at: Cycle) -> bool {
         self.abort_hardware(core, AbortCause::Trapped(trap), at)
     }
@@ -119,18 +119,18 @@ impl System {
     /// While a hardware transaction is open, shows the design that `core` accesses a line, before it does. [`Lost`]: the
     /// transaction of the core itself is aborted.
     #[inline]
-    pub(super) fn show_access(
+    pub(super) fn announce_access(
         &mut self,
         core: CoreId,
         line: LineAddr,
         want: AccessMode,
         at: Cycle,
     ) -> Result<Cycle, Lost> {
-        if self.transactions.any_hardware() { self.show_to_transactions(core, line, want, at) } else { Ok(at) }
+        if self.transactions.any_hardware() { self.announce_to_transactions(core, line, want, at) } else { Ok(at) }
     }
 
     #[inline(never)]
-    fn show_to_transactions(
+    fn announce_to_transactions(
         &mut self,
         core: CoreId,
         line: LineAddr,

@@ -14,7 +14,7 @@ impl System {
     /// hardware transaction of another core that has written them aborts.
     pub fn decode(&mut self, core: CoreId, addr: PhysAddr, at: Cycle) -> u16 {
         // A core whose own transaction has been aborted notices that before it executes anything of them.
-        let _ = self.show_access(core, addr.line(), AccessMode::Read, at);
+        let _ = self.announce_access(core, addr.line(), AccessMode::Read, at);
         self.code(addr)
     }
 
@@ -29,14 +29,14 @@ impl System {
     }
 
     /// Reads bytes as the kernel does in a system call: the newest copy, in no time. A line of persistent memory that no
-    /// cache has may lie where only the design knows: it is loaded.
+    /// cache has may be in a place that only the design knows: it is loaded.
     pub fn read_newest(&mut self, core: CoreId, addr: PhysAddr, bytes: &mut [u8], tx: Option<TxId>, at: Cycle) {
         let mut done = 0;
         while done < bytes.len() {
             let place = addr.plus(done as u64);
             let (line, offset) = (place.line(), place.offset());
             // A hardware transaction of another core that has written it aborts.
-            if self.show_access(core, line, AccessMode::Read, at).is_err() {
+            if self.announce_access(core, line, AccessMode::Read, at).is_err() {
                 return;
             }
             let n = (64 - offset).min(bytes.len() - done);
@@ -72,7 +72,7 @@ impl System {
                 done += n;
             } else {
                 let n = (64 - place.offset()).min(bytes.len() - done);
-                if self.show_access(core, place.line(), AccessMode::Write, at).is_err() {
+                if self.announce_access(core, place.line(), AccessMode::Write, at).is_err() {
                     return;
                 }
                 self.write_volatile(place, &bytes[done..done + n]);
@@ -81,7 +81,7 @@ impl System {
         }
     }
 
-    /// A store by the kernel; whether the transaction of the core was aborted on the way, of which the core takes notice
+    /// A store by the kernel; whether the transaction of the core was aborted on the way. The core processes the abort
     /// itself.
     fn kernel_store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> bool {
         self.caches.end_reservations(None, store.addr.line());
@@ -99,7 +99,7 @@ impl System {
         }
         self.advance(at);
         self.caches.pin(store.addr.line());
-        self.store_shown(core, store, at, WaitMode::MemoryOnly);
+        self.store_through_design(core, store, at, WaitMode::MemoryOnly);
         self.caches.unpin();
         self.is_aborted(core)
     }

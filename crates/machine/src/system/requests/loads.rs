@@ -7,7 +7,7 @@ use durasim_cache::Slot;
 use durasim_contract::{Gate, Hooks, LevelId, LineTag, Load};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, StallSegment, TxId};
 
-/// Where to find `len` bytes from `offset` on in the eight bytes of a line that hold them: first byte of the eight, bits
+/// Place of `len` bytes from `offset` on in the eight bytes of a line that hold them: first byte of the eight, bits
 /// below the bytes, and a mask of the bytes. A copy of a length that is not known in advance would be a call.
 #[inline(always)]
 pub(super) fn place_in_word(offset: usize, len: u8) -> (usize, u32, u64) {
@@ -44,7 +44,7 @@ impl System {
         self.load_slow_path(core, addr, len, tx, at)
     }
 
-    /// The same from a tagged line that is there.
+    /// Loads from a tagged line that is in the L1D.
     #[inline(never)]
     fn load_from_tagged(
         &mut self,
@@ -57,7 +57,7 @@ impl System {
     ) -> (u64, Cycle) {
         let tag = self.design.live(self.caches.l1d(core).tag(slot));
         if !tag.is_some() {
-            // What has no meaning any more need not be looked at again.
+            // A tag that is no longer live need not be looked at again.
             self.caches.l1d_mut(core).set_tag(slot, LineTag::NONE);
         }
         let done = self.tagged_access(core, LevelId::L1d, addr.line(), tag, at);
@@ -78,7 +78,7 @@ impl System {
         let array = self.caches.l1d(core);
         if self.design.has(Hooks::LOAD) && (array.tag(slot).is_some() || self.transactions.hardware_on(core).is_some())
         {
-            return self.load_shown(core, addr, len, tx, done);
+            return self.load_through_design(core, addr, len, tx, done);
         }
         (read_word(array.data(slot), addr.offset(), len), done)
     }
@@ -93,7 +93,14 @@ impl System {
     }
 
     /// A load from a tagged line, or in a hardware transaction, which the design may hold up, change the tag of, or abort.
-    fn load_shown(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
+    fn load_through_design(
+        &mut self,
+        core: CoreId,
+        addr: PhysAddr,
+        len: u8,
+        tx: Option<TxId>,
+        at: Cycle,
+    ) -> (u64, Cycle) {
         let line = addr.line();
         // Making room for the line may have aborted the hardware transaction.
         if self.transactions.hardware_on(core).is_some() && self.is_aborted(core) {
@@ -125,16 +132,16 @@ impl System {
         self.line_in_l1d(core, line, tx, AccessMode::Write, at).map_or_else(Lost::at, |(_, done)| done)
     }
 
-    /// What the last request of a core waited for; see [`durasim_core::Port::explain_wait`].
+    /// Reports what the last request of a core waited for; see [`durasim_core::Port::explain_wait`].
     pub fn explain_wait(
         &mut self,
         core: CoreId,
         line: Option<LineAddr>,
         from: Cycle,
         until: Cycle,
-        tell: impl FnMut(StallSegment),
+        report: impl FnMut(StallSegment),
     ) {
-        self.stalls.explain(core, line, from, until, tell);
+        self.stalls.explain(core, line, from, until, report);
     }
 
     /// The newest data of a line, wherever it is.

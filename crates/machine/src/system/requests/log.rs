@@ -26,7 +26,7 @@ impl System {
         (std::array::from_fn(word), done)
     }
 
-    /// A flush of a log register leaves the store buffer. What lies in volatile memory needs no log.
+    /// A flush of a log register leaves the store buffer. Volatile memory needs no log.
     pub fn log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Outcome {
         self.advance(at);
         if flush.tx.is_some()

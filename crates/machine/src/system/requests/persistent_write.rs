@@ -8,10 +8,10 @@
 //! exclusive and clean. The entry stays locked until the acknowledgement of the persistence domain has passed it.
 //!
 //! The write takes the path of all writes: loads, reads and power failures see it in flight as they see others. The next
-//! fence waits for it, as for a cache-block operation; behind a store that brings a fence with it later entries of the store
+//! fence waits for it, as for a cache-block operation; after a store that brings a fence with it later entries of the store
 //! buffer wait.
 //!
-//! Where the last level alone is durable, the write ends there, as a cache-block operation does: the store is made, then
+//! If the last level alone is durable, the write ends there, as a cache-block operation does: the store is made, then
 //! cleaned.
 
 use super::gates::WaitMode;
@@ -31,7 +31,7 @@ fn bytes_of(store: &PendingStore) -> u64 {
 }
 
 impl System {
-    /// How stores that persist are made to a line.
+    /// Implementation of stores that persist, for a line.
     pub fn persistent_stores(&self, line: LineAddr) -> PersistentStores {
         match self.line_locks.persistent_stores() {
             _ if !self.has_to_persist(line) => PersistentStores::Plain,
@@ -88,7 +88,7 @@ impl System {
         Outcome::Done(done)
     }
 
-    /// Makes a store and sends it to its controller; when its line is in the L1D.
+    /// Makes a store and sends it to its controller; the cycle in which its line is in the L1D.
     fn send_persistent_write(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Cycle {
         let (line, begun) = (store.addr.line(), at);
         let mut at = at;
@@ -141,9 +141,9 @@ impl System {
         there
     }
 
-    /// The same where the last level alone is durable; when the line is in the L1D.
+    /// Makes a store and cleans its line, where the last level alone is durable; the cycle in which the line is in the L1D.
     fn store_and_clean(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Cycle {
-        let there = match self.store_shown(core, store, at, WaitMode::MemoryOnly) {
+        let there = match self.store_through_design(core, store, at, WaitMode::MemoryOnly) {
             Outcome::Done(there) => there,
             other => unreachable!("nothing holds a store up or aborts it: {other:?}"),
         };

@@ -10,7 +10,7 @@
 
 use super::lost::Lost;
 use crate::parts::caches::AccessMode;
-use crate::parts::interconnect::Load;
+use crate::parts::interconnect::MessageKind;
 use crate::parts::work_list::Task;
 use crate::setup::memory_map::is_pmem;
 use crate::system::System;
@@ -18,7 +18,7 @@ use durasim_contract::{Hooks, LevelId, Probe, Request};
 use durasim_types::{CoreId, Cycle, LineAddr, StallCause, TxId};
 
 impl System {
-    /// Asks the design whether `core` may have a tagged line. Err: the transaction of the core itself was aborted.
+    /// Asks the design whether `core` may have a tagged line. [`Lost`]: the transaction of the core itself was aborted.
     pub(super) fn probe(
         &mut self,
         core: CoreId,
@@ -68,7 +68,7 @@ impl System {
     }
 
     /// Takes what `core` wants from the private caches of all others; the cycle in which the last level has the newest
-    /// version. Err: the transaction of the core itself was aborted. The line is pinned by the caller.
+    /// version. [`Lost`]: the transaction of the core itself was aborted. The line is pinned by the caller.
     pub(super) fn take_from_others(
         &mut self,
         core: CoreId,
@@ -79,7 +79,7 @@ impl System {
     ) -> Result<Cycle, Lost> {
         let at = self.await_unlocked(line, at);
         let at = self.probe(core, line, tx, want, at)?;
-        if self.caches.alone() {
+        if self.caches.is_single_core() {
             return Ok(at);
         }
         let entry = self.caches.directory().entry(line);
@@ -90,16 +90,16 @@ impl System {
         if let Some(owner) = entry.owner {
             if owner != core {
                 self.caches.coherence_stats_mut().transfers += 1;
-                let snooped = self.interconnect.send_to_core(owner, line, Load::Nothing, at);
+                let snooped = self.interconnect.send_to_core(owner, line, MessageKind::Control, at);
                 done = self.give_up_line(owner, line, want, snooped + self.caches.snoop_cycles());
             }
         } else if want == AccessMode::Write {
             for other in entry.others(core) {
                 self.caches.coherence_stats_mut().invalidations += 1;
                 let latency = self.caches.l1d(other).geometry().tag_latency_cycles;
-                let snooped = self.interconnect.send_to_core(other, line, Load::Nothing, at);
+                let snooped = self.interconnect.send_to_core(other, line, MessageKind::Control, at);
                 let looked = snooped + self.caches.snoop_cycles() + latency;
-                done = done.max(self.interconnect.send_to_llc(other, line, Load::Nothing, looked));
+                done = done.max(self.interconnect.send_to_llc(other, line, MessageKind::Control, looked));
                 self.caches.drop_private(other, line);
             }
         }
@@ -124,7 +124,7 @@ impl System {
     /// The core that asked to write a line has made its access at `at`: no other core gets the line before.
     #[inline]
     pub(super) fn note_access(&mut self, line: LineAddr, at: Cycle) {
-        if !self.caches.alone() {
+        if !self.caches.is_single_core() {
             self.caches.keep_busy(line, at);
         }
     }
@@ -155,7 +155,7 @@ impl System {
             }
         }
         if !sent {
-            done = self.interconnect.send_to_llc(owner, line, Load::Nothing, done);
+            done = self.interconnect.send_to_llc(owner, line, MessageKind::Control, done);
         } else if let Some(slot) = self.caches.llc().find(line) {
             // Readers that come meanwhile get it from there.
             let llc = self.caches.llc_mut();
@@ -170,7 +170,7 @@ impl System {
     }
 
     /// `core` has got a line into its private caches, where it can be used from `ready` on. It owns it if it wanted to, or if
-    /// nobody else has it.
+    /// no other core has it.
     pub(super) fn note_arrival(&mut self, core: CoreId, line: LineAddr, want: AccessMode, ready: Cycle) {
         // A machine that stops in the middle of a request may have left it undone.
         if self.halted() {
@@ -196,10 +196,10 @@ impl System {
         self.stalls.start(core, line, at);
         self.caches.pin(line);
         let asked = at + self.caches.way_down(core);
-        // A crossbar has its turn behind the look-up; on a mesh the request travels before it.
+        // A crossbar has its turn after the look-up; on a mesh the request travels before it.
         let is_mesh = self.interconnect.mesh().is_some();
         let llc_cycles = if is_mesh { self.caches.llc().geometry().tag_latency_cycles } else { 0 };
-        let asked = self.interconnect.send_to_llc(core, line, Load::Nothing, asked - llc_cycles) + llc_cycles;
+        let asked = self.interconnect.send_to_llc(core, line, MessageKind::Control, asked - llc_cycles) + llc_cycles;
         self.stalls.mark(core, StallCause::Llc, asked);
         self.advance(asked);
         let asked = self.llc_request(core, line, asked);
@@ -208,7 +208,7 @@ impl System {
         let taken = taken?;
         self.line_locks.note_directory(taken, false);
         self.stalls.mark(core, StallCause::OtherCore, taken);
-        let done = self.interconnect.send_to_core(core, line, Load::Nothing, taken) + self.caches.way_up();
+        let done = self.interconnect.send_to_core(core, line, MessageKind::Control, taken) + self.caches.way_up();
         self.stalls.mark(core, StallCause::Llc, done);
         if self.caches.l1d(core).find(line).is_none() {
             return Ok(None);

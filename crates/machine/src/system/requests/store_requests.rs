@@ -27,7 +27,7 @@ impl System {
         outcome
     }
 
-    /// A store of which the design need not hear: nothing is due before it, and its line is there, may be written, and
+    /// Fast path of a store that the design need not see: nothing is due before it, and its line is there, may be written, and
     /// has no tag or that of the store's own transaction. The cycle in which it is made.
     #[inline(always)]
     fn store_fast_path(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Option<Cycle> {
@@ -47,7 +47,7 @@ impl System {
         if (tag.is_some() || pmem && self.design.is_asked_about_all_stores()) && !is_silent() {
             return None;
         }
-        self.tell_sibling(core, line);
+        self.clear_sibling_reservation(core, line);
         self.caches.count_l1d(core);
         let array = self.caches.l1d_mut(core);
         array.touch(slot);
@@ -81,7 +81,7 @@ impl System {
         let outcome = if self.is_persistent_write(store) {
             self.write_persistently(core, store, at)
         } else if is_pmem(line) || in_hardware_tx {
-            self.store_shown(core, store, at, mode)
+            self.store_through_design(core, store, at, mode)
         } else {
             match self.line_to_write(core, line, store.tx, at) {
                 Ok((slot, from)) => {

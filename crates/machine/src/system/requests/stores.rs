@@ -1,4 +1,4 @@
-//! How a store is made: its line comes, the design is asked, the L1D changes.
+//! Steps of a store: its line arrives, the design is asked, the L1D changes.
 
 use super::bring_up::Found;
 use super::gates::{GateOutcome, WaitMode};
@@ -20,7 +20,7 @@ pub(super) fn write_word(line: &mut [u8; 64], offset: usize, len: u8, data: u64)
     *place = word.to_le_bytes();
 }
 
-/// What follows from the answer of the design to a store.
+/// Outcome of the answer of the design to a store.
 enum StoreVerdict {
     /// The design has taken it at this cycle, and gives its line a tag.
     Accepted(Cycle, LineTag),
@@ -58,9 +58,9 @@ impl System {
         Ok((slot, made))
     }
 
-    /// A store ends the reservation that another thread of the core has on its line: they need not take it from each other.
+    /// A store ends the reservation that another thread of the core has on its line: no request of a core ends it.
     #[inline]
-    pub(super) fn tell_sibling(&mut self, core: CoreId, line: LineAddr) {
+    pub(super) fn clear_sibling_reservation(&mut self, core: CoreId, line: LineAddr) {
         if self.caches.are_shared_by_threads() {
             self.caches.end_reservations(Some(core), line);
         }
@@ -68,14 +68,20 @@ impl System {
 
     #[inline]
     pub(super) fn write_l1d(&mut self, core: CoreId, slot: Slot, addr: PhysAddr, len: u8, data: u64) {
-        self.tell_sibling(core, addr.line());
+        self.clear_sibling_reservation(core, addr.line());
         let array = self.caches.l1d_mut(core);
         write_word(array.data_mut(slot), addr.offset(), len, data);
         array.set_dirty(slot, true);
     }
 
     /// A store to persistent memory, or in a hardware transaction. An abort of its transaction on the way is noticed by the caller.
-    pub(super) fn store_shown(&mut self, core: CoreId, store: &PendingStore, at: Cycle, mode: WaitMode) -> Outcome {
+    pub(super) fn store_through_design(
+        &mut self,
+        core: CoreId,
+        store: &PendingStore,
+        at: Cycle,
+        mode: WaitMode,
+    ) -> Outcome {
         self.try_store(core, store, at, mode).unwrap_or_else(|lost| Outcome::Done(lost.at()))
     }
 
@@ -112,12 +118,12 @@ impl System {
             // Carrying out actions may have moved other lines, never this one, which is pinned; but they may have
             // aborted the transaction of the store.
             self.unless_aborted(core, at)?;
-            self.make_store(core, store, slot, new_tag, at);
+            self.write_store_to_l1d(core, store, slot, new_tag, at);
             return Ok(Outcome::Done(at));
         }
     }
 
-    /// Shows a store to the design, and takes the way that its answer leads.
+    /// Asks the design about a store, and follows its answer.
     fn ask_store(
         &mut self,
         core: CoreId,
@@ -126,7 +132,7 @@ impl System {
         at: Cycle,
         mode: WaitMode,
     ) -> Result<StoreVerdict, Lost> {
-        // What is due happens before the design takes the store, not between that and the writes it asks for.
+        // Process pending events before the hook, not between the hook and the writes it requests.
         self.advance(at);
         // Making room for the line may have aborted the transaction of the store.
         self.unless_aborted(core, at)?;
@@ -146,7 +152,7 @@ impl System {
             // is notified of it before anything of it becomes durable.
             self.note_store(core, store, at);
         }
-        // Behind a hook that has run the store follows at once.
+        // The store follows the hook at once, if that has taken it.
         let mode = if made { WaitMode::MemoryOnly } else { mode };
         let mut at = match self.pass(core, gate, out, at, mode)? {
             GateOutcome::Proceed(cycle) => cycle,
@@ -162,8 +168,8 @@ impl System {
         Ok(StoreVerdict::Accepted(at, tag))
     }
 
-    /// Makes a store of which the design, if it wants to be notified of stores, knows: then it has given the line a tag.
-    fn make_store(&mut self, core: CoreId, store: &PendingStore, slot: Slot, tag: Option<LineTag>, at: Cycle) {
+    /// Writes a store to the L1D. If the design was asked about it, it has given the line a tag.
+    fn write_store_to_l1d(&mut self, core: CoreId, store: &PendingStore, slot: Slot, tag: Option<LineTag>, at: Cycle) {
         let line = store.addr.line();
         let array = self.caches.l1d(core);
         let slot = if array.holds(slot, line) { Some(slot) } else { array.find(line) };
@@ -187,7 +193,7 @@ impl System {
         }
     }
 
-    /// What a store to `line` has to wait for before it can enter the persist buffer of `core`. `None`: nothing.
+    /// Wait of a store to `line` before it can enter the persist buffer of `core`. `None`: it can enter.
     fn persist_buffer_full(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Option<Token> {
         if !self.persist_buffers.is_full_for(core, line) {
             return None;
@@ -201,7 +207,7 @@ impl System {
         self.persist_buffers.wait_for_place(core)
     }
 
-    /// Tells the journal of a store that is being made.
+    /// Reports a store that is being made to the journal.
     #[inline]
     pub(super) fn note_store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) {
         if self.observers.are_kept() {
@@ -210,7 +216,7 @@ impl System {
         }
     }
 
-    /// Tells the journal that this store, the last one made, survives. It comes after the event of the store: what was left
+    /// Reports to the journal that this store, the last one made, survives. It comes after the event of the store: what was left
     /// by a power failure before that event need not have it.
     #[inline]
     pub(super) fn note_durable_store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) {

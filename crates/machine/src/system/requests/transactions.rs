@@ -17,7 +17,7 @@ impl System {
         self.transactions.thread_on(core) < self.design.threads_max()
     }
 
-    /// How many threads of a program may have transactions.
+    /// Number of threads of a program that may have transactions.
     pub fn threads_max(&self) -> u32 {
         self.design.threads_max()
     }
@@ -41,7 +41,7 @@ impl System {
         self.gate(core, at, |s, cx, out| s.design.tx_begin(cx, tx, out))
     }
 
-    /// A software commit of `tx` follows in the stores behind.
+    /// A software commit of `tx` is in the stores that follow.
     pub fn tx_committing(&mut self, core: CoreId, tx: TxId, at: Cycle) {
         self.observers.may_commit(core, at, tx);
     }

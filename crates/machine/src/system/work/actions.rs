@@ -1,4 +1,4 @@
-//! Carrying out what a design asks for.
+//! Actions of a design.
 
 use crate::parts::agenda::{ReadInFlight, Scan, Scheduled};
 use crate::parts::memories::LineRead;
@@ -53,7 +53,7 @@ impl System {
         };
         let source = &line[from.offset()..from.offset() + len as usize];
         let write = write_of(by, to, source, Payload::new(source).mask(), cause, token);
-        // Whoever waits for the copy waits from now on, not only from its write on.
+        // A request that waits for the copy waits from now on, not only from its write on.
         if let Some(token) = token {
             self.agenda.hand_over(token.0);
         }
@@ -150,7 +150,7 @@ impl System {
     ) {
         let Some(data) = self.caches.newest_if_dirty(line) else { return };
         let (place, cause) = to.unwrap_or_else(|| (line.base(), self.memories.home_cause(line)));
-        // Whoever has the line sends it; the acknowledgement is for the core that asks.
+        // The holder of the line sends it; the acknowledgement is for the core that asks.
         let from = Origin::Core(self.caches.dirty_holder(line).unwrap_or(core));
         let write = write_of(Origin::Core(core), place.line().base(), &data, u64::MAX, cause, token);
         self.work.push(Task::CleanCopies { line, data });
@@ -158,7 +158,7 @@ impl System {
     }
 
     fn push_for_design(&mut self, core: CoreId, line: LineAddr, token: Option<Token>) {
-        // Whoever waits for it waits from now on: room may have to be made first.
+        // A request that waits for it waits from now on: room may have to be made first.
         if let Some(token) = token {
             self.agenda.hand_over(token.0);
             self.work.push(Task::AnnouncePush { core, line, token });
@@ -166,7 +166,7 @@ impl System {
         self.work.push(Task::PushToLlc { line });
     }
 
-    /// Restores bytes in all cached copies of their line, of which one keeps the change, or else in persistent memory.
+    /// Restores bytes in all cached copies of their line; one copy keeps the change. Without a copy, persistent memory does.
     fn restore(&mut self, core: CoreId, addr: PhysAddr, payload: Payload, token: Option<Token>, at: Cycle) {
         if self.caches.overwrite(addr, payload.bytes()) {
             if self.domain.caches_are_durable() {

@@ -1,6 +1,6 @@
-//! How a version comes down on a level, where it may meet an older version of its line.
+//! Arrival of a version in a lower level, where it may meet an older version of its line.
 
-use crate::parts::interconnect::Load;
+use crate::parts::interconnect::MessageKind;
 use crate::parts::work_list::Task;
 use crate::setup::memory_map::is_pmem;
 use crate::system::System;
@@ -15,7 +15,7 @@ impl System {
         let line = version.line;
         self.caches.pin(line);
         if level == LevelId::Llc {
-            let at = self.interconnect.send_to_llc(core, line, Load::Line, self.work.now());
+            let at = self.interconnect.send_to_llc(core, line, MessageKind::Data, self.work.now());
             self.work.set_now(at);
         }
         let Some(slot) = self.caches.array(level, core).find(line) else {
@@ -114,7 +114,7 @@ impl System {
         tag.is_some() && !self.design.live(tag).is_some() && self.transactions.is_tag_aborted(tag, &self.design)
     }
 
-    /// What is in flight stays in its place until it has arrived: a scan may mark it there meanwhile, a clean make it clean,
+    /// A version in flight stays in its place until it has arrived: a scan may mark it there meanwhile, a clean make it clean,
     /// and an abort restore its bytes. Where tags are notes there are no other versions that it could be mixed up with.
     pub(super) fn current_version(&self, version: Version) -> Version {
         if !self.design.tags_follow_newest_data() {

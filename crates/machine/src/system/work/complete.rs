@@ -1,4 +1,4 @@
-//! What requests have done before they continue. Each of these pushes a task and works the list off; no task calls them.
+//! Work that requests wait for. Each of these methods pushes a task and works the list off; no task calls them.
 
 use crate::parts::work_list::{Condition, Task};
 use crate::system::System;
@@ -44,7 +44,7 @@ impl System {
 
     /// Lets all queues drain, and what the design reads arrive; the cycle in which they are.
     pub fn drain_queues(&mut self, at: Cycle) -> Cycle {
-        self.wait_until(Condition::QueuesDry, at)
+        self.wait_until(Condition::QueuesDrained, at)
     }
 
     /// Carries out a list of actions in order and gives the list back for reuse.

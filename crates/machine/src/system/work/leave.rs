@@ -1,4 +1,4 @@
-//! How a line leaves a level: the victim, its versions from level to level, and from the last level to memory.
+//! Eviction of a line from a level: the victim, its versions from level to level, and from the last level to memory.
 //!
 //! A line may exist in several versions, the newer ones above. Whatever leaves a level, the newest version stays
 //! reachable and a pre-image that the design wants kept goes down before the version above it. A version is taken
@@ -7,7 +7,7 @@
 use crate::parts::caches::Resident;
 use crate::parts::caches::{is_older, line_of};
 use crate::parts::interconnect::End;
-use crate::parts::interconnect::Load;
+use crate::parts::interconnect::MessageKind;
 use crate::parts::work_list::{Condition, Task};
 use crate::setup::memory_map::is_pmem;
 use crate::system::System;
@@ -31,11 +31,11 @@ impl System {
         }
     }
 
-    /// What a victim needs most of the time: it leaves, and nobody is told. False where a task may have to do more.
+    /// Fast path: a clean victim that needs no notification. False where a task may have to do more.
     fn drop_clean(&mut self, level: LevelId, core: CoreId, victim: Slot) -> bool {
         let line = self.caches.array(level, core).line(victim);
         let is_design_asked = self.design.is_asked_in_private(line);
-        // On a mesh the cores are told by messages; where the last level alone is durable, it first gathers what lies above.
+        // On a mesh the cores are notified by messages; where the last level alone is durable, it first gathers what is above.
         let is_plain = level != LevelId::Llc || (self.interconnect.mesh().is_none() && !self.llc_alone_is_durable());
         is_plain && !is_design_asked && !is_older(line) && self.caches.drop_clean(level, core, victim, &self.design)
     }
@@ -46,7 +46,7 @@ impl System {
         }
     }
 
-    /// Evicts what lies in a slot.
+    /// Evicts the line in a slot.
     fn evict(&mut self, level: LevelId, core: CoreId, slot: Slot) {
         let array = self.caches.array(level, core);
         let line = array.line(slot);
@@ -68,7 +68,8 @@ impl System {
         if important {
             self.caches.array_mut(level, core).stats.write_backs += 1;
             let is_last_private = level == self.caches.levels().last_private();
-            let travels = if is_last_private { self.interconnect.cycles_to_llc(core, line, Load::Line) } else { 0 };
+            let travels =
+                if is_last_private { self.interconnect.cycles_to_llc(core, line, MessageKind::Data) } else { 0 };
             let at = self.caches.take_write_back_buffer(level, core, travels, self.work.now());
             self.work.set_now(at);
             if level == LevelId::Llc {
@@ -89,7 +90,7 @@ impl System {
     pub(super) fn leave_l1(&mut self, core: CoreId, line: LineAddr) {
         self.caches.drop_code(core, line);
         if self.caches.has_filter_buffers() {
-            // A line of filters lies in the buffer or in the L1D, and no design is asked about it.
+            // A line of filters is in the buffer or in the L1D, and no design is asked about it.
             self.move_to(LevelId::Llc, LevelId::FilterBuffer, core, line);
         }
         self.leave_private(LevelId::L1d, LevelId::Llc, core, line);
@@ -184,29 +185,29 @@ impl System {
             if self.caches.must_leave(&versions[index..], &self.design) && !self.was_discarded(version.tag) {
                 if level != LevelId::Llc {
                     let recalled = self.recall(core, line, &versions[..index]);
-                    let at = self.interconnect.send_to_llc(core, line, Load::Line, recalled);
+                    let at = self.interconnect.send_to_llc(core, line, MessageKind::Data, recalled);
                     self.work.set_now(at);
                 }
                 self.work.push(Task::LeaveVersions { line, versions, next: index + 1 });
                 self.work.push(Task::TakeOut { level, core, line });
                 return self.work.push(Task::LeaveCaches { core, version });
             }
-            // Oldest first here too: a dirty version left behind would be flushed over a newer one by a power failure.
+            // Oldest first here too: a dirty version that stays would be flushed over a newer one by a power failure.
             self.caches.take_out(level, core, line);
             if level != LevelId::Llc {
-                // Nobody waits for a copy that only goes.
+                // No request waits for a copy that is only dropped.
                 self.recall(core, line, &versions[..index]);
             }
         }
     }
 
-    /// On a mesh the last level tells a core, once, that it loses a line; when the core knows. In the other topologies this
+    /// On a mesh the last level notifies a core, once, that it loses a line; the cycle in which the core knows. In the other topologies this
     /// message takes nothing.
     fn recall(&mut self, core: CoreId, line: LineAddr, before: &[Resident]) -> Cycle {
         let now = self.work.now();
-        let is_told = before.iter().any(|other| other.level != LevelId::Llc && other.core == core);
+        let is_notified = before.iter().any(|other| other.level != LevelId::Llc && other.core == core);
         match self.interconnect.mesh() {
-            Some(mesh) if !is_told => mesh.send(End::Bank(line), End::Core(core), 0, now),
+            Some(mesh) if !is_notified => mesh.send(End::Bank(line), End::Core(core), 0, now),
             _ => now,
         }
     }

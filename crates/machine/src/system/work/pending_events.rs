@@ -37,7 +37,7 @@ pub(super) enum PendingEvent {
         cause: Cause,
         tokens: Vec<WriteToken>,
     },
-    /// A step that nobody has to know of.
+    /// A step without further effects.
     Nothing,
 }
 
@@ -97,8 +97,8 @@ impl System {
         }
     }
 
-    /// What was announced comes later by now: a controller may have begun to let an arrival wait. Whoever asks for what is due
-    /// until nothing is would ask without end if the old time stayed.
+    /// Refreshes the due time: a controller may have begun to let an arrival wait. Otherwise a caller that polls until nothing
+    /// is due never stops.
     fn nothing_is_due(&mut self) -> Option<(Cycle, PendingEvent)> {
         self.agenda.memories_are_due(self.memories.due());
         None

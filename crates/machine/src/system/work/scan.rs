@@ -1,6 +1,6 @@
 //! Scans of the caches for a design, in the background.
 //!
-//! Dirty data only moves down while nobody stores, from core to core by way of the last level. So the upper levels are looked
+//! Dirty data only moves down while no core stores, from core to core by way of the last level. So the upper levels are looked
 //! at first: what was dirty before the scan and moves meanwhile comes to where the scan has not been yet.
 
 use crate::parts::agenda::{Scan, Scheduled};

@@ -1,8 +1,8 @@
 //! The path to the controllers: writes with their acknowledgements.
 
 use crate::parts::agenda::{Scheduled, core_of_clean, is_persistent_write_token};
-use crate::parts::interconnect::Load;
-use crate::parts::memories::Behind;
+use crate::parts::interconnect::MessageKind;
+use crate::parts::memories::WriteOrder;
 use crate::parts::persist_buffers::is_drain_token;
 use crate::parts::work_list::Task;
 use crate::setup::memory_map::is_pmem;
@@ -37,7 +37,7 @@ impl System {
             self.memories.note_unfenced(core, &write, is_clean);
         }
         let sent = match from {
-            Origin::Core(core) => self.interconnect.enter_llc(core, write.line, Load::Line, at),
+            Origin::Core(core) => self.interconnect.enter_llc(core, write.line, MessageKind::Data, at),
             Origin::Llc | Origin::Controller => at,
         };
         let mut write = write;
@@ -46,7 +46,7 @@ impl System {
         {
             self.work.push(Task::Acknowledge { tokens: vec![token], line: write.line, at });
         }
-        match self.memories.send(&mut self.interconnect, from, write, Behind::Line, sent) {
+        match self.memories.send(&mut self.interconnect, from, write, WriteOrder::Line, sent) {
             Some(write) => self.arrive_at_controller(write),
             None => self.agenda.memories_are_due(self.memories.due()),
         }
@@ -65,7 +65,7 @@ impl System {
         for line in self.memories.a_line_of_each_controller().collect::<Vec<_>>() {
             self.agenda.hand_over(token.number);
             let write = Write { mask: 0, token: Some(token), ..Write::line(line, [0; 64], cause) };
-            match self.memories.send(&mut self.interconnect, from, write, Behind::Controller, at) {
+            match self.memories.send(&mut self.interconnect, from, write, WriteOrder::Controller, at) {
                 Some(write) => self.work.push(Task::ArriveAtController { write }),
                 None => self.agenda.memories_are_due(self.memories.due()),
             }
@@ -163,12 +163,12 @@ impl System {
         self.acknowledge(token, line, at);
     }
 
-    /// The acknowledgement of a write leaves the controller. Cores are not told of it before a fence asks; everybody else is
+    /// The acknowledgement of a write leaves the controller. Cores are not notified of it before a fence asks; other waiters are
     /// when it arrives.
     fn acknowledge(&mut self, token: WriteToken, line: LineAddr, at: Cycle) {
         let arrives = self.memories.acknowledge(&mut self.interconnect, token.to, line, at);
         let arrives = match token.to {
-            Origin::Core(core) => self.interconnect.enter_core(core, line, Load::Nothing, arrives),
+            Origin::Core(core) => self.interconnect.enter_core(core, line, MessageKind::Control, arrives),
             Origin::Llc | Origin::Controller => arrives,
         };
         if let Some(core) = core_of_clean(token) {
@@ -196,7 +196,7 @@ impl System {
         }
     }
 
-    /// What the design handed over under this token is done.
+    /// The work that the design handed over under this token is done.
     pub(super) fn acknowledge_design(&mut self, token: Token, line: LineAddr, at: Cycle) {
         self.agenda.forget_outstanding(token.0, at);
         let mut out = self.design.actions();

@@ -44,8 +44,8 @@ impl System {
             Condition::CleansAcked(core) => !self.agenda.has_unacked_cleans(core),
             Condition::Resumes(core) => self.agenda.resumes_at(core).is_some(),
             Condition::Unlocked(line) => !self.line_locks.is_locked(line),
-            Condition::QueuesDry => {
-                self.memories.are_dry() && !(self.design.has(Hooks::READ) && self.agenda.any_read_in_flight())
+            Condition::QueuesDrained => {
+                self.memories.are_drained() && !(self.design.has(Hooks::READ) && self.agenda.any_read_in_flight())
             }
         }
     }
@@ -59,7 +59,7 @@ impl System {
         }
     }
 
-    /// A wait was over when it began. Whoever asks for such waits again and again would do so without end.
+    /// A wait was over when it began. A design that repeats such waits would do so without end.
     pub(in crate::system) fn check_progress(&mut self, at: Cycle) {
         if !self.agenda.may_lack_progress(at) && !self.halted() {
             let what = "a design keeps waiting for an event that has already occurred".to_owned();

@@ -51,7 +51,7 @@ impl InterconnectConfig {
     }
 
     /// On a mesh the ends of a message say how long it travels. A fixed latency beside the hops would be charged to messages
-    /// whose ends are on one tile too, and a link of a controller would be a second one behind the last link of the route.
+    /// whose ends are on one tile too, and a link of a controller would be a second one after the last link of the route.
     fn check_no_fixed_paths(&self) -> Result<(), ConfigError> {
         let keys = [
             ("core_to_controller_cycles", self.core_to_controller_cycles.is_some()),
