@@ -47,7 +47,7 @@ extern "C" std::uint64_t durasim_handle_access(std::uint64_t number);
 
 namespace durasim::objects {
 
-// The table: entries of 8 bytes, each a jump and nothing behind it. No instruction is compressed, or entries would be shorter.
+// The table: entries of 8 bytes, each a jump and nothing after it. No instruction is compressed, or entries would be shorter.
 [[gnu::naked, gnu::noinline, gnu::used, gnu::aligned(8)]] static void handler_table() {
     __asm__ volatile(
         ".option push\n"

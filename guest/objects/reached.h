@@ -2,7 +2,7 @@
 // persistent memory, not forwarding, without a reference to ordinary memory. Nothing that is read is trusted.
 //
 // Recovery ends what a crash has cut: a copy may be reached whose Queued bit was cleared, but not durably. The bit means
-// nothing any more. What no root reaches is not in use: the heap takes it back by not being told of it.
+// nothing any more. What no root reaches is not in use: the heap reclaims it, as it is not reported.
 #ifndef DURASIM_OBJECTS_REACHED_H
 #define DURASIM_OBJECTS_REACHED_H
 

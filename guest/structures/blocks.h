@@ -9,7 +9,7 @@
 
 namespace durasim {
 
-// Whether a block could be at `place`, so that it can be read: it begins on a line and lies in the data range.
+// Whether a block could be at `place`, so that it can be read: it begins on a line and is in the data range.
 inline bool can_be_block(const Pool& pool, const void* place, std::uint64_t size_bytes) {
     return reinterpret_cast<std::uint64_t>(place) % line_bytes == 0 && pool.holds(place, size_bytes);
 }

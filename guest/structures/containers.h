@@ -11,8 +11,8 @@
 //     wanted(arguments), remove_percent(arguments)       the number of containers, 0 for the usual one
 //     limit(arguments)                                   items at most, 0 for any number
 //     value_bytes_min                                    the least bytes of an item's value
-//     arena_bytes(items_max, value_bytes)                what so many items take
-//     insert(t, container, arena, item, value_words)     returns where the value lies in the pool
+//     arena_bytes(items_max, value_bytes)                the bytes of this many items
+//     insert(t, container, arena, item, value_words)     returns the place of the value in the pool
 //     remove(t, container, arena, value, value_words)    reads the value; returns the key
 //     class Model                                        insert(key), remove(); the container in ordinary memory
 //     check(container, model, audit, value_bytes)        violation unless the container holds what the model holds
@@ -40,7 +40,7 @@ namespace durasim {
 struct Tally {
     std::uint64_t inserted;
     std::uint64_t removed;
-    std::uint64_t by[team_max];  // operations of each thread of the team; populating counts for nobody
+    std::uint64_t by[team_max];  // operations of each thread of the team; populating counts for none
 
     std::uint64_t finished() const { return inserted + removed; }
     std::uint64_t size() const { return inserted - removed; }
@@ -73,7 +73,7 @@ class Containers {
         std::uint64_t seed;
         std::uint64_t populate;
         std::uint32_t remove_percent;
-        std::uint32_t items_max;  // an insertion beyond so many removes one; 0: any number
+        std::uint32_t items_max;  // an insertion beyond this number removes one; 0: any number
         std::uint64_t value_bytes;
         std::uint64_t threads;
         std::uint64_t containers;

@@ -111,7 +111,7 @@ inline Entry& Assembly::entry(const GeneRoot& root, std::uint64_t number) {
     return reinterpret_cast<Entry*>(&chain(root, root.tables(), 0))[number];
 }
 
-// The first and the last one of the chain of which `entry` is the last or the first.
+// The first and the last one of the chain that ends or starts with `entry`.
 template <class Read>
 std::uint64_t start_of(Assembly& assembly, const GeneRoot& root, std::uint64_t entry, Read&& read) {
     const std::uint64_t start = read(assembly.entry(root, entry).start);

@@ -172,7 +172,7 @@ private:
         return node;
     }
 
-    // The keys below `node` have to lie in [low, high]. The sizes have to fit, so the depth is limited in a damaged map too.
+    // The keys below `node` have to be in [low, high]. The sizes have to fit, so the depth is limited in a damaged map too.
     template <class Operation, class Each>
     static bool walk(Operation& o, Ref<Node> node, std::uint64_t low, std::uint64_t high, Each& each) {
         const Item item = item_of(o, node);

@@ -54,7 +54,7 @@ std::uint64_t column_of(std::uint64_t seed, std::uint64_t thread, std::uint64_t 
     return durasim::Random(durasim::mix(seed) + durasim::operation_of(thread, number)).below(columns);
 }
 
-// What the n-th operation on a column does, whoever performs it: so the count of a column determines its words.
+// The effect of the n-th operation on a column, by any thread: so the count of a column determines its words.
 struct Change {
     std::uint64_t first_row, second_row, amount;
 };

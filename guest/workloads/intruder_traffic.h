@@ -1,4 +1,4 @@
-// The traffic that intruder watches, the search for attacks in it, and what has become of it after so many captures.
+// The traffic that intruder watches, the search for attacks in it, and its state after a number of captures.
 #ifndef DURASIM_WORKLOADS_INTRUDER_TRAFFIC_H
 #define DURASIM_WORKLOADS_INTRUDER_TRAFFIC_H
 

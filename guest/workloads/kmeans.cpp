@@ -46,7 +46,7 @@ using durasim::Tx;
 
 constexpr std::uint64_t kind_of_root = 0x736E61656D6B;  // "kmeans"
 
-// Who has what the others wait for at the end of a step. In ordinary memory: it only tells when to wait.
+// The threads that hold what the others wait for at the end of a step. In ordinary memory: it only says when to wait.
 enum class Holds : std::uint32_t {
     nothing,
     work,       // points that are not handed in, or a step to be closed, and goes on with it
@@ -265,7 +265,7 @@ private:
         return nobody;
     }
 
-    // Tells the others how a transaction of the thread has ended.
+    // Reports to the others how a transaction of the thread has ended.
     void announce(Thread& thread, std::uint64_t victim, const Outcome& outcome) {
         if (outcome.closes) step_.store(outcome.step + 1, std::memory_order_release);
         const bool works = thread.line.points != 0 || outcome.completes;

@@ -1,4 +1,4 @@
-// The points of kmeans, where centres lie after so many steps, and which points belong to which.
+// The points of kmeans, the places of centres after a number of steps, and the cluster of each point.
 #ifndef DURASIM_WORKLOADS_KMEANS_POINTS_H
 #define DURASIM_WORKLOADS_KMEANS_POINTS_H
 
@@ -79,12 +79,12 @@ inline std::uint64_t nearest(const Place& point, const std::vector<Place>& centr
     return best;
 }
 
-// Whether a clustering is at its end, after a step in which so many points changed their clusters.
+// Whether a clustering is at its end, after a step in which this many points changed their clusters.
 constexpr bool is_last_step(std::uint64_t steps, std::uint64_t changed, std::uint64_t points, std::uint64_t threshold_permille) {
     return changed * 1000 <= threshold_permille * points || steps >= steps_max;
 }
 
-// The same by itself, one step after the other.
+// The clustering by itself, one step after the other.
 class Model {
 public:
     Model(std::uint64_t seed, std::uint64_t clusters, std::uint64_t threshold_permille, const std::vector<Place>& points)

@@ -11,13 +11,13 @@
 // loads and the stores to the copy like all others: there is no early release.
 //
 // The queue holds --populate pairs, --paths of them for each maze, chosen from the seed; at its end it starts again, with all
-// pairs of a maze moved by the same random distance. For the next maze nobody clears anything: a point is free for it if no
-// path of this or a later maze lies there. A path that is late may find points taken by the next maze.
+// pairs of a maze moved by the same random distance. For the next maze no point is cleared: a point is free for it if no
+// path of this or a later maze occupies it. A path that is late may find points taken by the next maze.
 //
 // What deviates: the ends of all pairs are taken from the beginning, as there, but known from the queue instead of marked. A
-// point tells which path it belongs to and at which place. Each thread keeps on a line of its own which pair it has taken,
+// point names the path it belongs to and its place on it. Each thread keeps on a line of its own which pair it has taken,
 // and counts what it has done (Ledger): a check compares that with the maze. STAMP keeps both in ordinary memory, with the
-// paths, of which each thread makes a list that all have at the end. One lock guards queue and maze, where the runtime needs
+// paths; each thread makes a list of its own that all have at the end. One lock guards queue and maze, where the runtime needs
 // locks.
 #include <algorithm>
 #include <cstdint>
@@ -80,7 +80,7 @@ struct alignas(64) Labyrinth {
     Ledger* ledger;        // of each thread
 };
 
-// What a point says: the pair whose path lies there, and its place on the path.
+// The content of a point: the pair of its path, and its place on the path.
 constexpr std::uint64_t mark_of(std::uint64_t pair, std::uint64_t place) { return (pair + 1) << place_bits | place; }
 constexpr std::uint64_t pair_of(std::uint64_t mark) { return (mark >> place_bits) - 1; }
 constexpr std::uint64_t place_of(std::uint64_t mark) { return mark % points_max; }

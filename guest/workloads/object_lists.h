@@ -343,7 +343,7 @@ private:
         return model;
     }
 
-    // Applies the operation behind the counted ones that may have changed list `number`. False if there is none.
+    // Applies the operation after the counted ones that may have changed list `number`. False if there is none.
     static bool apply_cut_operation(const Words& words, std::uint64_t number, Model& model) {
         const ListSettings settings = settings_of(words);
         const std::uint64_t items = State::finished(0);
@@ -363,7 +363,7 @@ private:
         return same;
     }
 
-    // Holds the lists against what the counted operations leave; the operation of each thread behind them may have taken
+    // Holds the lists against what the counted operations leave; the operation of each thread after them may have taken
     // effect too if `is_cut`. Returns the number of counted operations.
     static std::uint64_t compare(const Words& words, bool is_cut) {
         std::uint64_t operations = 0;

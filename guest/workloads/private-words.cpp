@@ -1,7 +1,7 @@
 // durasim-workload: private-words — transactions that read and write random words of a private part of the heap
 //
 // The synthetic benchmark of "Durable Hardware Transactional Memory for Extended Asynchronous DRAM Refresh Architectures"
-// (thesis, Lisboa 2022, section 4.3.1): each thread has a part of the heap of its own, and each transaction reads and writes so many words of it,
+// (thesis, Lisboa 2022, section 4.3.1): each thread has a part of the heap of its own, and each transaction reads and writes some words of it,
 // uniformly at random. Nothing is shared, so nothing conflicts, and no lock is needed.
 //
 // The heap has --populate lines of eight words, dealt to the threads; populating writes each one once, so every page is touched
@@ -215,7 +215,7 @@ private:
         });
     }
 
-    // Each word of a thread is what so many operations of it leave.
+    // Each word of a thread is what its operations leave.
     static std::uint64_t check_thread(const Heap& heap, std::uint64_t thread) {
         const std::uint64_t finished = heap.progress[thread].finished, base = first_word(heap, thread);
         if (finished >> durasim::operation_bits != 0) DURASIM_VIOLATION("thread %llu has an impossible count", static_cast<Long>(thread));

@@ -86,7 +86,7 @@ inline std::uint64_t keys_max(std::uint64_t keys, std::uint64_t shards) {
 template <class Map>
 class Shards {
 public:
-    // Of a pool for so many keys at once, and ever.
+    // Of a pool for this many keys at once, and ever.
     static std::uint64_t pool_bytes(const MapShape& shape, std::uint64_t shards, std::uint64_t threads, std::uint64_t live,
                                     std::uint64_t inserted) {
         // Every arena has room for its map and for what all share.
@@ -104,7 +104,7 @@ public:
           shards_(root->shards),
           shape_{root->value_bytes(), root->parameter, erases} {}
 
-    // Makes the root object that is `wanted` and what belongs to it, for so many keys at most of all threads.
+    // Makes the root object that is `wanted` and what belongs to it, for this many keys at most of all threads.
     static void make(Pool& pool, const ShardsRoot& wanted, bool is_simple, std::uint64_t items_max = 0) {
         tx([&](Tx& t) {
             auto* root = static_cast<ShardsRoot*>(t.allocate(sizeof(ShardsRoot)));

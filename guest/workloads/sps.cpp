@@ -253,7 +253,7 @@ private:
     std::vector<std::uint64_t> swaps_;  // by each thread: what the pool must hold
 };
 
-// The counts say how many swaps of which thread the array holds. If one thread made them all, replaying them gives the key at
+// The counts give the number of swaps of each thread that the array holds. If one thread made them all, replaying them gives the key at
 // each place. Where several threads met at a place, their order decides that; a half swap still shows: a key is then there
 // twice.
 std::uint64_t Sps::check(const Pool& pool) {

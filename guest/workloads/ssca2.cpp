@@ -203,7 +203,7 @@ public:
         std::uint64_t graph_number;
         Graph* graph;
         std::uint64_t step;            // operations in this graph
-        std::uint64_t vertex, at, end;  // the edge to look at next: of which vertex, and where in the outgoing lists
+        std::uint64_t vertex, at, end;  // the edge to look at next: its vertex, and its place in the outgoing lists
     };
 
     Thread enter(std::uint64_t number) const {
@@ -302,7 +302,7 @@ private:
         });
     }
 
-    // Writes the zeros that are there, so that the arrays of the first graph lie in pages that were touched: STAMP's threads fill
+    // Writes the zeros that are there, so that the arrays of the first graph are in pages that were touched: STAMP's threads fill
     // theirs with zeros before they begin with transactions.
     void zero(Tx& t, std::uint64_t vertex) {
         const std::uint64_t cluster = copy_.cluster();
@@ -456,7 +456,7 @@ void Ssca2::dump(const Pool& pool, durasim::Dump& dump) {
         if (begin > end || end > root->edges) return dump.note_damage();
         dump.add(out_object(v), out_version(root->out + begin, root->out + end, read));
     }
-    std::uint64_t number = 0, left = pool.data_bytes() / durasim::line_bytes;  // whoever follows more links goes in a circle
+    std::uint64_t number = 0, left = pool.data_bytes() / durasim::line_bytes;  // a walk of more links goes in a circle
     for (Graph* graph = root->first; graph != nullptr; graph = graph->next, ++number) {
         if (!durasim::can_be_block(pool, graph, root->graph_bytes()) || left-- == 0) return dump.note_damage();
         dump.add(gathered_object(number), gathered_version(graph, read));
@@ -473,7 +473,7 @@ void Ssca2::dump(const Pool& pool, durasim::Dump& dump) {
     }
 }
 
-// What one graph has to hold after so many operations of each thread there.
+// The content that one graph must have after this many operations of each thread there.
 void check_graph(const Root& root, Graph* graph, std::uint64_t number, const ImpliedEdges& input,
                  const std::vector<std::uint64_t>& operations, Audit& audit) {
     std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>> expected(root.vertices);  // by vertex: from where, by which thread

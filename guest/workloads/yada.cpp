@@ -20,7 +20,7 @@
 //
 // What a thread does depends on what it finds. The check proves the mesh, and that its vertices, by number and the sum of
 // their hashes, are those that finished operations say they have inserted; that all bad triangles are listed, once; and that
-// the operations are those that the counts tell.
+// the operations are those that the counts give.
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -78,7 +78,7 @@ public:
 
     std::uint64_t populated() const { return root_->ready; }
 
-    // What a thread has done, as the pool has to tell it.
+    // The work of a thread, as the pool has to report it.
     struct Done {
         std::uint64_t finished, inserted, sum;
     };
@@ -156,7 +156,7 @@ public:
     static void dump(const Pool& pool, durasim::Dump& dump) { dump_mesh(pool, dump); }
 
 private:
-    // An operation inserts a vertex at most now and then two, and a vertex takes six new triangles on average, most of which
+    // An operation inserts a vertex at most now and then two, and a vertex takes six new triangles on average; most of them
     // find a spare block.
     static constexpr std::uint64_t elements_per_operation = 16;
     static constexpr std::uint64_t log_bytes_of_operation = 256 * 1024;

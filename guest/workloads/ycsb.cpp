@@ -10,7 +10,7 @@
 // A scan ends at the end of its shard, so that every operation holds one lock.
 //
 // Threads share all records. Each record counts its updates and says who wrote it last, so that the threads' own counts of
-// operations say what has to be in the pool, but for the order in which threads met at a record.
+// operations say what has to be in the pool, except for the order in which threads met at a record.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -53,7 +53,7 @@ public:
     std::uint64_t populated_key(std::uint64_t record) const { return key(0, record); }
     std::uint64_t inserted_key(std::uint64_t thread, std::uint64_t number) const { return key(thread + 1, number); }
 
-    // Operation `number` of a thread that has inserted so many records.
+    // Operation `number` of a thread that has inserted this many records.
     Step step(std::uint64_t thread, std::uint64_t number, std::uint64_t inserted) const {
         Random random(durasim::mix(seed_) + operation_of(thread, number) * 0x632BE59BD9B4E019u);
         std::uint64_t percent = random.below(100);

@@ -1,4 +1,4 @@
-// Numbers below n of which the r-th is chosen with a probability proportional to 1 / (r + 1)^0.99, by the method of Gray,
+// Numbers below n; the r-th is chosen with a probability proportional to 1 / (r + 1)^0.99, by the method of Gray,
 // Sundaresan, Englert, Baclawski and Weinberger, "Quickly Generating Billion-Record Synthetic Databases" (SIGMOD 1994): the
 // first two exactly, the others by a continuous distribution that comes close.
 //

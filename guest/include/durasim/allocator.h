@@ -1,6 +1,6 @@
 // The allocator of pools: Tx::allocate and Tx::free.
 //
-// Its data lie in the arena's header and in the free blocks themselves, and are changed by the transaction that takes or
+// Its data are in the arena's header and in the free blocks themselves, and are changed by the transaction that takes or
 // gives a block, like everything else: after a crash a block is reachable, free, or was never taken, whatever happened.
 // Nothing is leaked and nothing given out twice; a check proves it (durasim/audit.h). There is nothing to recover.
 //

@@ -7,12 +7,12 @@
 //
 // What objects and versions are is up to the workload. All are numbers of 64 bits:
 // - An object is a thing of the data structure as its users see it: a key, a place of an array, a queue's end. Not a node:
-//   whoever splits a node does not change what the keys in it stand for.
+//   a split of a node does not change the meaning of its keys.
 // - A version stands for the object's whole content. 0 means that the object is not there; the dump may leave it out.
 //   Otherwise a version should not come again in the history of its object: take a counter that the object has, a value
 //   that only one operation writes, or a hash over the content with one of these in it (Version).
-// - Everything that the transaction's result depends on is reported, also what it only read (report_read): who read a
-//   version has to stay behind who wrote it.
+// - Everything that the transaction's result depends on is reported, also what it only read (report_read): the reader of a
+//   version comes after its writer.
 // - What an aborted attempt has reported is forgotten, so a body may run again. Reports outside of a transaction, and
 //   after its commit, are an error that the campaign shows.
 // - Versions are taken from the pool, not from what the program believes: `t.read(place)`.

@@ -18,7 +18,7 @@ struct Space {
 
     static constexpr unsigned directions = 6;
 
-    // The neighbours of a point by their direction; `points()` where there is none. The last two lie in other layers.
+    // The neighbours of a point by their direction; `points()` where there is none. The last two are in other layers.
     struct Neighbours {
         std::uint64_t in[directions];
     };

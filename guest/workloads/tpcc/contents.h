@@ -41,7 +41,7 @@ struct Shape {
     std::uint64_t last_names() const { return customers < 3 ? 1 : customers < 3000 ? customers / 3 : 1000; }
     std::uint64_t delivered_at_first() const { return customers * 7 / 10; }  // of a district's orders
 
-    // Every table is loaded evenly: how many of `rows` are there after so many steps.
+    // Every table is loaded evenly: the number of `rows` that are there after this many steps.
     std::uint64_t loaded(std::uint64_t rows, std::uint64_t after_steps) const {
         __extension__ using Wide = unsigned __int128;
         return static_cast<std::uint64_t>((static_cast<Wide>(rows) * after_steps + steps - 1) / steps);

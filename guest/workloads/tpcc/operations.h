@@ -13,7 +13,7 @@
 
 namespace durasim::tpcc {
 
-// The customers of each last name of each district, by first name: a secondary index. It lies in ordinary memory and is made
+// The customers of each last name of each district, by first name: a secondary index. It is in ordinary memory and is made
 // anew when a pool is opened, since names never change.
 class NameIndex {
 public:

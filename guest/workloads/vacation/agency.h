@@ -84,7 +84,7 @@ inline std::uint64_t stamp_of(std::uint64_t seed, std::uint64_t thread, std::uin
     return mix(mix(seed ^ kind_of_root) + operation_of(thread, n)) | 1;
 }
 
-// What an item adds to the sum of stamps: so the sum tells when a price is wrong, too.
+// The share of an item in the sum of stamps: so the sum shows when a price is wrong, too.
 constexpr std::uint64_t worth_of(std::uint64_t stamp, std::uint64_t price) { return stamp + price * 0x9E3779B97F4A7C15u; }
 
 // A check replays what a thread has finished: it has to know that this many is not nonsense.

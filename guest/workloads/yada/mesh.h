@@ -303,7 +303,7 @@ private:
         set(triangle, triangle.link, link);
     }
 
-    // A triangle leaves the mesh. Whoever refers to it has to find out.
+    // A triangle leaves the mesh. Triangles that refer to it have to find out.
     void discard(Element& triangle) {
         const std::uint64_t state = state_of(triangle);
         if ((state & is_referenced) != 0) {
