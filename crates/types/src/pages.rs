@@ -61,7 +61,7 @@ impl Pages {
         Arc::make_mut(self.slot(index).get_or_insert_with(|| Arc::new([0; PAGE_BYTES as usize])))
     }
 
-    /// Where the page of this number is or would be.
+    /// The place of the page of this number, whether it exists or not.
     #[inline]
     fn slot(&mut self, index: u64) -> &mut Option<Arc<Page>> {
         let index = index as usize;
