@@ -66,7 +66,7 @@ public:
     }
 
 private:
-    // Where to store. In ordinary memory: no thread moves the object, and none begins to copy it before this access ends.
+    // The place to store to. In ordinary memory: no thread moves the object, and none begins to copy it before this access ends.
     Object* holder_for_store(Thread& thread, Object* holder) {
         if (heap_.is_persistent(holder)) return holder;
         heap_.threads.poll(thread);

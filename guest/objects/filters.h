@@ -1,4 +1,4 @@
-// What those who move objects and the pointer update thread do for accesses that are checked in hardware (p_inspect.h): they
+// The work of those who move objects and of the pointer update thread for accesses that are checked in hardware (p_inspect.h): they
 // keep its filters (P-INSPECT, MICRO 2020, sections V-A and VI-A).
 //
 // FWD has the objects that forward. The paper inserts an object just before it forwards; a store between its copy and that
@@ -139,7 +139,7 @@ public:
     }
 
 private:
-    // What `waiting` is when the hardware says that the pointer update thread has to work, however few objects wait.
+    // The value of `waiting` when the hardware says that the pointer update thread has to work, however few objects wait.
     static constexpr std::uint64_t filter_is_full = ~std::uint64_t{0};
 
     static void insert(Forwarders& all, Object* object, bool is_first) {

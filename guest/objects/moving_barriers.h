@@ -23,7 +23,7 @@ public:
 
     Stores& stores() { return stores_; }
 
-    // Where an object is now.
+    // The place of an object now.
     Object* resolve(Object* object) const {
         if (heap_.is_persistent(object)) return object;
         const Header header = header_of(object);

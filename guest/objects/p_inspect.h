@@ -63,7 +63,7 @@ public:
     }
 };
 
-// What the handlers of a thread have done: how often each was called, and how often nothing was to be done because a filter
+// The work of the handlers of a thread: the calls of each, and those with nothing to do because a filter
 // only seemed to have the object.
 struct alignas(64) HandlerCalls {
     std::array<std::uint64_t, 4> calls{}, false_positives{};

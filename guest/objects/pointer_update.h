@@ -83,7 +83,7 @@ private:
         durasim::detail::futex_wake(&asleep_, 1);
     }
 
-    // What forwards so far is for this sweep, the rest for the next one.
+    // Objects that forward so far are for this sweep, the rest for the next one.
     void take_list() {
         Forwarders& all = heap_.forwarders;
         all.lock.lock();

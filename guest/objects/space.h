@@ -1,6 +1,6 @@
 // A heap of objects: a range of addresses in chunks, each for objects of one size or for a part of a large object.
 //
-// What is in use is in ordinary memory only. In persistent memory that is enough: an object is in use if a durable root
+// Memory in use is recorded in ordinary memory only. In persistent memory that is enough: an object is in use if a durable root
 // reaches it, so recovery and the collector find it out, and a crash can leave neither a leak nor a block given out twice.
 #ifndef DURASIM_OBJECTS_SPACE_H
 #define DURASIM_OBJECTS_SPACE_H
@@ -200,7 +200,7 @@ public:
     }
 
 private:
-    // What a chunk is for: one of these, or a size class plus 1.
+    // The use of a chunk: one of these, or a size class plus 1.
     static constexpr std::uint8_t chunk_free = 0, chunk_large = 0xfe, chunk_large_rest = 0xfd;
     static constexpr std::uint8_t kind_of(unsigned size_class) { return static_cast<std::uint8_t>(size_class + 1); }
 

@@ -37,11 +37,11 @@ enum class Place : std::uint64_t {
     waiting,  // in an operation, inside of no access: looks at everything anew when it goes on
 };
 
-// How far a thread has come with what it moves: its copies are durable (copied), and not queued any more (cleared).
+// The progress of a thread with what it moves: its copies are durable (copied), and not queued any more (cleared).
 enum class Move : std::uint64_t { none, copying, copied, cleared };
 
 struct alignas(64) Thread {
-    // What others look at.
+    // The state that others look at.
     Place place = Place::outside;
     std::uint64_t handshakes_seen = 0;
     std::uint64_t safepoints = 0;  // passed so far

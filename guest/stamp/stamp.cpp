@@ -236,7 +236,7 @@ void durasim_stamp_thread_exit(void) {}
     transactions_lock.lock();
 }
 
-// What durasim_tx_begin has returned: whether it has to be called again, because a transaction was aborted.
+// The result of durasim_tx_begin: whether it has to be called again, because a transaction was aborted.
 int durasim_stamp_again(std::uint64_t cause) {
     if (cause == 0) return 0;
     self.open = false;

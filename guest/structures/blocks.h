@@ -1,4 +1,4 @@
-// What checks and dumps ask of memory in a pool that they do not trust.
+// Questions of checks and dumps about memory in a pool that they do not trust.
 #ifndef DURASIM_STRUCTURES_BLOCKS_H
 #define DURASIM_STRUCTURES_BLOCKS_H
 

@@ -219,7 +219,7 @@ private:
     static Node* as_node(std::uint64_t word) { return reinterpret_cast<Node*>(word); }
     bool has_blocks() const { return value_bytes_ != 8; }
 
-    // How many of the first `count` keys are less than or equal to `key` (`or_equal`), or less.
+    // The number of the first `count` keys that are less than or equal to `key` (`or_equal`), or less.
     template <bool or_equal>
     static std::uint64_t rank(Tx& t, const Node* node, std::uint64_t count, std::uint64_t key) {
         const std::uint64_t* keys = node->keys();

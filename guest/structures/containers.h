@@ -1,6 +1,6 @@
 // A workload of containers that take items in and give items out, each with a lock and an arena of its own.
 //
-// Which container the n-th operation of a thread takes depends on seed, thread and n; what is done there depends on seed,
+// The container of the n-th operation of a thread depends on seed, thread and n; what is done there depends on seed,
 // container and how many operations the container has seen. So its counts alone say what a container has to hold, in
 // whatever order threads came to it: a check replays it exactly. The counts lie on the line where the container begins,
 // which every operation modifies anyway, and say also which thread did how much (teams.h): there is no line for progress.
@@ -36,7 +36,7 @@
 
 namespace durasim {
 
-// What was done to a container.
+// The operations on a container.
 struct Tally {
     std::uint64_t inserted;
     std::uint64_t removed;
@@ -238,7 +238,7 @@ private:
     }
 
     // Whether operation `number` on a container removes an item, which is not so before populating has done its share.
-    // Where there is no item, one is inserted instead.
+    // Without an item, one is inserted instead.
     static bool removes(const Root& root, std::uint64_t container, std::uint64_t number, std::uint64_t items) {
         if (items == 0) return false;
         if (root.items_max != 0 && items >= share_of(root.items_max, root.containers, container)) return true;

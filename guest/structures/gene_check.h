@@ -1,4 +1,4 @@
-// What has to be true of the pool of genome, whatever happened. See gene_assembly.h.
+// Conditions that the pool of genome always fulfils. See gene_assembly.h.
 #ifndef DURASIM_STRUCTURES_GENE_CHECK_H
 #define DURASIM_STRUCTURES_GENE_CHECK_H
 
@@ -109,7 +109,7 @@ private:
         if (missing != 0) wrong("lacks segments in its set");
     }
 
-    // How many transactions of the second stage each segment of the set has had.
+    // The number of transactions of the second stage that each segment of the set has had.
     void find_progress() {
         progress_.assign(order_.size(), stage_ > 1 ? root_.segment + 1 : 0);
         at_hand_.assign(root_.threads, order_.size());

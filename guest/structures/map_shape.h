@@ -1,4 +1,4 @@
-// What all maps of guest/structures have in common. A map gives each key of 64 bits a value of `value_bytes`:
+// The common interface of all maps of guest/structures. A map gives each key of 64 bits a value of `value_bytes`:
 //
 //     Map(const MapShape&, std::uint64_t& top, std::uint64_t arena)   // a handle of a few words; `top` is in the pool
 //     static bool is_possible(const MapShape&)          // whether such a map can be, as far as the parameter goes

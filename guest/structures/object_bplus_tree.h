@@ -25,7 +25,7 @@ namespace detail {
 // The lowest number that some bits do not have.
 inline std::uint64_t lowest_clear(std::uint64_t bits) { return static_cast<std::uint64_t>(__builtin_ctzll(~bits)); }
 
-// What the leaves of this tree and of ObjectHybridTree do with their slots. A leaf has `values`, `keys`, `used` and keys_max.
+// The handling of slots in the leaves of this tree and of ObjectHybridTree. A leaf has `values`, `keys`, `used` and keys_max.
 template <class Leaf, class Value>
 struct LeafSlots {
     static constexpr std::uint64_t all = Leaf::keys_max == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << Leaf::keys_max) - 1;
@@ -47,7 +47,7 @@ struct LeafSlots {
         }
     };
 
-    // Where the key is.
+    // The slot of the key.
     template <class Operation>
     static std::uint64_t find(Operation& o, Ref<Leaf> leaf, std::uint64_t key) {
         for (std::uint64_t left = o.template get<&Leaf::used>(leaf); left != 0; left &= left - 1) {
@@ -367,7 +367,7 @@ public:
         Ref<Node> top;
     };
 
-    // What objects an item takes, their headers included, on average: leaves filled to a third, the less of them the more
+    // The bytes of objects for an item, their headers included, on average: leaves filled to a third, the less of them the more
     // is removed, and as many values again in free slots.
     static std::uint64_t bytes_of(std::uint64_t items, std::uint64_t value_words, std::uint64_t) {
         const std::uint64_t leaves = items / (leaf_keys / 3 + 1) + 1;

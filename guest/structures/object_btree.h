@@ -34,7 +34,7 @@ public:
         Ref<Node> top;  // none if the tree is empty
     };
 
-    // What objects an item takes, their headers included, on average; nodes of a tree of random keys are filled to 70%.
+    // The bytes of objects for an item, their headers included, on average; nodes of a tree of random keys are filled to 70%.
     static std::uint64_t bytes_of(std::uint64_t items, std::uint64_t value_words, std::uint64_t) {
         return items * objects::room_bytes(value_words) + (items / 4 + 1) * objects::room_bytes(sizeof(Node) / 8) + objects::room_bytes(1);
     }
@@ -64,7 +64,7 @@ public:
             o.template set_at<&Node::values>(path.last().node(), path.last().index, value);
             return;
         }
-        // What a split below leaves for the node above: `left` for the child that was split; the key, its value and `right`
+        // The result of a split below for the node above: `left` for the child that was split; the key, its value and `right`
         // after it. In a leaf, the new item and no children.
         Ref<Node> left, right;
         for (std::uint64_t level = path.levels; level-- > 0;) {

@@ -53,7 +53,7 @@ private:
 public:
     static constexpr std::uint64_t tops_root = 1;  // of the volatile roots
 
-    // What objects an item takes, their headers included, on average; see ObjectBPlusTree.
+    // The bytes of objects for an item, their headers included, on average; see ObjectBPlusTree.
     static std::uint64_t bytes_of(std::uint64_t items, std::uint64_t value_words, std::uint64_t) {
         const std::uint64_t leaves = items / (leaf_keys / 3 + 1) + 1;
         return items * 2 * objects::room_bytes(value_words) + leaves * objects::room_bytes(sizeof(Leaf) / 8) +

@@ -1,6 +1,6 @@
 // Lists of boxed elements, over objects: ArrayList, ArrayListX and LinkedList of P-INSPECT (MICRO 2020, section VIII).
 //
-// What all three have:
+// The common interface of all three:
 //
 //     using Root;                            // what a durable root refers to
 //     bytes_of(elements, value_words)        // what objects a list takes, their headers included

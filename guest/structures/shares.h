@@ -1,4 +1,4 @@
-// How much room a part needs if chance decides what falls into it.
+// The room that a part needs if chance decides what falls into it.
 #ifndef DURASIM_STRUCTURES_SHARES_H
 #define DURASIM_STRUCTURES_SHARES_H
 

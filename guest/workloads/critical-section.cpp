@@ -210,7 +210,7 @@ private:
         });
     }
 
-    // What the lock of the pair guards.
+    // The data that the lock of the pair guards.
     void change(Tx& t, std::uint64_t pair) const {
         const std::uint64_t count = t.read(words(pair)[0].value);
         const std::uint64_t found = t.read(words(pair)[1].value), left = second_word(seed_, pair, count + 1);
@@ -220,7 +220,7 @@ private:
         durasim::report_change(object_of(pair, 1), found, changes_both(seed_, pair, count) ? left : found);
     }
 
-    // What belongs to the thread.
+    // The data of the thread.
     void take_notes(Tx& t, const Thread& thread, std::uint64_t notes) const {
         Word* lines = own(thread.number);
         for (std::uint64_t note = 0; note < notes; ++note) {
@@ -263,7 +263,7 @@ std::uint64_t CriticalSection::check(const Pool& pool) {
     }
     if (audit.lines_leaked() != 0) DURASIM_VIOLATION("%llu lines are leaked", static_cast<Long>(audit.lines_leaked()));
 
-    // How often each pair was taken: by its own count, and by what the threads have finished.
+    // The number of times that each pair was taken: by its own count, and by what the threads have finished.
     std::uint64_t counted = 0, finished = 0;
     for (std::uint64_t pair = 0; pair < table->ready; ++pair) {
         const std::uint64_t count = table->words[2 * pair].value;

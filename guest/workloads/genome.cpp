@@ -12,7 +12,7 @@
 //
 // Each thread has a part of the segments in the first stage, of the set's chains in the second, of the entries in the third.
 //
-// What deviates:
+// Deviations:
 // - STAMP has a barrier after each stage, and each overlap is a stage. Here each thread has a number of operations to do, and
 //   must not wait. Where each part has got to is on a line of the pool; each transaction moves it on, and counts the
 //   operations of its thread on such a line. A thread whose part is done goes on with another's. One that finds no part with
@@ -168,7 +168,7 @@ private:
 
     // One operation of a thread, within its transaction.
     //
-    // What it reports: the stage, the parts it looked at, and the chains and entries that may still change. A stage begins after
+    // Its report: the stage, the parts it looked at, and the chains and entries that may still change. A stage begins after
     // all parts have done the one before it, so what was made there is complete for a thread that has read the stage.
     class Step {
     public:
@@ -348,7 +348,7 @@ private:
             ++matched_;
         }
 
-        // Where the part has got to, and that the thread has finished one more operation.
+        // The progress of the part, and that the thread has finished one more operation.
         void conclude() {
             Part& part = copy_.part[number_];
             // Most of them are as before.
@@ -424,7 +424,7 @@ void Genome::compare_with_model() const {
                               static_cast<Long>(finished_[i]), static_cast<Long>(copy_.part[i].finished));
         }
     }
-    // Where the gene has no part twice that is as long as the shortest overlap, the segments make the gene again.
+    // If the gene has no part twice that is as long as the shortest overlap, the segments make the gene again.
     if (!durasim::is_unambiguous(copy_, gene_)) return;
     Assembly* assembly = root_->stage.assembly;
     for (std::uint64_t round = root_->stage.number / copy_.stages(); round > 0; --round) {

@@ -108,7 +108,7 @@ public:
         std::uint64_t place;  // among the edges there are
     };
 
-    // What the n-th operation does. Where there is no edge to delete, it inserts one.
+    // The effect of the n-th operation. Where there is no edge to delete, it inserts one.
     Step step(std::uint64_t n) const {
         durasim::Random random(durasim::mix(~seed_) + durasim::operation_of(thread_, n));
         const bool is_full = items_max_ != 0 && live_.size() >= items_max_;
@@ -419,7 +419,7 @@ void GraphWorkload::dump(const Pool& pool, durasim::Dump& dump) {
     }
 }
 
-// What the vertices have to hold, by replaying all operations.
+// The right content of the vertices, by replaying all operations.
 struct Model {
     std::vector<std::uint64_t> changes;                         // of each vertex
     std::unordered_map<std::uint64_t, std::uint64_t> vertices;  // by the end of an edge

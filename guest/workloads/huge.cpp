@@ -55,7 +55,7 @@ std::uint64_t seal_of(std::uint64_t seed, std::uint64_t line, std::uint64_t coun
     return durasim::mix(durasim::mix(durasim::mix(seed ^ line) - count) + sum);
 }
 
-// What the n-th transaction of a thread does: where its run begins, and what it adds.
+// The effect of the n-th transaction of a thread: the start of its run, and what it adds.
 struct Change {
     std::uint64_t first, amount;
 };

@@ -82,7 +82,7 @@ public:
 
     std::uint64_t populated() const { return network_->ready; }
 
-    // What a thread holds, as its line says.
+    // The data that a thread holds, as its line says.
     struct Thread {
         std::uint64_t number;
         std::uint64_t finished;

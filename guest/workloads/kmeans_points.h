@@ -120,7 +120,7 @@ public:
     std::uint64_t first() const { return first_; }  // step of this clustering
     std::uint64_t round() const { return round_; }
     const std::vector<Place>& centres() const { return centres_; }
-    // Where a point comes to in this step, where it was in the last one, and whether that is a change.
+    // The cluster of a point in this step, that in the last one, and whether the two differ.
     std::uint64_t member(std::uint64_t point) const { return members_[point]; }
     std::uint64_t member_before(std::uint64_t point) const { return before_[point]; }
     bool changes(std::uint64_t point) const { return step_ == first_ || before_[point] != members_[point]; }

@@ -50,7 +50,7 @@ inline constexpr KvMix kv_mixes[] = {
 template <class Map, class Program>
 class KvServer {
     using Value = typename Map::Value;
-    // What a pool was made with.
+    // The settings that a pool was made with.
     enum Setting : std::uint64_t { kind, seed, populated_records, threads, shards, mix_number, value_words, parameter, settings };
     using State = ObjectState<settings>;
     using Words = typename State::Words;
@@ -342,7 +342,7 @@ private:
         if constexpr (has_history) report_change(request.key, before, Shards::version_of(o, Map::find(o, map, request.key)));
     }
 
-    // What the pool holds: the writer of each key.
+    // The content of the pool: the writer of each key.
     using Writers = std::unordered_map<std::uint64_t, std::uint64_t>;
 
     static Writers writers_in(const Words& words) {
@@ -405,7 +405,7 @@ private:
         }
     }
 
-    // Who wrote a key last among all threads is, for the thread that did, the last time that it did. What populating has
+    // The last write of a key among all threads is also the last one of its own thread. What populating has
     // written stays until a thread writes the key.
     static void check_writer(const Words& words, const std::vector<Writers>& own, std::uint64_t key, std::uint64_t writer) {
         const std::uint64_t thread = (writer - 1) >> operation_bits;

@@ -5,7 +5,7 @@
 // others store to the same objects, or move them too. New objects take places in the table, so that there is always
 // something to move. No locks: what each thread stores has a place of its own in each object.
 //
-// What a thread has written to an object it finds there again, whatever has become of the object. After a power failure
+// A thread finds what it has written to an object there again, whatever has become of the object. After a power failure
 // the durable slots reach whole objects only, and in each of them, by thread:
 //
 // - The first word is at least the second, because they are stored in this order, and neither is newer than the counted
@@ -67,7 +67,7 @@ class ObjectSharing {
     };
     using Accounts = Array<Ref<Account>, Placement::durable>;
 
-    // What a thread has stored to an object.
+    // The value that a thread has stored to an object.
     static constexpr std::uint64_t unknown = ~std::uint64_t{0};
     struct Known {
         std::uint64_t id, number, target;
@@ -217,7 +217,7 @@ private:
         });
     }
 
-    // What the slots of an older run refer to comes into the table again.
+    // Objects in the slots of an older run come into the table again.
     void make_table() {
         static Site sites(Table::placement);
         object_runtime.operation([&](auto& o) {
@@ -379,7 +379,7 @@ private:
         }
     }
 
-    // What is stored to the object next leaves the core's store buffer after these.
+    // The next stores to the object leave the core's store buffer after these.
     void store_to_own_lines(Thread& thread, std::uint64_t number) {
         for (std::uint64_t i = 0; i < arguments_.own_lines; ++i) {
             volatile std::uint64_t& word = own_words_[thread.number * own_words + thread.next_own_word];
@@ -512,7 +512,7 @@ private:
         }
     }
 
-    // How many operations each thread had finished, as the pool says, for the check of one object.
+    // The number of operations that each thread had finished, as the pool says, for the check of one object.
     static inline std::vector<std::uint64_t> finished_;
 
     const Arguments arguments_;

@@ -28,7 +28,7 @@ namespace durasim {
 template <class Map, class Program>
 class ObjectMaps {
     using Value = typename Map::Value;
-    // What a pool was made with.
+    // The settings that a pool was made with.
     enum Setting : std::uint64_t { kind, seed, populated_items, threads, shards, searches, updates, erasures, value_words, parameter, settings };
     using State = ObjectState<settings>;
     using Words = typename State::Words;

@@ -1,4 +1,4 @@
-// What all workloads over objects keep beside their data: what the pool was made with, and how far each thread has come.
+// The data that all workloads over objects keep beside their own: the settings of the pool, and the progress of each thread.
 //
 // An operation and the count of it are two durable stores, so after a power failure the operation after the counted ones may be
 // there: whole, because each operation takes effect by one store or in a region. Counting costs a durable store for each
@@ -30,7 +30,7 @@ ObjectOptions object_options(const A& arguments, std::uint64_t volatile_bytes) {
     return options;
 }
 
-// What handlers of checked accesses have done, where there are some: calls of each, and those for nothing.
+// The work of handlers of checked accesses, where there are some: calls of each, and those for nothing.
 template <class R>
 void print_handlers(const R& objects) {
     if constexpr (requires { objects.handler_calls(); }) {

@@ -66,14 +66,14 @@ std::uint64_t key_of(const Root& root, std::uint64_t thread, std::uint64_t index
     return durasim::mix(durasim::mix(root.seed) + durasim::operation_of(thread, index));
 }
 
-// What an operation gives its key: never 0.
+// The value that an operation gives its key: never 0.
 std::uint64_t value_of(std::uint64_t key, std::uint64_t number) { return durasim::mix(key + number) | 1; }
 
 std::uint64_t seal_of(std::uint64_t thread, std::uint64_t finished) { return finished == 0 ? 0 : durasim::mix(durasim::mix(finished) + thread + 1); }
 
 bool inserts(const Root& root, std::uint64_t number) { return root.items_max == 0 || number < root.items_max; }
 
-// Which of its keys operation `number` of a thread has.
+// The key of operation `number` of a thread.
 std::uint64_t index_of(const Root& root, std::uint64_t thread, std::uint64_t number) {
     if (inserts(root, number)) return number;
     return durasim::Random(durasim::mix(root.seed) + durasim::operation_of(thread, number) * 0x632BE59BD9B4E019u).below(root.items_max);

@@ -38,12 +38,12 @@ struct alignas(64) Heap {
     std::uint64_t touches_pages;
 };
 
-// What populating leaves in a word.
+// The value of a word after populating.
 std::uint64_t initial_word(const Heap& heap, std::uint64_t index) {
     return heap.touches_pages && index % words_of_page != 0 ? 0 : durasim::mix(heap.seed + index) >> 1;
 }
 
-// Where the words of a thread begin, and how many there are.
+// The start of the words of a thread, and their number.
 std::uint64_t first_word(const Heap& heap, std::uint64_t thread) { return durasim::share_before(heap.lines, heap.threads, thread) * words_of_line; }
 std::uint64_t words_of(const Heap& heap, std::uint64_t thread) { return durasim::share_of(heap.lines, heap.threads, thread) * words_of_line; }
 

@@ -1,4 +1,4 @@
-// What workloads over the maps of guest/structures have in the pool: a root object, several maps that share the keys, each
+// The pool of workloads over the maps of guest/structures: a root object, several maps that share the keys, each
 // with a lock and an arena of its own, and for each thread a count of its operations.
 //
 // A shard has an equal part of all numbers of 64 bits, in ascending order; keys are random or mixed.
@@ -20,7 +20,7 @@ struct alignas(64) ShardTop {
     std::uint64_t word;
 };
 
-// What a thread has finished, and how many keys it may have (0: any number). The seal says that the count was written by the
+// The operations that a thread has finished, and the number of keys it may have (0: any number). The seal says that the count was written by the
 // thread; where the contents of the maps say how many operations there were it is 0.
 struct alignas(64) ThreadCount {
     std::uint64_t finished;

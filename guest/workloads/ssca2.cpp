@@ -10,7 +10,7 @@
 // arrays, which the transaction allocates. Two more transactions of each thread and graph gather the largest number of a
 // vertex and the size of the outgoing lists.
 //
-// What deviates:
+// Deviations:
 // - Populating makes the outgoing lists, one vertex in each transaction; STAMP's threads make them outside of transactions.
 //   As there, parallel edges are one entry in these lists. Weights, which kernel 1 copies and nothing more, are missing.
 // - A thread that has done its part builds the graph again, into fresh arrays, with the part of the next thread. Threads do
@@ -18,7 +18,7 @@
 // - A further array begins with a link to the array before it (STAMP loses that one), so it has an entry less.
 // - The transaction also counts the operations of its thread, on a line of the thread's own.
 //
-// What the n-th operation of a thread does depends on seed, thread and n alone; only the order within an array depends on the
+// The n-th operation of a thread depends on seed, thread and n alone; only the order within an array depends on the
 // run. All transactions have one lock where the runtime does not isolate them; arenas belong to threads.
 #include <algorithm>
 #include <cstdint>
@@ -82,7 +82,7 @@ std::uint64_t* entries_of(Graph* graph, std::uint64_t vertices, std::uint64_t cl
     return in_degrees(graph) + 2 * vertices + vertex * cluster;
 }
 
-// How many graphs `operations` of a thread begin, and how many operations there were in the last one.
+// The number of graphs that `operations` of a thread begin, and the number of operations in the last one.
 struct Place {
     std::uint64_t graph, operations;
 };
@@ -563,7 +563,7 @@ std::uint64_t Ssca2::check(const Pool& pool) {
         DURASIM_VIOLATION("the edges of a vertex that populating has not reached are not empty");
     }
 
-    // Which operations each thread has finished in which graph.
+    // The operations that each thread has finished in each graph.
     std::vector<std::vector<std::uint64_t>> operations(graphs.size(), std::vector<std::uint64_t>(root->threads));
     std::uint64_t sum = 0;
     for (std::uint64_t thread = 0; thread < root->threads; ++thread) {

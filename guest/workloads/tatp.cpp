@@ -273,7 +273,7 @@ public:
             !durasim::can_be_block(pool, database->slot, database->slots * sizeof(Slot)) || entries_of(database) > subscribers) {
             return dump.note_damage();
         }
-        // Who is not in the index cannot be called.
+        // A subscriber who is not in the index cannot be called.
         for (std::uint64_t s_id = 1; s_id <= ready; ++s_id) {
             if (find(database, number_of(s_id), [](const auto& place) { return place; }) != s_id) continue;
             dump.add(s_id, words_of(database->row[s_id - 1]).hash());

@@ -13,7 +13,7 @@
 // C_DATA changes. A Delivery takes the oldest new order of all ten districts in one transaction; clause 2.7.2.1
 // allows one to ten: 140 lines. So a log of the default size is large enough for all of them.
 //
-// What differs from the specification: one New Order in a hundred has an item that does not exist, as clause 2.4.1.4 wants,
+// Differences from the specification: one New Order in a hundred has an item that does not exist, as clause 2.4.1.4 wants,
 // but items are looked up before the first write instead of in between, since not every machine can take stores back; such
 // an operation changes no more than the district's count of operations. Dates are numbers. There are no terminals, no think
 // times and no Order-Status and Stock-Level, which change nothing.

@@ -11,7 +11,7 @@
 //                goes as a whole, if there is no passenger; what has no places left goes
 // Inputs of STAMP for simulators: low contention -n2 -q90 -u98 -r16384 -t4096, high contention -n4 -q60 -u90 -r16384 -t4096.
 //
-// What deviates: each thread counts in a line of its own what its transactions did (Ledger), each record adds up who changed
+// Deviations: each thread counts in a line of its own what its transactions did (Ledger), each record adds up who changed
 // it (stamp), so that a check can compare the two: what an operation does depends on what those before it left. A
 // reservation is one block, not two. Each thread takes blocks from an arena of its own. Those of populating come from
 // others, which operations only give back to, so that this is no conflict with all that take blocks; all pages are touched

@@ -324,7 +324,7 @@ private:
                 records_[step.record].last = step.writer;
             }
         }
-        // Who wrote a record last among all threads is, for the thread that did, the last time that it did.
+        // The last write of a record among all threads is also the last one of its own thread.
         for (const Record& record : records_) {
             const std::uint64_t writer = record.value[word_writer];
             const bool is_own = writer != 0 && (writer - 1) >> durasim::operation_bits == thread;

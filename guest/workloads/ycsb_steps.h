@@ -1,4 +1,4 @@
-// Which operation is the n-th of a thread in the core workloads A to F of YCSB (Cooper, Silberstein, Tam, Ramakrishnan and
+// The n-th operation of a thread in the core workloads A to F of YCSB (Cooper, Silberstein, Tam, Ramakrishnan and
 // Sears, "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010).
 #ifndef DURASIM_WORKLOADS_YCSB_STEPS_H
 #define DURASIM_WORKLOADS_YCSB_STEPS_H
@@ -37,7 +37,7 @@ struct Step {
     std::uint64_t writer;        // what the record says of this operation, if it writes
 };
 
-// What all threads' choices depend on.
+// The state that all threads' choices depend on.
 class Choices {
 public:
     Choices(std::uint64_t seed, const Mix& mix, Distribution distribution, std::uint64_t populated)

@@ -15,7 +15,7 @@
 
 namespace durasim {
 
-// What a store to the persistent heap brings with it; stores to ordinary memory are plain (section V-E).
+// The flavours of a store to the persistent heap; stores to ordinary memory are plain (section V-E).
 enum class StoreKind : std::uint8_t {
     plain = 0,
     clean = DURASIM_ACCESS_CLEAN,                      // a clean of its line

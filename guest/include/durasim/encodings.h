@@ -225,7 +225,7 @@
 /* Written at the entry of a handler: funct7 | funct3 << 8 | rd << 16 of the access. */
 #define DURASIM_CHECK_REGISTER_ACCESS 9
 
-/* What a handler of check_load has loaded, for check_return. */
+/* The value that a handler of check_load has loaded, for check_return. */
 #define DURASIM_CHECK_REGISTER_RESULT 10
 
 #endif

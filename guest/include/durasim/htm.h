@@ -17,7 +17,7 @@
 
 namespace durasim {
 
-// What a begin returns.
+// The result of a begin.
 inline constexpr std::uint64_t htm_started = ~std::uint64_t{0};
 
 // Bits of a status, numbered as Intel numbers them.

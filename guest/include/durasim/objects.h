@@ -164,7 +164,7 @@ private:
     Object* object_;
 };
 
-// What a thread does with objects in an operation.
+// The accesses of a thread to objects in an operation.
 class Operation {
 public:
     Operation(Heap& heap, Barriers& barriers, Thread& thread) : heap_(heap), barriers_(barriers), thread_(thread) {}
@@ -224,7 +224,7 @@ public:
         return a.object() == b.object() || (a && b && barriers_.resolve(a.object()) == barriers_.resolve(b.object()));
     }
 
-    // Where durable data begins.
+    // The roots of durable data.
     template <class T>
     Ref<T> durable_root(std::uint64_t number) {
         check_root(number);
@@ -236,7 +236,7 @@ public:
         barriers_.template store_reference<Placement::durable>(thread_, heap_.durable_roots, number, value.object());
     }
 
-    // Where data begins that is gone with the power.
+    // The roots of data that is gone with the power.
     template <class T>
     Ref<T> volatile_root(std::uint64_t number) {
         check_root(number);
@@ -278,7 +278,7 @@ private:
     Thread& thread_;
 };
 
-// What a thread reads in a pool that may be damaged: an object that has not the shape of its type ends the program.
+// The accesses of a thread to a pool that may be damaged: an object that has not the shape of its type ends the program.
 class CheckedOperation : public Operation {
 public:
     using Operation::Operation;
@@ -365,7 +365,7 @@ public:
         recover_heap(attach_to(pool, space), roots_of(pool));
     }
 
-    // What is wrong with what durable roots reach in a pool that has been recovered, null if nothing is. Plain objects are
+    // The error in what durable roots reach in a pool that has been recovered, null if there is none. Plain objects are
     // nowhere but in the process that made them.
     const char* problem_in(const Pool& pool) const {
         if (!Barriers::is_durable && is_attached()) return nullptr;

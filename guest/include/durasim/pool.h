@@ -208,7 +208,7 @@ private:
     // a header that holds anything has lost it: words of a runtime after the header, or the head of the first arena.
     static bool has_remains() { return is_written(line_bytes, page_bytes + sizeof(ArenaHeader)); }
 
-    // The same for the first lines of each log of a pool that `contents` describes. Those of the pool that has lost its header need not have been there.
+    // Whether anything is left in the first lines of each log of a pool that `contents` describes. Those of the pool that has lost its header need not have been there.
     static bool has_remains_of_logs(const PoolHeader& contents) {
         if (contents.log_bytes == 0) return false;
         for (std::uint64_t log = 0; log < contents.logs(); ++log) {

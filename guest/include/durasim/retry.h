@@ -1,4 +1,4 @@
-// What happens when the machine aborts a transaction: a conflict is tried again, everything else ends the program. A
+// The response to an abort by the machine: a conflict is tried again, everything else ends the program. A
 // machine that has no identifier for one more transaction calls that a conflict too: another one has to end first.
 #ifndef DURASIM_RETRY_H
 #define DURASIM_RETRY_H

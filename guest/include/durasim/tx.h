@@ -33,7 +33,7 @@
 
 namespace durasim {
 
-// What a backend has to offer; `runtime` is the one instance of it.
+// The interface of a backend; `runtime` is the one instance of it.
 //   name, log_kind             for messages and the pool header
 //   marks                      whether it reports to the machine where transactions begin and end
 //   attach(header)             the pool is mapped; called before anything else
@@ -67,7 +67,7 @@ struct NoLock {
 
 }  // namespace detail
 
-// What threads hold around transactions on data that they share: a lock, unless the runtime isolates transactions by itself.
+// The locks that threads hold around transactions on data that they share: one, unless the runtime isolates transactions by itself.
 using TxLock = std::conditional_t<runtime_isolates, detail::NoLock, Lock>;
 
 // The handle of an open transaction.

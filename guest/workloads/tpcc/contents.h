@@ -1,4 +1,4 @@
-// What the tables hold when they are loaded (clause 4.3.3), each row computed from the seed and its place alone.
+// The content of the tables when they are loaded (clause 4.3.3), each row computed from the seed and its place alone.
 //
 // Smaller tables than those of the specification keep its proportions: a third as many last names as customers of a
 // district, the latest 30 % of the orders undelivered, and A of NURand as large as it is for the range's full size.

@@ -1,4 +1,4 @@
-// What the pool of vacation holds, and what its clients ask for: each request computed from the seed, the thread and its number.
+// The pool of vacation, and the requests of its clients: each request computed from the seed, the thread and its number.
 #ifndef DURASIM_WORKLOADS_VACATION_AGENCY_H
 #define DURASIM_WORKLOADS_VACATION_AGENCY_H
 
@@ -45,7 +45,7 @@ struct Customer {
     std::uint64_t stamp;
 };
 
-// What the operations of a thread have done in sum, modulo 2^64.
+// The sum of the operations of a thread, modulo 2^64.
 struct alignas(64) Ledger {
     std::uint64_t finished;
     std::uint64_t seal;      // over finished; see seal_of
@@ -115,7 +115,7 @@ inline std::vector<std::uint64_t> order_of(std::uint64_t seed, std::uint64_t tab
 
 enum class Action { reserve, erase_customer, update };
 
-// What an operation is asked to do.
+// The request of an operation.
 struct Request {
     struct Line {
         std::uint64_t kind, id;
