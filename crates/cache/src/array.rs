@@ -150,7 +150,7 @@ impl CacheArray {
         let first = self.first_slot(line);
         let ways = self.lines.of_set(first, self.ways);
         let way = match ways {
-            // Which way it is cannot be foreseen: all four are compared, without branches.
+            // The way cannot be foreseen: all four are compared, without branches.
             [_, b, c, d] => {
                 let of = |l: &u64, way: usize| usize::from(*l == line.0) * way;
                 let way = (of(b, 1) | of(c, 2) | of(d, 3)) & 3;

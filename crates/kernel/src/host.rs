@@ -278,7 +278,7 @@ impl HostFolder {
                 OriginalEntry::Was(found, self.open_now(&mut before, path).ok())
             }
             found if others => OriginalEntry::Was(found, None),
-            // What is put there later never had this path.
+            // An object that is put there later never had this path.
             _ if before.names.contains_key(first) => OriginalEntry::Was(HostEntry::Absent, None),
             _ => return Ok(()),
         };

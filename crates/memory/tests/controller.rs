@@ -114,7 +114,7 @@ fn an_entry_that_leaves_anyway_saves_the_held_ones() {
     assert!(!c.submit(write(4, 4), 0));
     assert_eq!(drain(&mut c).len(), 3, "a write leaves, another is accepted in its place and leaves");
     assert_eq!(c.stats(0).0.yielded, 0);
-    // What comes in may be held itself; then one of them has to go for the next.
+    // An arriving write may be held itself; then one of them has to go for the next.
     assert!(c.submit(yielding(5, 7), 300_000) && !c.submit(yielding(6, 7), 300_000));
     assert_eq!((drain(&mut c).len(), c.stats(0).0.yielded), (2, 1));
 }

@@ -284,7 +284,7 @@ fn a_drain_goes_from_the_high_threshold_to_the_low_one_and_reads_wait_for_it() {
     assert_eq!(m.stats(0).0.reads_behind_drains, 1);
     assert!(matches!(m.step(130_000), Some(Step::Written { at_ps: 130_000, .. })));
     assert!(matches!(m.step(230_000), Some(Step::Written { at_ps: 230_000, .. })));
-    // What is left waits for the end of the reads.
+    // The remaining writes wait for the end of the reads.
     assert_eq!(m.step(399_999), None);
     assert!(matches!(m.step(400_000), Some(Step::Written { at_ps: 400_000, .. })));
 }

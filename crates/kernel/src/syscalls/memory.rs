@@ -327,7 +327,8 @@ impl Call<'_> {
         if kept < old_len {
             self.unmap(old + kept, old_end)?;
         }
-        // What may move does so even if it need not, as under qemu: later mappings then lie where they do there.
+        // A mapping that may move does so even if it need not, as under qemu: later mappings are then at the addresses
+        // that they have there.
         let at = if flags & MAY_MOVE != 0 && area.backing == Backing::Private {
             let new = self.process.space.find_gap(new_len).ok_or(Errno::ENOMEM)?;
             self.process.space.relocate(old, new, kept);

@@ -239,7 +239,8 @@ impl Scheduler {
 
     /// Gives the next command if it comes before `before_ps`; whether there may be another one.
     fn step(&mut self, before_ps: Picos, trace: &mut Trace) -> bool {
-        // What is served next is decided in the first clock that has no command yet, with all that has arrived by then.
+        // The next kind of request is decided in the first clock that has no command yet, with all that has arrived by
+        // then.
         let is_decided = self.now_ps.max(self.free_clock_ps) >= before_ps;
         if is_decided && !self.requests.iter().any(|request| request.is_late) {
             return false;
