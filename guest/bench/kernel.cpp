@@ -105,7 +105,7 @@ extern "C" int run_kernel() {
             if (arena[leaf].keys[i] < last) return 1;
             last = arena[leaf].keys[i];
         }
-        // Leaf 0 is the leftmost one, nobody's right neighbour.
+        // Leaf 0 is the leftmost one, no leaf's right neighbour.
         if (arena[leaf].next == 0) break;
     }
     return seen == INSERTS ? 0 : 2;

@@ -47,7 +47,7 @@ public:
     template <Placement>
     void store_reference(Thread& thread, Object* holder, std::uint64_t index, Object* value) {
         holder = holder_for_store(thread, holder);
-        // Behind the poll of the holder: the pointer update thread does not look at the heap before this access ends.
+        // After the poll of the holder: the pointer update thread does not look at the heap before this access ends.
         if (value != nullptr) value = resolve(value);
         if (heap_.is_persistent(holder)) {
             if (value != nullptr && !is_recoverable(value)) value = make_recoverable(thread, value);
@@ -66,7 +66,7 @@ public:
     }
 
 private:
-    // Where to store. In ordinary memory: no thread moves the object, and none begins to copy it before this access ends.
+    // The place to store to. In ordinary memory: no thread moves the object, and none begins to copy it before this access ends.
     Object* holder_for_store(Thread& thread, Object* holder) {
         if (heap_.is_persistent(holder)) return holder;
         heap_.threads.poll(thread);

@@ -41,7 +41,7 @@ public:
         Hart* next = nullptr;
     };
 
-    // The calling thread. Nobody frees it: a thread that has ended is inside of no access.
+    // The calling thread. It is never freed: a thread that has ended is inside of no access.
     static Hart& hart() {
         static thread_local Hart* own = nullptr;
         if (own == nullptr) {
@@ -75,7 +75,7 @@ public:
     }
     static void leave(Hart& hart) { __atomic_store_n(&hart.is_inside, 0, __ATOMIC_RELEASE); }
 
-    // What the hart tells a handler, and the handler.
+    // The registers that the hart gives a handler, and the handler.
     static void call_handler(Hart& hart, unsigned number, const void* base, std::uint64_t offset, std::uint64_t value, std::uint64_t access) {
         const std::uint64_t handler = register_of(hart, CheckRegister::handlers);
         if (handler == 0) fail(exit_runtime, "durasim: a checked access needs a handler, and none is set");
@@ -107,7 +107,7 @@ public:
         return result;
     }
 
-    // Of a forwarding filter: four lines, the last bit of which is Active.
+    // Of a forwarding filter: four lines; the last bit of them is Active.
     static constexpr std::uint64_t fwd_words = 32, trans_words = 8, active = std::uint64_t{1} << 63;
 
     static bool is_active(const std::uint64_t* red) { return (red[fwd_words - 1] & active) != 0; }

@@ -1,4 +1,4 @@
-// Who checks accesses, for those who move objects and the pointer update thread: software (autopersist.h), or hardware with
+// The checks of accesses, for those who move objects and the pointer update thread: software (autopersist.h), or hardware with
 // its filters (p_inspect.h, filters.h).
 #ifndef DURASIM_OBJECTS_CHECKS_H
 #define DURASIM_OBJECTS_CHECKS_H

@@ -16,7 +16,7 @@ namespace durasim::objects {
 
 class Collector {
 public:
-    // What a collection found in use.
+    // The memory that a collection found in use.
     struct Found {
         std::uint64_t volatile_objects = 0, persistent_objects = 0;
         const char* problem = nullptr;  // null if all is well

@@ -1,4 +1,4 @@
-// What those who move objects and the pointer update thread do for accesses that are checked in hardware (p_inspect.h): they
+// The work of those who move objects and of the pointer update thread for accesses that are checked in hardware (p_inspect.h): they
 // keep its filters (P-INSPECT, MICRO 2020, sections V-A and VI-A).
 //
 // FWD has the objects that forward. The paper inserts an object just before it forwards; a store between its copy and that
@@ -12,9 +12,9 @@
 //   active filter and takes the list too. So all that is in the filter that becomes inactive is on the list that is swept. Not all
 //   of that forwards yet; the sweep waits for it.
 // - The inactive filter is cleared when no reference to what is in it is left: not in the heap, which the sweep has seen to, and not
-//   in a register or on a stack. The paper clears it behind the sweep.
+//   in a register or on a stack. The paper clears it after the sweep.
 //
-// TRANS has the copies of which the closure may not be durable yet: their addresses in persistent memory, since these are
+// TRANS has the copies whose closure may not be durable yet: their addresses in persistent memory, since these are
 // what others store. It is cleared when no move is in progress. The paper clears it at the end of each.
 #ifndef DURASIM_OBJECTS_FILTERS_H
 #define DURASIM_OBJECTS_FILTERS_H
@@ -75,7 +75,7 @@ public:
         moves_lock_.unlock();
     }
 
-    // Objects that are Copying, the first ones of their move or not. What is copied is read behind the insertions.
+    // Objects that are Copying, the first ones of their move or not. What is copied is read after the insertions.
     static void before_copying(Heap& heap, const std::vector<Object*>& copying, bool are_first) {
         if (!planted(Fault::inserted_behind_copy)) {
             heap.forwarders.lock.lock();
@@ -105,7 +105,7 @@ public:
     static void take_forwarders() {
         if (!planted(Fault::active_not_changed) && !planted(Fault::active_changed_late)) change_active();
     }
-    // Everything on the list forwards, and whoever has found an object of it before has stored what it stores.
+    // Everything on the list forwards, and a thread that has found an object of it before has stored what it stores.
     static void begin_sweep(Heap& heap, Thread& thread) {
         if (planted(Fault::fwd_cleared_before_sweep)) clear_fwd();
         if (!planted(Fault::sweep_before_forwarding)) {
@@ -139,7 +139,7 @@ public:
     }
 
 private:
-    // What `waiting` is when the hardware says that the pointer update thread has to work, however few objects wait.
+    // The value of `waiting` when the hardware says that the pointer update thread has to work, however few objects wait.
     static constexpr std::uint64_t filter_is_full = ~std::uint64_t{0};
 
     static void insert(Forwarders& all, Object* object, bool is_first) {

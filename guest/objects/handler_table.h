@@ -1,4 +1,4 @@
-// Where handlers of checked accesses begin (P-INSPECT, MICRO 2020, section V-D): a table of four entries, and what leads from
+// The handlers of checked accesses (P-INSPECT, MICRO 2020, section V-D): a table of four entries, and the way from
 // there to a function in C++ and back.
 //
 // A handler runs in the middle of a function that knows nothing of it, so it gives every register back as it was. What a
@@ -39,7 +39,7 @@ extern "C" std::uint64_t durasim_handle_access(std::uint64_t number);
     "j 20f\n"
 
 #if defined(DURASIM_PLANTED)
-// What the function has returned, if it is not 0, says that registers shall be lost.
+// A result of the function other than 0 says that registers shall be lost.
 #define DURASIM_HANDLER_LOSE_REGISTERS_ "beqz a0, 21f\nsd zero, 88(sp)\nsd zero, 96(sp)\nsd zero, 104(sp)\n21:\n"
 #else
 #define DURASIM_HANDLER_LOSE_REGISTERS_ ""
@@ -47,7 +47,7 @@ extern "C" std::uint64_t durasim_handle_access(std::uint64_t number);
 
 namespace durasim::objects {
 
-// The table: entries of 8 bytes, each a jump and nothing behind it. No instruction is compressed, or entries would be shorter.
+// The table: entries of 8 bytes, each a jump and nothing after it. No instruction is compressed, or entries would be shorter.
 [[gnu::naked, gnu::noinline, gnu::used, gnu::aligned(8)]] static void handler_table() {
     __asm__ volatile(
         ".option push\n"

@@ -1,16 +1,16 @@
-// The first word of every object, and the words behind it.
+// The first word of every object, and the words after it.
 //
 // An object consists of a header word, then its references, then its data, all words of 8 bytes. It begins at a multiple of
 // 16 bytes. What the header says (P-INSPECT, MICRO 2020, section III-B, has the Forwarding and the Queued bit):
 //
 //     bit 0        Forwarding: the object has moved to persistent memory, and all other bits are its new address
-//     bit 1        Copying: a thread moves the object; nobody may store to it until it forwards
-//     bit 2        Queued: a copy in persistent memory, of which the transitive closure may not be there yet
-//     bit 3        Non-volatile: the object lies in persistent memory
+//     bit 1        Copying: a thread moves the object; no other may store to it until it forwards
+//     bit 2        Queued: a copy in persistent memory, whose transitive closure may not be there yet
+//     bit 3        Non-volatile: the object is in persistent memory
 //     bit 4        Shared: more than the thread that made it may know the object
 //     bits 8-15    in ordinary memory, the site that made it; while it is Copying, and in persistent memory, the thread that
 //                  moves or has moved it
-//     bits 16-39   words behind the header
+//     bits 16-39   words after the header
 //     bits 40-63   how many of these are references; they come first
 #ifndef DURASIM_OBJECTS_HEADER_H
 #define DURASIM_OBJECTS_HEADER_H
@@ -67,7 +67,7 @@ private:
 
 inline Header header_of(const Object* object) { return Header(get(&object->header)); }
 
-// Bytes that a heap gives an object of this many words behind its header.
+// Bytes that a heap gives an object of this many words after its header.
 constexpr std::uint64_t room_bytes(std::uint64_t words) {
     return (8 * (1 + words) + object_align_bytes - 1) / object_align_bytes * object_align_bytes;
 }

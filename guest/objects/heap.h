@@ -54,7 +54,7 @@ public:
 
     bool is_persistent(const Object* object) const { return object == durable_roots || persistent.holds(object); }
 
-    // Room for an object with so many words behind its header. What is there is arbitrary; in ordinary memory its header
+    // Room for an object with this many words after its header. What is there is arbitrary; in ordinary memory its header
     // is 0 until it is written, which comes last.
     Object* allocate_raw(Thread& thread, Which which, std::uint64_t words) {
         const std::uint64_t bytes = room_bytes(words);

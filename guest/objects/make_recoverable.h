@@ -2,7 +2,7 @@
 // (AutoPersist, PLDI 2019; P-INSPECT, MICRO 2020, section III-B).
 //
 // A worklist begins with the object. Each object on it is copied with its Queued bit set, forwards to its copy from then on,
-// and its references that lie in ordinary memory come onto the list. When the list is empty, references to what has moved are
+// and its references that are in ordinary memory come onto the list. When the list is empty, references to what has moved are
 // replaced in the copies, their lines are cleaned, and a fence waits for them. Then nothing is queued any more.
 //
 // Between threads:
@@ -10,9 +10,9 @@
 //   the claimed ones are copied together, when no store to them is in progress any more (threads.h, filters.h).
 // - What another thread claims or has queued is left to that thread. A move depends on the moves that it has met, and
 //   these on others: its copies are not queued any more when all of these have copied durably, and it ends when they have
-//   come so far too. Nobody waits for the end of another move, so two that meet each other's objects both end.
+//   come so far too. No move waits for the end of another, so two that meet each other's objects both end.
 // - Queued bits are cleared one by one. A copy without its bit may reach one that still has it, of the same move or of one
-//   that this depends on. So a cleared header still names the owner, and while the owner clears (is_clearing), whoever meets
+//   that this depends on. So a cleared header still names the owner, and while the owner clears (is_clearing), a move that meets
 //   the copy depends on that move as well.
 #ifndef DURASIM_OBJECTS_MAKE_RECOVERABLE_H
 #define DURASIM_OBJECTS_MAKE_RECOVERABLE_H
@@ -168,7 +168,7 @@ private:
         if constexpr (!Checks::in_hardware) heap_.note_forwarder(object);
     }
 
-    // In the copies, references to what has moved. Whoever stores to a copy meanwhile stores what is durable: that stays.
+    // In the copies, references to what has moved. A store to a copy meanwhile stores what is durable: that stays.
     void fix_references() {
         for (const Reference& reference : references_) {
             if (planted(Fault::references_not_replaced)) continue;

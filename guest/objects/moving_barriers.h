@@ -1,4 +1,4 @@
-// What runtimes with moving objects share, whoever checks their accesses: where objects are born, where they are now, and how
+// The shared part of runtimes with moving objects, with any checks of accesses: where objects are born, where they are now, and how
 // they become durable.
 #ifndef DURASIM_OBJECTS_MOVING_BARRIERS_H
 #define DURASIM_OBJECTS_MOVING_BARRIERS_H
@@ -23,7 +23,7 @@ public:
 
     Stores& stores() { return stores_; }
 
-    // Where an object is now.
+    // The place of an object now.
     Object* resolve(Object* object) const {
         if (heap_.is_persistent(object)) return object;
         const Header header = header_of(object);

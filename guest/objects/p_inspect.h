@@ -26,7 +26,7 @@ class CheckedStores : public PersistentStores {
 public:
     using PersistentStores::PersistentStores;
 
-    // A durable store of the hardware holds later stores back and nothing else, so an operation ends behind a fence.
+    // A durable store of the hardware holds later stores back and nothing else, so an operation ends after a fence.
     void end_operation(Thread& thread) {
         if (!thread.has_committed) {
             thread.has_cleans = false;
@@ -63,7 +63,7 @@ public:
     }
 };
 
-// What the handlers of a thread have done: how often each was called, and how often nothing was to be done because a filter
+// The work of the handlers of a thread: the calls of each, and those with nothing to do because a filter
 // only seemed to have the object.
 struct alignas(64) HandlerCalls {
     std::array<std::uint64_t, 4> calls{}, false_positives{};
@@ -187,7 +187,7 @@ private:
         }
     }
 
-    // checkHandV: the holder lies in ordinary memory, and holder or value seem to forward.
+    // checkHandV: the holder is in ordinary memory, and holder or value seem to forward.
     template <class T>
     bool check_holder_and_value(Thread& thread, const Access& access) {
         constexpr std::uint64_t moves = Header::forwarding | Header::copying;
@@ -196,7 +196,7 @@ private:
         const Header header(get_first(&access.base->header));
         if (!header.has(moves) || (planted(Fault::copying_ignored) && header.has(Header::copying)) ||
             (planted(Fault::holder_not_followed) && header.has(Header::forwarding))) {
-            // Nobody copies the holder before this store has ended, and no sweep misses it.
+            // No thread copies the holder before this store has ended, and no sweep misses it.
             Object* const value = access.reference();
             std::uint64_t word = access.value;
             bool moves_value = false;
@@ -217,7 +217,7 @@ private:
         return true;
     }
 
-    // checkV: the holder lies in persistent memory, and the value does not, or seems to be queued.
+    // checkV: the holder is in persistent memory, and the value is not, or seems to be queued.
     template <class T>
     bool check_value(Thread& thread, const Access& access, Object* holder) {
         Object* value = access.reference();
@@ -232,14 +232,14 @@ private:
         return !was_recoverable;
     }
 
-    // logStore: in a region, holder and value lie in persistent memory.
+    // logStore: in a region, holder and value are in persistent memory.
     template <class T>
     bool log_store(Thread& thread, const Access& access) {
         stores_.store_as(thread, access.template place_in<T>(access.base), static_cast<T>(access.value), access.word.kind());
         return true;
     }
 
-    // loadCheck: the holder lies in ordinary memory and seems to forward.
+    // loadCheck: the holder is in ordinary memory and seems to forward.
     template <class T>
     bool check_holder_of_load(const Access& access) {
         const Header header(get_first(&access.base->header));

@@ -11,7 +11,7 @@
 
 namespace durasim::objects {
 
-// Room for `count` values whose bytes are all 0, for the rest of the program. `what` it is for stands in the error.
+// Room for `count` values whose bytes are all 0, for the rest of the program. The error names `what` it is for.
 template <class T>
 T* zero_pages(std::uint64_t count, const char* what) {
     static_assert(std::is_trivially_destructible_v<T> && std::is_trivially_copyable_v<T>);

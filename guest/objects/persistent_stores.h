@@ -52,7 +52,7 @@ public:
         thread.has_cleans = true;
     }
 
-    // Before a reference is stored somewhere: whoever finds the object there finds its content, durable if it has to be.
+    // Before a reference is stored somewhere: a finder of the object there finds its content, durable if it has to be.
     void before_reference(Thread& thread) {
         if (thread.has_cleans) [[unlikely]] fence_behind_cleans(thread);
     }
@@ -96,7 +96,7 @@ public:
         thread.has_committed = true;
     }
 
-    // Between these two, stores in a region are no part of it: those to what nobody durable refers to yet.
+    // Between these two, stores in a region are no part of it: those to objects that no durable one refers to yet.
     void leave_region(const Thread& thread) {
         if (thread.in_region) durasim_tx_suspend();
     }

@@ -2,10 +2,10 @@
 // volatile heap in the background, replaces references to forwarding objects by what these forward to, and takes the
 // forwarding objects back.
 //
-// - The paper has two filters, of which one is swept; here two lists, with filters or without. An object that comes to forward
+// - The paper sweeps one of two filters; here two lists, with filters or without. An object that comes to forward
 //   during a sweep is for the next one.
 // - A thread may have loaded a reference to a forwarding object before the sweep replaced it, and hold it in a register or on
-//   its stack. So the sweep waits until every thread has ended its operation. Nobody stores such a reference meanwhile:
+//   its stack. So the sweep waits until every thread has ended its operation. No thread stores such a reference meanwhile:
 //   stores replace what forwards.
 // - The collector does the same while all threads stand still. If it wants to work, a sweep ends early.
 #ifndef DURASIM_OBJECTS_POINTER_UPDATE_H
@@ -26,7 +26,7 @@ namespace durasim::objects {
 
 class PointerUpdate {
 public:
-    // So many times it has swept the whole heap, and replaced so many references.
+    // The number of sweeps of the whole heap, and of replaced references.
     std::uint64_t sweeps = 0, references = 0;
 
     // Sweeps when `forwarders` objects forward that it has not seen, or when the hardware says so. It runs on a core of its own if there is one.
@@ -44,7 +44,7 @@ public:
         ::pthread_join(thread_, nullptr);
     }
 
-    // Whoever has ended an operation says so here: it wakes the thread if there is enough to do.
+    // A thread that has ended an operation reports it here: it wakes the thread if there is enough to do.
     void notice() {
         if (__atomic_load_n(&heap_.forwarders.waiting, __ATOMIC_RELAXED) < forwarders_) return;
         if (get_first(&asleep_) != 0) wake();
@@ -83,7 +83,7 @@ private:
         durasim::detail::futex_wake(&asleep_, 1);
     }
 
-    // What forwards so far is for this sweep, the rest for the next one.
+    // Objects that forward so far are for this sweep, the rest for the next one.
     void take_list() {
         Forwarders& all = heap_.forwarders;
         all.lock.lock();
@@ -123,7 +123,7 @@ private:
         if (old == 0 || heap_.is_persistent(object)) return;
         const Header header = header_of(object);
         if (!header.has(Header::forwarding)) return;
-        // Whoever has stored there meanwhile has stored something newer.
+        // A thread that has stored there meanwhile has stored something newer.
         put_if(place, old, reinterpret_cast<std::uint64_t>(header.target()));
         ++references;
     }

@@ -11,15 +11,15 @@
 
 namespace durasim::objects {
 
-// What a runtime does, from the arguments of a workload.
+// The settings of a runtime, from the arguments of a workload.
 struct ObjectOptions {
     std::uint64_t volatile_heap_bytes = 0;
-    std::uint64_t sweep_forwarders = 0;  // the pointer update thread sweeps when so many objects forward; 0: never
+    std::uint64_t sweep_forwarders = 0;  // the number of forwarding objects at which the pointer update thread sweeps; 0: never
     bool profile = true;                 // objects of sites that make durable ones are born in persistent memory
     bool placed = false;                 // objects are born where the user of ideal-r says
 };
 
-// Where the user of ideal-r says that objects belong.
+// The memory in which the user of ideal-r says that objects belong.
 enum class Placement : std::uint8_t { ordinary, durable };
 
 class Site {

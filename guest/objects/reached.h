@@ -1,8 +1,8 @@
-// What durable roots reach after a power failure, and whether all of it is what a recovery may leave: whole objects in
+// The objects that durable roots reach after a power failure, and whether all of it is what a recovery may leave: whole objects in
 // persistent memory, not forwarding, without a reference to ordinary memory. Nothing that is read is trusted.
 //
 // Recovery ends what a crash has cut: a copy may be reached whose Queued bit was cleared, but not durably. The bit means
-// nothing any more. What no root reaches is not in use: the heap takes it back by not being told of it.
+// nothing any more. What no root reaches is not in use: the heap reclaims it, as it is not reported.
 #ifndef DURASIM_OBJECTS_REACHED_H
 #define DURASIM_OBJECTS_REACHED_H
 
@@ -35,10 +35,10 @@ public:
         if (cleared_ != 0) durasim_persist_fence();
     }
 
-    // What is wrong, null if nothing is.
+    // The error, null if there is none.
     const char* problem() const { return problem_; }
     std::uint64_t objects() const { return objects_; }
-    // Whose Queued bit was still set.
+    // Objects whose Queued bit was still set.
     std::uint64_t cleared() const { return cleared_; }
 
 private:

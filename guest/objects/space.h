@@ -1,6 +1,6 @@
 // A heap of objects: a range of addresses in chunks, each for objects of one size or for a part of a large object.
 //
-// What is in use stands in ordinary memory only. In persistent memory that is enough: an object is in use if a durable root
+// Memory in use is recorded in ordinary memory only. In persistent memory that is enough: an object is in use if a durable root
 // reaches it, so recovery and the collector find it out, and a crash can leave neither a leak nor a block given out twice.
 #ifndef DURASIM_OBJECTS_SPACE_H
 #define DURASIM_OBJECTS_SPACE_H
@@ -35,17 +35,17 @@ constexpr unsigned size_class_of(std::uint64_t bytes) {
     return 16 + 4 * (power - 8) + static_cast<unsigned>((bytes - (std::uint64_t{1} << power) + quarter - 1) / quarter - 1);
 }
 
-// Cells side by side that nobody uses; a thread has one for each size.
+// Cells side by side that are free; a thread has one for each size.
 struct Run {
     char* next = nullptr;
     char* end = nullptr;
-    std::uint64_t chunk = 0;  // what of this chunk lies behind `end` has not been looked at
+    std::uint64_t chunk = 0;  // the part of this chunk after `end` has not been looked at
     bool has_chunk = false;
 };
 
 class Space {
 public:
-    // Takes [base, base + size_bytes), a part of which may be in use already. `option` is what users make it larger with.
+    // Takes [base, base + size_bytes), parts may be in use already. `option` is the one that makes it larger.
     void attach(char* base, std::uint64_t size_bytes, const char* name, const char* option, bool walked) {
         base_ = base;
         chunk_count_ = size_bytes / chunk_bytes;
@@ -105,7 +105,7 @@ public:
         return place;
     }
 
-    // Takes back the cell of an object that nobody knows any more, while others go on. Its header says that it is none.
+    // Frees the cell of an object that no thread knows any more, while others continue. Its header says that it is none.
     void give_back(Object* object, std::uint64_t room) {
         put(&object->header, std::uint64_t{0});
         if (room > small_room_bytes_max) return;  // the collector takes chunks back
@@ -124,8 +124,8 @@ public:
         found_end_ = 0;
     }
 
-    // Notes that an object of so many bytes is in use. False if it is noted already, or if objects lie over each other;
-    // `consistent` tells which.
+    // Notes that an object of this many bytes is in use. False if it is noted already, or if objects lie over each other;
+    // `consistent` distinguishes the two.
     bool mark(const Object* object, std::uint64_t room, bool& consistent) {
         const std::uint64_t offset = static_cast<std::uint64_t>(reinterpret_cast<const char*>(object) - base_);
         const std::uint64_t first = offset / chunk_bytes, inside = offset % chunk_bytes;
@@ -200,7 +200,7 @@ public:
     }
 
 private:
-    // What a chunk is for: one of these, or a size class plus 1.
+    // The use of a chunk: one of these, or a size class plus 1.
     static constexpr std::uint8_t chunk_free = 0, chunk_large = 0xfe, chunk_large_rest = 0xfd;
     static constexpr std::uint8_t kind_of(unsigned size_class) { return static_cast<std::uint8_t>(size_class + 1); }
 
@@ -213,7 +213,7 @@ private:
 
     char* address(std::uint64_t chunk) const { return base_ + chunk * chunk_bytes; }
 
-    // The next free cells behind `run.end` in its chunk.
+    // The next free cells after `run.end` in its chunk.
     bool next_run(Run& run, std::uint64_t cell) {
         char* const first = address(run.chunk);
         const auto is_free = [&](char* place) {
@@ -278,7 +278,7 @@ private:
     char* base_ = nullptr;
     const char* name_ = "";
     const char* option_ = "";
-    bool walked_ = false;  // somebody walks over all objects: the headers of free cells are 0
+    bool walked_ = false;  // a thread walks over all objects: the headers of free cells are 0
     Chunk* chunks_ = nullptr;
     std::uint64_t chunk_count_ = 0;
     std::uint64_t found_end_ = 0;             // from here on nothing is found

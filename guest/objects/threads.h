@@ -7,7 +7,7 @@
 //   object that other threads know needs it between setting Copying and copying: a store that found the bit clear is in
 //   the object then, and later ones find the bit. AutoPersist counts the stores in progress in the header instead, by two
 //   atomic operations for each store.
-// - A *store of a handler* (p_inspect.h) is said to others before the handler looks at its object, so whoever moves objects
+// - A *store of a handler* (p_inspect.h) is announced before the handler looks at its object, so a thread that moves objects
 //   waits for those alone: the hardware sees to the others.
 #ifndef DURASIM_OBJECTS_THREADS_H
 #define DURASIM_OBJECTS_THREADS_H
@@ -37,11 +37,11 @@ enum class Place : std::uint64_t {
     waiting,  // in an operation, inside of no access: looks at everything anew when it goes on
 };
 
-// How far a thread has come with what it moves: its copies are durable (copied), and not queued any more (cleared).
+// The progress of a thread with what it moves: its copies are durable (copied), and not queued any more (cleared).
 enum class Move : std::uint64_t { none, copying, copied, cleared };
 
 struct alignas(64) Thread {
-    // What others look at.
+    // The state that others look at.
     Place place = Place::outside;
     std::uint64_t handshakes_seen = 0;
     std::uint64_t safepoints = 0;  // passed so far
@@ -96,7 +96,7 @@ public:
         put_last(&thread.place, Place::outside);
     }
 
-    // At the beginning of an access: whoever waits for a handshake may go on.
+    // At the beginning of an access: a thread that waits for a handshake may continue.
     void poll(Thread& thread) {
         const std::uint64_t wanted = get(&handshakes_);
         if (wanted != thread.handshakes_seen) [[unlikely]] answer(thread, wanted);

@@ -1,4 +1,4 @@
-// What stands behind durasim/stamp/*.h: transactions, threads and memory of C programs written for STAMP, with the runtime
+// The implementation of durasim/stamp/*.h: transactions, threads and memory of C programs written for STAMP, with the runtime
 // of -DDURASIM_BACKEND=NAME. Compiled once for each program and linked to its C sources.
 //
 // Isolation is one lock around all transactions, held until the commit has returned. A runtime that isolates by itself has no
@@ -133,7 +133,7 @@ void with_size(std::uint64_t size_bytes, Act&& act) {
 }
 
 // Notes what a variable in ordinary memory holds. Variables of functions that the transaction has called (between the
-// caller's frame here and that of TM_BEGIN) need not be kept: when it is executed again they are no more, and whoever
+// caller's frame here and that of TM_BEGIN) need not be kept: when it is executed again they are no more, and code that
 // restored them would write to its own stack.
 [[gnu::noinline]] void keep(volatile void* place, std::uint64_t size_bytes) {
     const Address at = address_of(place), here = address_of(__builtin_frame_address(0));
@@ -154,7 +154,7 @@ void restore_kept() {
     self.to_free.size = 0;
 }
 
-// Somebody else may change what the transaction did not like.
+// Another thread may change what the transaction did not like.
 void let_others() {
     transactions_lock.unlock();
     for (unsigned i = 0; i < 64; ++i) durasim::detail::pause_hint();
@@ -236,7 +236,7 @@ void durasim_stamp_thread_exit(void) {}
     transactions_lock.lock();
 }
 
-// What durasim_tx_begin has returned: whether it has to be called again, because a transaction was aborted.
+// The result of durasim_tx_begin: whether it has to be called again, because a transaction was aborted.
 int durasim_stamp_again(std::uint64_t cause) {
     if (cause == 0) return 0;
     self.open = false;

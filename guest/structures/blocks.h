@@ -1,4 +1,4 @@
-// What checks and dumps ask of memory in a pool that they do not trust.
+// Questions of checks and dumps about memory in a pool that they do not trust.
 #ifndef DURASIM_STRUCTURES_BLOCKS_H
 #define DURASIM_STRUCTURES_BLOCKS_H
 
@@ -9,7 +9,7 @@
 
 namespace durasim {
 
-// Whether a block could be at `place`, so that it can be read: it begins on a line and lies in the data range.
+// Whether a block could be at `place`, so that it can be read: it begins on a line and is in the data range.
 inline bool can_be_block(const Pool& pool, const void* place, std::uint64_t size_bytes) {
     return reinterpret_cast<std::uint64_t>(place) % line_bytes == 0 && pool.holds(place, size_bytes);
 }

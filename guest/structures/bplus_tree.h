@@ -1,7 +1,7 @@
 // A B+-tree in persistent memory.
 //
 // A node is a header of 16 bytes, an array of keys and an array of values or children, all sorted in place. Values of 8
-// bytes lie in the leaves, larger ones in blocks of their own. Leaves are linked in the order of the keys.
+// bytes are in the leaves, larger ones in blocks of their own. Leaves are linked in the order of the keys.
 //
 // Nodes do not merge when they become half empty. A leaf that loses its last key goes, with the inner nodes that led to it
 // alone; a top with a single child is replaced by that child.
@@ -192,7 +192,7 @@ public:
     // Follows the links of the leaves. Whether the inner nodes lead to them is for the check to say.
     template <class Each>
     bool dump(const Pool& pool, Each&& each) const {
-        std::uint64_t nodes_left = pool.data_bytes() / node_bytes_;  // whoever follows more links goes in a circle
+        std::uint64_t nodes_left = pool.data_bytes() / node_bytes_;  // a walk of more links goes in a circle
         const Node* node = as_node(top_);
         const auto can_be_read = [&] {
             return pool.holds(node, node_bytes_) && node->count <= capacity_ && nodes_left-- != 0;
@@ -219,7 +219,7 @@ private:
     static Node* as_node(std::uint64_t word) { return reinterpret_cast<Node*>(word); }
     bool has_blocks() const { return value_bytes_ != 8; }
 
-    // How many of the first `count` keys are less than or equal to `key` (`or_equal`), or less.
+    // The number of the first `count` keys that are less than or equal to `key` (`or_equal`), or less.
     template <bool or_equal>
     static std::uint64_t rank(Tx& t, const Node* node, std::uint64_t count, std::uint64_t key) {
         const std::uint64_t* keys = node->keys();
@@ -317,7 +317,7 @@ private:
         return level == 0 ? capacity_ / 2 : (capacity_ - 1) / 2;
     }
 
-    // `node` is claimed; its keys have to lie in [low, high].
+    // `node` is claimed; its keys have to be in [low, high].
     template <class Each>
     const char* walk(Audit& audit, const Node* node, std::uint32_t level, std::uint64_t low, std::uint64_t high,
                      const Node*& leaf_before, Each&& each) const {

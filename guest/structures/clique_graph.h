@@ -38,7 +38,7 @@ public:
     explicit CliqueGraph(const CliqueGraphShape& shape) : out_(shape.vertices) {
         Random random(mix(shape.seed));
         const std::vector<std::uint64_t> names = shuffled(shape.vertices, random);
-        // Where each clique begins, and the end of the last.
+        // The start of each clique, and the end of the last.
         std::vector<std::uint64_t> begins;
         for (std::uint64_t begin = 0; begin < shape.vertices; begin += 1 + random.below(shape.clique_max)) begins.push_back(begin);
         begins.push_back(shape.vertices);
@@ -114,7 +114,7 @@ public:
 
         std::uint64_t operations() const { return 2 + implied.size(); }
     };
-    // What a thread does when the graph is built for the `round`-th time: the parts go round.
+    // The part of a thread when the graph is built for the `round`-th time: the parts go round.
     const Part& part(std::uint64_t thread, std::uint64_t round) const { return parts_[(thread + round) % parts_.size()]; }
 
 private:

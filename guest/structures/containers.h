@@ -1,6 +1,6 @@
 // A workload of containers that take items in and give items out, each with a lock and an arena of its own.
 //
-// Which container the n-th operation of a thread takes depends on seed, thread and n; what is done there depends on seed,
+// The container of the n-th operation of a thread depends on seed, thread and n; what is done there depends on seed,
 // container and how many operations the container has seen. So its counts alone say what a container has to hold, in
 // whatever order threads came to it: a check replays it exactly. The counts lie on the line where the container begins,
 // which every operation modifies anyway, and say also which thread did how much (teams.h): there is no line for progress.
@@ -11,8 +11,8 @@
 //     wanted(arguments), remove_percent(arguments)       the number of containers, 0 for the usual one
 //     limit(arguments)                                   items at most, 0 for any number
 //     value_bytes_min                                    the least bytes of an item's value
-//     arena_bytes(items_max, value_bytes)                what so many items take
-//     insert(t, container, arena, item, value_words)     returns where the value lies in the pool
+//     arena_bytes(items_max, value_bytes)                the bytes of this many items
+//     insert(t, container, arena, item, value_words)     returns the place of the value in the pool
 //     remove(t, container, arena, value, value_words)    reads the value; returns the key
 //     class Model                                        insert(key), remove(); the container in ordinary memory
 //     check(container, model, audit, value_bytes)        violation unless the container holds what the model holds
@@ -36,11 +36,11 @@
 
 namespace durasim {
 
-// What was done to a container.
+// The operations on a container.
 struct Tally {
     std::uint64_t inserted;
     std::uint64_t removed;
-    std::uint64_t by[team_max];  // operations of each thread of the team; populating counts for nobody
+    std::uint64_t by[team_max];  // operations of each thread of the team; populating counts for none
 
     std::uint64_t finished() const { return inserted + removed; }
     std::uint64_t size() const { return inserted - removed; }
@@ -73,7 +73,7 @@ class Containers {
         std::uint64_t seed;
         std::uint64_t populate;
         std::uint32_t remove_percent;
-        std::uint32_t items_max;  // an insertion beyond so many removes one; 0: any number
+        std::uint32_t items_max;  // an insertion beyond this number removes one; 0: any number
         std::uint64_t value_bytes;
         std::uint64_t threads;
         std::uint64_t containers;
@@ -238,7 +238,7 @@ private:
     }
 
     // Whether operation `number` on a container removes an item, which is not so before populating has done its share.
-    // Where there is no item, one is inserted instead.
+    // Without an item, one is inserted instead.
     static bool removes(const Root& root, std::uint64_t container, std::uint64_t number, std::uint64_t items) {
         if (items == 0) return false;
         if (root.items_max != 0 && items >= share_of(root.items_max, root.containers, container)) return true;

@@ -24,7 +24,7 @@ public:
     static_assert(std::has_single_bit(entry_words));
     static constexpr std::uint64_t entries_max = segments_max * segment_entries_max;
 
-    // `entries` is a power of two. `top` lies in the pool and leads to the segments.
+    // `entries` is a power of two. `top` is in the pool and leads to the segments.
     Directory(std::uint64_t& top, std::uint64_t entries, std::uint64_t arena)
         : top_(top), entries_(entries), segment_entries_(segment_entries(entries)), arena_(arena) {}
 

@@ -39,14 +39,14 @@ struct alignas(64) Assembly {
     Entry& entry(const GeneRoot& root, std::uint64_t number);
 };
 
-// What all threads are at.
+// The stage that all threads are at.
 struct alignas(64) GeneStage {
     std::uint64_t number;  // over all assemblies
     std::uint64_t unique;  // segments in the set, from the second stage of an assembly on
     Assembly* assembly;
 };
 
-// Where a part of the work has got to, and what the thread of the same number has done.
+// The progress of a part of the work, and the operations of the thread of the same number.
 struct alignas(64) Part {
     std::uint64_t finished;  // operations of the thread
     std::uint64_t stage;     // of what follows, from 1; 0: none yet
@@ -111,7 +111,7 @@ inline Entry& Assembly::entry(const GeneRoot& root, std::uint64_t number) {
     return reinterpret_cast<Entry*>(&chain(root, root.tables(), 0))[number];
 }
 
-// The first and the last one of the chain of which `entry` is the last or the first.
+// The first and the last one of the chain that ends or starts with `entry`.
 template <class Read>
 std::uint64_t start_of(Assembly& assembly, const GeneRoot& root, std::uint64_t entry, Read&& read) {
     const std::uint64_t start = read(assembly.entry(root, entry).start);
@@ -166,7 +166,7 @@ inline std::vector<std::uint8_t> gene_of(const GeneRoot& root) {
     return gene;
 }
 
-// Where a segment begins in the gene. The last ones lie so close that each overlaps the next, from one end to the other.
+// The start of a segment in the gene. The last ones lie so close that each overlaps the next, from one end to the other.
 inline std::uint64_t position_of(const GeneRoot& root, std::uint64_t number) {
     const std::uint64_t last = root.gene - root.segment, step = std::max<std::uint64_t>(1, root.segment - 1), cover = last / step + 2;
     if (root.segments >= cover && number >= root.segments - cover) return std::min(last, (number - (root.segments - cover)) * step);
@@ -214,7 +214,7 @@ inline bool is_unambiguous(const GeneRoot& root, const std::vector<std::uint8_t>
     return std::adjacent_find(parts.begin(), parts.end()) == parts.end();
 }
 
-// What the chains of a complete assembly say, one after the other. The assembly has been checked.
+// The text of the chains of a complete assembly, one after the other. The assembly has been checked.
 inline std::vector<std::uint8_t> sequence_of(const GeneRoot& root, Assembly& assembly) {
     std::vector<std::uint8_t> sequence;
     for (std::uint64_t first = 0; first < root.entries(); ++first) {

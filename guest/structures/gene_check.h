@@ -1,4 +1,4 @@
-// What has to be true of the pool of genome, whatever happened. See gene_assembly.h.
+// Conditions that the pool of genome always fulfils. See gene_assembly.h.
 #ifndef DURASIM_STRUCTURES_GENE_CHECK_H
 #define DURASIM_STRUCTURES_GENE_CHECK_H
 
@@ -109,7 +109,7 @@ private:
         if (missing != 0) wrong("lacks segments in its set");
     }
 
-    // How many transactions of the second stage each segment of the set has had.
+    // The number of transactions of the second stage that each segment of the set has had.
     void find_progress() {
         progress_.assign(order_.size(), stage_ > 1 ? root_.segment + 1 : 0);
         at_hand_.assign(root_.threads, order_.size());
@@ -214,7 +214,7 @@ private:
         check_none_is_left(starts, ends);
     }
 
-    // Overlaps of which all were looked for: no chain of segments could still be appended to another.
+    // Overlaps whose search is complete: no chain of segments could still be appended to another.
     void check_none_is_left(const std::vector<std::uint64_t>& starts, const std::vector<std::uint64_t>& ends) const {
         for (std::uint64_t overlap = least_overlap() + 1; overlap < root_.segment; ++overlap) {
             std::unordered_multimap<std::uint64_t, std::uint64_t> beginning;
@@ -230,7 +230,7 @@ private:
     }
 
     void check_parts() const {
-        if (stage_ == root_.stages()) return;  // parts do not tell of assemblies that are complete
+        if (stage_ == root_.stages()) return;  // parts say nothing of assemblies that are complete
         for (std::uint64_t i = 0; i < root_.threads; ++i) {
             const Part& part = root_.part[i];
             const GeneRoot::Limits limits = root_.limits(2, round_, i, order_.size());

@@ -99,7 +99,7 @@ public:
 
     template <class Each>
     bool dump(const Pool& pool, Each&& each) const {
-        std::uint64_t nodes_left = pool.data_bytes() / line_bytes;  // whoever finds more goes in a circle
+        std::uint64_t nodes_left = pool.data_bytes() / line_bytes;  // a walk that finds more goes in a circle
         return heads_.dump(pool, [&](const std::uint64_t* head) {
             for (const Node* node = as_node(*head); node != nullptr; node = node->next) {
                 if (!pool.holds(node, node_bytes_) || nodes_left-- == 0) return false;

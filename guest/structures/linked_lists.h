@@ -95,7 +95,7 @@ public:
 
     template <class Each>
     bool dump(const Pool& pool, Each&& each) const {
-        std::uint64_t nodes_left = pool.data_bytes() / line_bytes;  // whoever finds more goes in a circle
+        std::uint64_t nodes_left = pool.data_bytes() / line_bytes;  // a walk that finds more goes in a circle
         return ends_.dump(pool, [&](const std::uint64_t* ends) {
             std::uint64_t least = 0;
             for (const Node* node = as_node(ends[first]); node != nullptr; node = node->next) {

@@ -5,7 +5,7 @@
 // the word `used` makes them count. A removal clears the slot's bit there, a replacement stores the reference to the value. A
 // full leaf is replaced by two new ones, with new copies of the inner nodes above as far as they change, and a leaf that
 // loses its last item goes with those that lead to nothing else: one store of a reference each. Inner nodes never change
-// but for their references.
+// except for their references.
 //
 // Nodes are not merged: as in pmemkv, a leaf may have few items. Leaves are not linked to each other: the link to a new leaf
 // would be a second store. What is in a free slot means nothing; its value is in use until the slot is used again.
@@ -25,7 +25,7 @@ namespace detail {
 // The lowest number that some bits do not have.
 inline std::uint64_t lowest_clear(std::uint64_t bits) { return static_cast<std::uint64_t>(__builtin_ctzll(~bits)); }
 
-// What the leaves of this tree and of ObjectHybridTree do with their slots. A leaf has `values`, `keys`, `used` and keys_max.
+// The handling of slots in the leaves of this tree and of ObjectHybridTree. A leaf has `values`, `keys`, `used` and keys_max.
 template <class Leaf, class Value>
 struct LeafSlots {
     static constexpr std::uint64_t all = Leaf::keys_max == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << Leaf::keys_max) - 1;
@@ -47,7 +47,7 @@ struct LeafSlots {
         }
     };
 
-    // Where the key is.
+    // The slot of the key.
     template <class Operation>
     static std::uint64_t find(Operation& o, Ref<Leaf> leaf, std::uint64_t key) {
         for (std::uint64_t left = o.template get<&Leaf::used>(leaf); left != 0; left &= left - 1) {
@@ -121,7 +121,7 @@ public:
     static constexpr std::uint64_t levels_max = 48;
     static_assert(keys_max >= 3);
 
-    // A bare address, so that nobody fills a whole path with null references.
+    // A bare address, so that a whole path is not filled with null references.
     struct Step {
         objects::Object* object;
         std::uint64_t index;  // of the child that comes next
@@ -153,7 +153,7 @@ public:
         return leaf_of(node);
     }
 
-    // The same with the nodes that lead there.
+    // Finds the leaf and the nodes that lead there.
     template <class Operation>
     static Ref<Leaf> descend(Operation& o, Ref<Node> node, std::uint64_t key, Path& path) {
         path.levels = o.template get<&Node::level>(node);
@@ -176,7 +176,7 @@ public:
         return leaf_of(node);
     }
 
-    // Replaces the leaf of a path by two, of which the second has the keys from `separator` on. Calls set_top(node) if there
+    // Replaces the leaf of a path by two; the second has the keys from `separator` on. Calls set_top(node) if there
     // is another top.
     template <class Operation, class SetTop>
     static void split(Operation& o, const Path& path, Ref<Leaf> first, std::uint64_t separator, Ref<Leaf> second, SetTop&& set_top) {
@@ -223,7 +223,7 @@ public:
         Ref<Node> node;
     };
 
-    // Nodes above some leaves, of which there is at least one, in order.
+    // Nodes above some leaves, at least one, in order.
     template <class Operation>
     static Ref<Node> build(Operation& o, std::vector<Child> children) {
         for (std::uint64_t level = 1;; ++level) {
@@ -260,7 +260,7 @@ private:
         std::array<Ref<Node>, keys_max + 2> children;
         std::array<std::uint64_t, keys_max + 1> keys{};
 
-        // A key and the child behind it.
+        // A key and the child after it.
         void insert(std::uint64_t index, std::uint64_t key, Ref<Node> child) {
             for (std::uint64_t i = count; i > index; --i) {
                 keys[i] = keys[i - 1];
@@ -367,7 +367,7 @@ public:
         Ref<Node> top;
     };
 
-    // What objects an item takes, their headers included, on average: leaves filled to a third, the less of them the more
+    // The bytes of objects for an item, their headers included, on average: leaves filled to a third, the less of them the more
     // is removed, and as many values again in free slots.
     static std::uint64_t bytes_of(std::uint64_t items, std::uint64_t value_words, std::uint64_t) {
         const std::uint64_t leaves = items / (leaf_keys / 3 + 1) + 1;

@@ -2,7 +2,7 @@
 //
 // Every operation takes effect by one store of a reference. A replacement stores the reference to the value. An insertion or
 // a removal makes new copies of the nodes that it changes, up to the lowest one that need not be split or merged, and stores
-// the reference to that one. So nodes never change but for their references, and no log is needed.
+// the reference to that one. So nodes never change except for their references, and no log is needed.
 #ifndef DURASIM_STRUCTURES_OBJECT_BTREE_H
 #define DURASIM_STRUCTURES_OBJECT_BTREE_H
 
@@ -34,7 +34,7 @@ public:
         Ref<Node> top;  // none if the tree is empty
     };
 
-    // What objects an item takes, their headers included, on average; nodes of a tree of random keys are filled to 70%.
+    // The bytes of objects for an item, their headers included, on average; nodes of a tree of random keys are filled to 70%.
     static std::uint64_t bytes_of(std::uint64_t items, std::uint64_t value_words, std::uint64_t) {
         return items * objects::room_bytes(value_words) + (items / 4 + 1) * objects::room_bytes(sizeof(Node) / 8) + objects::room_bytes(1);
     }
@@ -64,8 +64,8 @@ public:
             o.template set_at<&Node::values>(path.last().node(), path.last().index, value);
             return;
         }
-        // What a split below leaves for the node above: `left` for the child that was split; the key, its value and `right`
-        // behind it. In a leaf, the new item and no children.
+        // The result of a split below for the node above: `left` for the child that was split; the key, its value and `right`
+        // after it. In a leaf, the new item and no children.
         Ref<Node> left, right;
         for (std::uint64_t level = path.levels; level-- > 0;) {
             const Step& step = path.steps[level];
@@ -146,7 +146,7 @@ private:
         std::uint64_t index;
         bool is_there;
     };
-    // A bare address, so that nobody fills a whole path with null references.
+    // A bare address, so that a whole path is not filled with null references.
     struct Step {
         objects::Object* object;
         std::uint64_t index;  // of the child that comes next, or of the key
@@ -168,7 +168,7 @@ private:
         std::array<Ref<Value>, 2 * keys_max + 1> values;
         std::array<std::uint64_t, 2 * keys_max + 1> keys;
 
-        // A key, its value, and the child behind it.
+        // A key, its value, and the child after it.
         void insert(std::uint64_t index, std::uint64_t key, Ref<Value> value, Ref<Node> child) {
             for (std::uint64_t i = count; i > index; --i) {
                 keys[i] = keys[i - 1];
@@ -286,7 +286,7 @@ private:
         above.values[between] = both.values[middle];
     }
 
-    // The keys of `node` have to lie in [low, high]. Its leaves are `level` levels below.
+    // The keys of `node` have to be in [low, high]. Its leaves are `level` levels below.
     template <class Operation, class Each>
     static bool walk(Operation& o, Ref<Node> node, std::uint64_t level, bool is_top, std::uint64_t low, std::uint64_t high, Each& each) {
         const std::uint64_t count = o.template get<&Node::count>(node);

@@ -21,10 +21,10 @@ public:
         Ref<Value> value;
         std::uint64_t key;
     };
-    // What a root refers to.
+    // The object that a root refers to.
     using Root = Array<Ref<Node>, Placement::durable>;
 
-    // What objects an item takes, their headers included, on average; `parameter` is the number of buckets.
+    // The bytes of objects for an item, their headers included, on average; `parameter` is the number of buckets.
     static std::uint64_t bytes_of(std::uint64_t items, std::uint64_t value_words, std::uint64_t parameter) {
         return items * (objects::room_bytes(3) + objects::room_bytes(value_words)) + objects::room_bytes(parameter);
     }

@@ -1,14 +1,14 @@
-// A B+-tree of objects of which the leaves alone are durable: HpTree of P-INSPECT (MICRO 2020, section VIII), as IntelKV and
-// FPTree have it. Inner nodes lie in ordinary memory, and are made anew from the leaves when a pool is opened.
+// A B+-tree of objects with durable leaves alone: HpTree of P-INSPECT (MICRO 2020, section VIII), as IntelKV and
+// FPTree have it. Inner nodes are in ordinary memory, and are made anew from the leaves when a pool is opened.
 //
 // The leaves are a list in the order of their keys. What is durable changes by one store for each operation:
 // - in a leaf as in object_bplus_tree.h;
-// - a full leaf is replaced by two new ones: the second refers to the leaf behind, the first to the second, and the store is
+// - a full leaf is replaced by two new ones: the second refers to the next leaf, the first to the second, and the store is
 //   that of the reference to the first, in the leaf before or in the root;
-// - a leaf that loses its last item leaves the list by the store of the reference to the one behind it.
+// - a leaf that loses its last item leaves the list by the store of the reference to the next one.
 // After that store the inner nodes are changed; a power failure takes them away as a whole.
 //
-// A volatile root refers to the inner nodes, an array of one reference for each tree: whoever opens a pool calls open() for
+// A volatile root refers to the inner nodes, an array of one reference for each tree: the opener of a pool calls open() for
 // each tree before it uses one, also for those that it has just made. A program has hybrid trees in one place only.
 #ifndef DURASIM_STRUCTURES_OBJECT_HYBRID_TREE_H
 #define DURASIM_STRUCTURES_OBJECT_HYBRID_TREE_H
@@ -53,7 +53,7 @@ private:
 public:
     static constexpr std::uint64_t tops_root = 1;  // of the volatile roots
 
-    // What objects an item takes, their headers included, on average; see ObjectBPlusTree.
+    // The bytes of objects for an item, their headers included, on average; see ObjectBPlusTree.
     static std::uint64_t bytes_of(std::uint64_t items, std::uint64_t value_words, std::uint64_t) {
         const std::uint64_t leaves = items / (leaf_keys / 3 + 1) + 1;
         return items * 2 * objects::room_bytes(value_words) + leaves * objects::room_bytes(sizeof(Leaf) / 8) +

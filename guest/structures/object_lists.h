@@ -1,15 +1,15 @@
 // Lists of boxed elements, over objects: ArrayList, ArrayListX and LinkedList of P-INSPECT (MICRO 2020, section VIII).
 //
-// What all three have:
+// The common interface of all three:
 //
 //     using Root;                            // what a durable root refers to
 //     bytes_of(elements, value_words)        // what objects a list takes, their headers included
-//     garbage_bytes(elements)                // what one insertion or removal leaves behind
+//     garbage_bytes(elements)                // the garbage of one insertion or removal
 //     region_words_max(elements)             // words that one region stores; 0 without regions
 //     make(o)                                // an empty list
 //     length(o, root), at(o, root, index)
 //     insert(o, root, index, element, then), replace(o, root, index, element, then), erase(o, root, index, then)
-//     append_all(o, root, count, make_element, then)   // elements make_element(0) and so on, behind the last
+//     append_all(o, root, count, make_element, then)   // elements make_element(0) and so on, after the last
 //     each(o, root, visit)                   // calls visit(element) in order until it returns false; returns the last answer
 //     is_whole(o, root, is_cut)              // as operations leave it, or one that a power failure has cut if is_cut
 //     finish_cut_operation(o, root)          // by the run that takes over the pool: makes what is_cut allows as it should be
@@ -129,7 +129,7 @@ private:
     }
 };
 
-// The same in place: an insertion or removal shifts the elements behind the index, in a region. The array has room for more
+// An array changed in place: an insertion or removal shifts the elements after the index, in a region. The array has room for more
 // elements than there are; a full one is copied into one that is half as long again, as Java does it.
 class ObjectArrayListX {
 public:
@@ -224,7 +224,7 @@ public:
         return true;
     }
 
-    // Behind the last element the array is empty.
+    // After the last element the array is empty.
     template <class Operation>
     static bool is_whole(Operation& o, Ref<Root> root, bool) {
         const auto elements = o.template get<&Root::elements>(root);
@@ -329,7 +329,7 @@ public:
         then();
     }
 
-    // A chain that nobody knows, then as for one node.
+    // A chain that no other thread knows, then as for one node.
     template <class Operation, class MakeElement, class Then>
     static void append_all(Operation& o, Ref<Root> root, std::uint64_t count, MakeElement&& make_element, Then&& then) {
         const auto head = o.template get<&Root::head>(root), before = o.template get<&Node::prev>(head);
@@ -404,7 +404,7 @@ private:
         return node.finish();
     }
 
-    // From the nearer end. The head for the index behind the last element.
+    // From the nearer end. The head for the index after the last element.
     template <class Operation>
     static Ref<Node> node_at(Operation& o, Ref<Root> root, std::uint64_t index) {
         const std::uint64_t count = length(o, root);

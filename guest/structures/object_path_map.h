@@ -34,7 +34,7 @@ public:
         Ref<Node> top;
     };
 
-    // What objects an item takes, their headers included, on average. Copied paths are for the collector.
+    // The bytes of objects for an item, their headers included, on average. Copied paths are for the collector.
     static std::uint64_t bytes_of(std::uint64_t items, std::uint64_t value_words, std::uint64_t) {
         return items * (objects::room_bytes(value_words) + objects::room_bytes(sizeof(Node) / 8)) + objects::room_bytes(1);
     }
@@ -114,7 +114,7 @@ private:
         return node.finish();
     }
 
-    // The same where one of the subtrees has a node more or less than before.
+    // Joins subtrees where one of them has a node more or less than before.
     template <class Operation>
     static Ref<Node> balanced(Operation& o, const Item& item, Ref<Node> left, Ref<Node> right) {
         const std::uint64_t left_weight = weight(o, left), right_weight = weight(o, right);
@@ -172,7 +172,7 @@ private:
         return node;
     }
 
-    // The keys below `node` have to lie in [low, high]. The sizes have to fit, so the depth is limited in a damaged map too.
+    // The keys below `node` have to be in [low, high]. The sizes have to fit, so the depth is limited in a damaged map too.
     template <class Operation, class Each>
     static bool walk(Operation& o, Ref<Node> node, std::uint64_t low, std::uint64_t high, Each& each) {
         const Item item = item_of(o, node);

@@ -21,7 +21,7 @@ public:
     // An array of no entries.
     static void make(Tx& t, PointerArray& array) { t.write(array.top_, 0); }
 
-    // What `length` entries take from the pool at most.
+    // The most bytes that `length` entries take from the pool.
     static constexpr std::uint64_t pool_bytes(std::uint64_t length) {
         std::uint64_t nodes = 0;
         for (std::uint64_t level = length; level > 1; nodes += level) level = (level + node_entries - 1) / node_entries;

@@ -106,7 +106,7 @@ public:
 
     template <class Each>
     bool dump(const Pool& pool, Each&& each) const {
-        std::uint64_t nodes_left = pool.data_bytes() / line_bytes;  // whoever finds more goes in a circle
+        std::uint64_t nodes_left = pool.data_bytes() / line_bytes;  // a walk that finds more goes in a circle
         std::vector<const Node*> waiting(1, top());
         while (!waiting.empty()) {
             const Node* node = waiting.back();
@@ -228,7 +228,7 @@ private:
         if (node != nullptr) set_red(t, node, 0);
     }
 
-    // Keys below `node` have to lie in [low, high]. Leaves in `blacks` how many black nodes a way down has.
+    // Keys below `node` have to be in [low, high]. Leaves in `blacks` the number of black nodes on a way down.
     template <class Each>
     void walk(Audit& audit, const Node* node, const Node* parent, std::uint64_t low, std::uint64_t high, unsigned depth,
               unsigned& blacks, const char*& problem, Each&& each) const {

@@ -1,4 +1,4 @@
-// How much room a part needs if chance decides what falls into it.
+// The room that a part needs if chance decides what falls into it.
 #ifndef DURASIM_STRUCTURES_SHARES_H
 #define DURASIM_STRUCTURES_SHARES_H
 
@@ -21,7 +21,7 @@ inline std::uint64_t share_max(std::uint64_t items, std::uint64_t parts) {
     return parts == 1 ? items : std::min(items, mean + 8 * root_above(mean) + 16);
 }
 
-// How many items there are at most after `ops` operations, of which `remove_percent` in a hundred remove one (if there is
+// The largest number of items after `ops` operations, when `remove_percent` in a hundred of them remove one (if there is
 // one) and the others insert one. Again eight standard deviations.
 inline std::uint64_t items_max(std::uint64_t populate, std::uint64_t ops, std::uint64_t remove_percent) {
     const std::uint64_t drift = remove_percent < 50 ? ops / 100 * (100 - 2 * remove_percent) + 100 : 0;

@@ -1,7 +1,7 @@
 // Hash tables of fixed size in persistent memory whose chains are sorted: the tables and sets of STAMP's genome.
 //
 // A chain has its head and its size on 32 bytes, so that two heads share a line, as they do in STAMP, whose lists begin so.
-// The items are numbers that stand for something else; whoever inserts one says how they are ordered. All zeros is an empty
+// The items are numbers that stand for something else; the caller of an insertion says how they are ordered. All zeros is an empty
 // chain.
 #ifndef DURASIM_STRUCTURES_SORTED_CHAINS_H
 #define DURASIM_STRUCTURES_SORTED_CHAINS_H

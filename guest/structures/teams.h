@@ -1,4 +1,4 @@
-// Which thread did what, without a line of the pool for each thread.
+// Counts of the operations of each thread, without a line of the pool for each thread.
 //
 // A thread that counts its finished operations on a line of its own adds a line to each transaction. Where a benchmark's
 // transactions modify one line, or four, that is too much. So the things that the threads share (rows, queues, lines of an
@@ -25,13 +25,13 @@ public:
 
     std::uint64_t count() const { return count_; }
     std::uint64_t team_of(std::uint64_t thread) const { return thread % count_; }
-    // Which of a thing's counts is that of the thread.
+    // The count of a thing that is that of the thread.
     std::uint64_t seat_of(std::uint64_t thread) const { return thread / count_; }
     // Team t has the things t, t + count, t + 2 * count and so on.
     std::uint64_t things_of(std::uint64_t team) const { return share_of(things_, count_, team); }
     std::uint64_t thing(std::uint64_t team, std::uint64_t index) const { return index * count_ + team; }
 
-    // How many of `ops` operations the threads of the largest team perform.
+    // The number of `ops` operations that the threads of the largest team perform.
     std::uint64_t ops_max(std::uint64_t ops) const {
         std::uint64_t most = 0;
         for (std::uint64_t thread = 0; thread < threads_; thread += count_) most += share_of(ops, threads_, thread);

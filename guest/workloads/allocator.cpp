@@ -1,6 +1,6 @@
 // durasim-workload: allocator — slots that take blocks of random sizes from the persistent allocator and give them back
 //
-// What the allocator promises is what this program checks: after any crash each line of the pool belongs to one block that
+// The promises of the allocator are what this program checks: after any crash each line of the pool belongs to one block that
 // a slot holds, or is free, or was never in use; no block is lost and none is held twice, and each holds what was put there.
 // An operation looks at a random slot of its thread. An empty slot gets a block; a full one gives its block back or gets a
 // block of another size, which is taken before the old one is given back, all in one transaction.
@@ -60,7 +60,7 @@ std::uint64_t size_of(std::uint64_t seed, std::uint64_t stamp, std::uint64_t blo
     return 8 + 8 * (durasim::mix(seed + 0x9E3779B97F4A7C15u * stamp) % (block_bytes_max / 8));
 }
 
-// What an operation does: a slot, and whether a block in it is given back.
+// The effect of an operation: a slot, and whether a block in it is given back.
 struct Choice {
     std::uint64_t slot;
     bool frees;
@@ -224,7 +224,7 @@ private:
     std::vector<std::uint64_t> finished_;     // by each thread: what the pool must hold
 };
 
-// What is in a slot after all operations: the stamp of the last one, and whether it left a block.
+// The content of a slot after all operations: the stamp of the last one, and whether it left a block.
 struct Expected {
     std::uint64_t stamp = 0;
     bool full = false;

@@ -1,6 +1,6 @@
 // The command line of a workload: `PROG COMMAND [--name value]...`, `PROG --describe`, `PROG --help`.
 //
-// Which arguments there are stands in common.toml, WORKLOAD.toml and ../runtimes/BACKEND.toml. The build makes
+// The arguments are listed in common.toml, WORKLOAD.toml and ../runtimes/BACKEND.toml. The build makes
 // durasim_arguments.h of them, with the struct Arguments, the table below and the text of --describe.
 #ifndef DURASIM_WORKLOADS_ARGUMENTS_H
 #define DURASIM_WORKLOADS_ARGUMENTS_H

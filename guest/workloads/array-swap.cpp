@@ -49,7 +49,7 @@ struct Choice {
     std::uint64_t first, second;
 };
 
-// Which two places the n-th swap of a thread takes.
+// The two places that the n-th swap of a thread takes.
 Choice choose(std::uint64_t seed, std::uint64_t thread, std::uint64_t number, std::uint64_t length) {
     durasim::Random random(durasim::mix(seed) + durasim::operation_of(thread, number) * 0x632BE59BD9B4E019u);
     const std::uint64_t first = random.below(length);

@@ -4,7 +4,7 @@
 // `writes` shared words, one after the other in the array, and reads none of them. The next one copies what these shared words hold by then to a
 // second array. Own words and shared words have a line each: a store may leave the store buffer late.
 //
-// What is right in each state that a power failure may leave: a shared word is what was last copied from it, or the last write of a thread
+// The right values in each state that a power failure may leave: a shared word is what was last copied from it, or the last write of a thread
 // that has not copied since. Any other write was followed by its thread's copy, so another one was copied, or written, later. A design
 // that recovers the writes of two transactions in another order than they were committed in leaves the older one.
 //
@@ -45,7 +45,7 @@ struct alignas(64) Board {
     Progress* progress;
 };
 
-// What populating leaves, and what an operation writes to shared words: no two are the same.
+// The words after populating, and those that an operation writes to shared words: no two are the same.
 constexpr std::uint64_t initial_value(std::uint64_t index) { return std::uint64_t{1} << 63 | index; }
 constexpr std::uint64_t value_of(std::uint64_t thread, std::uint64_t number) { return durasim::operation_of(thread + 1, number); }
 

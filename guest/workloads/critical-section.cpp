@@ -1,6 +1,6 @@
 // durasim-workload: critical-section — a control: pairs of words whose locks can be released before the transaction commits
 //
-// Each pair has a lock and two words, the first of which counts the operations on the pair. In one transaction an operation
+// Each pair has a lock and two words; the first counts the operations on the pair. In one transaction an operation
 // takes a random pair, changes its first word or both, and writes lines that belong to its thread alone. The lock is held
 // until the commit has returned. With --release before-commit it is given back inside the transaction, when all stores are
 // done: another thread then finds words that are not durable, and may commit first. If power fails then, its transaction
@@ -8,7 +8,7 @@
 // Distributed Logless Atomic Durability with Persistent Memory, MICRO 2019).
 //
 // The fault is for designs that neither isolate nor abort transactions. Where other cores do not see the words before the
-// commit, updates are lost even without a crash; and an abort may interrupt the release, so that nobody wakes the next.
+// commit, updates are lost even without a crash; and an abort may interrupt the release, so that the next is not woken.
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -58,19 +58,19 @@ Choice choice_of(std::uint64_t seed, std::uint64_t thread, std::uint64_t number,
     return {pair, random.below(notes_max + 1)};
 }
 
-// Whether the n-th operation on a pair changes its second word too, whoever performs it: so the count of a pair determines
+// Whether the n-th operation on a pair changes its second word too, by any thread: so the count of a pair determines
 // both words.
 bool changes_both(std::uint64_t seed, std::uint64_t pair, std::uint64_t number) {
     return durasim::Random(durasim::mix(seed ^ (pair + 1)) + number).below(2) == 0;
 }
 
-// The second word of a pair after so many operations on it.
+// The second word of a pair after this many operations on it.
 std::uint64_t second_word(std::uint64_t seed, std::uint64_t pair, std::uint64_t count) {
     while (count > 0 && !changes_both(seed, pair, count - 1)) --count;
     return durasim::mix(durasim::mix(seed + pair) + count);
 }
 
-// A thread's note after so many operations: the number of the last one that wrote it, from 1.
+// A thread's note after this many operations: the number of the last one that wrote it, from 1.
 std::uint64_t note_of(std::uint64_t seed, std::uint64_t thread, std::uint64_t note, std::uint64_t finished, std::uint64_t pairs) {
     while (finished > 0 && choice_of(seed, thread, finished - 1, pairs).notes <= note) --finished;
     return finished;
@@ -210,7 +210,7 @@ private:
         });
     }
 
-    // What the lock of the pair guards.
+    // The data that the lock of the pair guards.
     void change(Tx& t, std::uint64_t pair) const {
         const std::uint64_t count = t.read(words(pair)[0].value);
         const std::uint64_t found = t.read(words(pair)[1].value), left = second_word(seed_, pair, count + 1);
@@ -220,7 +220,7 @@ private:
         durasim::report_change(object_of(pair, 1), found, changes_both(seed_, pair, count) ? left : found);
     }
 
-    // What belongs to the thread.
+    // The data of the thread.
     void take_notes(Tx& t, const Thread& thread, std::uint64_t notes) const {
         Word* lines = own(thread.number);
         for (std::uint64_t note = 0; note < notes; ++note) {
@@ -263,7 +263,7 @@ std::uint64_t CriticalSection::check(const Pool& pool) {
     }
     if (audit.lines_leaked() != 0) DURASIM_VIOLATION("%llu lines are leaked", static_cast<Long>(audit.lines_leaked()));
 
-    // How often each pair was taken: by its own count, and by what the threads have finished.
+    // The number of times that each pair was taken: by its own count, and by what the threads have finished.
     std::uint64_t counted = 0, finished = 0;
     for (std::uint64_t pair = 0; pair < table->ready; ++pair) {
         const std::uint64_t count = table->words[2 * pair].value;

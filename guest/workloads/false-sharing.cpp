@@ -4,7 +4,7 @@
 // takes the lock of a random column and, in one transaction, adds a number to two words of the column, and one to its
 // count. With --shared-lines true a row is one line, so threads that never touch a word of each other meet on every line.
 //
-// What isolates whole lines then makes a neighbour's unfinished word durable, and a power failure shows half of its
+// A design that isolates whole lines then makes a neighbour's unfinished word durable, and a power failure shows half of its
 // transaction; or it notices and aborts, and the thread tries again. What isolates words is not disturbed; a log in
 // software does so with --log-granularity word only. This is why a workload keeps data of different locks on different
 // lines, as this one does with --shared-lines false.
@@ -54,7 +54,7 @@ std::uint64_t column_of(std::uint64_t seed, std::uint64_t thread, std::uint64_t 
     return durasim::Random(durasim::mix(seed) + durasim::operation_of(thread, number)).below(columns);
 }
 
-// What the n-th operation on a column does, whoever performs it: so the count of a column determines its words.
+// The effect of the n-th operation on a column, by any thread: so the count of a column determines its words.
 struct Change {
     std::uint64_t first_row, second_row, amount;
 };
@@ -296,7 +296,7 @@ std::uint64_t FalseSharing::check(const Pool& pool) {
     }
     if (audit.lines_leaked() != 0) DURASIM_VIOLATION("%llu lines are leaked", static_cast<Long>(audit.lines_leaked()));
 
-    // How often each column was taken: by its own count, and by what the threads have finished.
+    // The number of times that each column was taken: by its own count, and by what the threads have finished.
     std::uint64_t counted = 0, finished = 0;
     std::uint64_t count[columns] = {};
     for (std::uint64_t c = 0; c < columns && table->ready != 0; ++c) {

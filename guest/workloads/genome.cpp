@@ -2,7 +2,7 @@
 //
 // The genome of STAMP (Cao Minh, Chung, Kozyrakis, Olukotun: "STAMP: Stanford Transactional Applications for Multi-Processing",
 // IISWC 2008, section III and Table IV). Its input for simulators, -g256 -s16 -n16384, is --gene 256 --segment 16 --populate 16384:
-// so many segments are drawn from the gene. The transactions, by stages:
+// this many segments are drawn from the gene. The transactions, by stages:
 // 1. Twelve segments are put into a hash set, whose chains are sorted by content.
 // 2. For each segment of the set, an entry in an array is looked for and taken. Then the entry is put into a hash table by the
 //    segment's first nucleotide, into another by its first two, and so on up to all: a transaction each.
@@ -12,14 +12,14 @@
 //
 // Each thread has a part of the segments in the first stage, of the set's chains in the second, of the entries in the third.
 //
-// What deviates:
-// - STAMP has a barrier behind each stage, and each overlap is a stage. Here each thread has a number of operations to do, and
+// Deviations:
+// - STAMP has a barrier after each stage, and each overlap is a stage. Here each thread has a number of operations to do, and
 //   must not wait. Where each part has got to is on a line of the pool; each transaction moves it on, and counts the
 //   operations of its thread on such a line. A thread whose part is done goes on with another's. One that finds no part with
 //   something left begins the next stage: all transactions read which one it is.
 // - When all is matched, the same segments are assembled again into fresh tables, with other parts for the threads. So any
 //   number of operations is possible.
-// - Whoever looks for the next segment or candidate does so within the transaction, STAMP in front of it. In the third stage,
+// - A search for the next segment or candidate is within the transaction here, in STAMP in front of it. In the third stage,
 //   a part without a candidate left is moved to its end by a transaction of its own.
 // - A node of a chain holds a number, where STAMP has a pointer to a pair. A segment is a word of two bits for each
 //   nucleotide, and hashes are not computed step by step.
@@ -157,7 +157,7 @@ private:
         });
     }
 
-    // Writes zeros that are there, so that the tables and entries of the first assembly lie in pages that were touched: STAMP fills
+    // Writes zeros that are there, so that the tables and entries of the first assembly are in pages that were touched: STAMP fills
     // its own before the threads begin.
     void touch_pages(Tx& t, std::uint64_t number) {
         auto* words = reinterpret_cast<std::uint64_t*>(copy_.stage.assembly);
@@ -168,8 +168,8 @@ private:
 
     // One operation of a thread, within its transaction.
     //
-    // What it reports: the stage, the parts it looked at, and the chains and entries that may still change. A stage begins after
-    // all parts have done the one before it, so what was made there is complete for whoever has read the stage.
+    // Its report: the stage, the parts it looked at, and the chains and entries that may still change. A stage begins after
+    // all parts have done the one before it, so what was made there is complete for a thread that has read the stage.
     class Step {
     public:
         Step(Genome& genome, Tx& t, const Thread& thread)
@@ -335,7 +335,7 @@ private:
             }
         }
 
-        // `start` and what follows it, up to `last`, come behind `end` and what is before it, down to `first`.
+        // `start` and what follows it, up to `last`, come after `end` and what is before it, down to `first`.
         void append(std::uint64_t end, std::uint64_t start, std::uint64_t first, std::uint64_t last, std::uint64_t overlap) {
             Entry& appended = assembly_->entry(copy_, start);
             Entry& longer = assembly_->entry(copy_, first);
@@ -348,7 +348,7 @@ private:
             ++matched_;
         }
 
-        // Where the part has got to, and that the thread has finished one more operation.
+        // The progress of the part, and that the thread has finished one more operation.
         void conclude() {
             Part& part = copy_.part[number_];
             // Most of them are as before.
@@ -424,7 +424,7 @@ void Genome::compare_with_model() const {
                               static_cast<Long>(finished_[i]), static_cast<Long>(copy_.part[i].finished));
         }
     }
-    // Where the gene has no part twice that is as long as the shortest overlap, the segments make the gene again.
+    // If the gene has no part twice that is as long as the shortest overlap, the segments make the gene again.
     if (!durasim::is_unambiguous(copy_, gene_)) return;
     Assembly* assembly = root_->stage.assembly;
     for (std::uint64_t round = root_->stage.number / copy_.stages(); round > 0; --round) {

@@ -4,7 +4,7 @@
 // the graph of TC (DAC'17: "insert in an adjacency list graph"). An edge is in the lists of both of its end points, each time
 // as a record of its own with the data of the edge there (--value-bytes), and a vertex, on a line of its own, counts its
 // edges and adds up their weights. An insertion puts the two records at the front of the lists. A deletion looks for the
-// records in both lists, unlinks and wipes them, so that nothing of a deleted edge stays behind, and gives them back.
+// records in both lists, unlinks and wipes them, so that nothing of a deleted edge remains, and frees them.
 //
 // Lines per transaction, with records of R lines: 2 R for the records, 2 vertices, 1 or 2 of the allocator, the thread's
 // count, and for a deletion the records in front of the two. Hercules (Table 4) has 33.8 lines on average. R = 14 comes
@@ -40,7 +40,7 @@ constexpr std::uint64_t kind_of_root = 0x6870617267;  // "graph"
 // An edge in the list of one of its end points; its data follow.
 struct Record {
     Record* next;
-    std::uint64_t end;  // which end of which edge; see end_of
+    std::uint64_t end;  // the end and its edge; see end_of
     std::uint64_t neighbour;
     std::uint64_t weight;
 
@@ -67,7 +67,7 @@ struct alignas(64) Graph {
     std::uint64_t stripes;
     Vertex** stripe;     // the vertices of each stripe: vertex v is number v / stripes in stripe v % stripes
     Progress* progress;  // of each thread
-    std::uint64_t items_max;  // edges: an insertion beyond so many deletes one; 0: any number
+    std::uint64_t items_max;  // edges: an insertion beyond this number deletes one; 0: any number
 
     Vertex& vertex(std::uint64_t number) const { return stripe[number % stripes][number / stripes]; }
 };
@@ -108,7 +108,7 @@ public:
         std::uint64_t place;  // among the edges there are
     };
 
-    // What the n-th operation does. Where there is no edge to delete, it inserts one.
+    // The effect of the n-th operation. Where there is no edge to delete, it inserts one.
     Step step(std::uint64_t n) const {
         durasim::Random random(durasim::mix(~seed_) + durasim::operation_of(thread_, n));
         const bool is_full = items_max_ != 0 && live_.size() >= items_max_;
@@ -271,7 +271,7 @@ private:
     static constexpr std::uint64_t stripes_per_thread = 4;
     static constexpr std::uint64_t stripes_default_max = 64;
 
-    // Unless told, so many that a vertex has eight edges after populating.
+    // By default, as many as give a vertex eight edges after populating.
     static std::uint64_t vertices_of(const Arguments& arguments) {
         return arguments.vertices != 0 ? arguments.vertices : std::max<std::uint64_t>(arguments.populate / 4, 2);
     }
@@ -407,7 +407,7 @@ void GraphWorkload::dump(const Pool& pool, durasim::Dump& dump) {
         if (!durasim::can_be_block(pool, graph->stripe[i], stripe_bytes(graph))) return dump.note_damage();
     }
     const auto read = [](const auto& place) { return place; };
-    std::uint64_t records_left = pool.data_bytes() / durasim::line_bytes;  // whoever follows more links goes in a circle
+    std::uint64_t records_left = pool.data_bytes() / durasim::line_bytes;  // a walk of more links goes in a circle
     for (std::uint64_t v = 0; v < graph->vertices; ++v) {
         dump.add(vertex_object(v), version_of(graph->vertex(v), read));
         for (const Record* record = graph->vertex(v).first; record != nullptr; record = record->next) {
@@ -419,7 +419,7 @@ void GraphWorkload::dump(const Pool& pool, durasim::Dump& dump) {
     }
 }
 
-// What the vertices have to hold, by replaying all operations.
+// The right content of the vertices, by replaying all operations.
 struct Model {
     std::vector<std::uint64_t> changes;                         // of each vertex
     std::unordered_map<std::uint64_t, std::uint64_t> vertices;  // by the end of an edge

@@ -1,4 +1,4 @@
-// What all workloads share: the commands run, check, recover and recover-and-check around a class such as
+// The shared part of all workloads: the commands run, check, recover and recover-and-check around a class such as
 //
 //     class W {
 //     public:
@@ -62,7 +62,7 @@ struct alignas(64) Progress {
 inline constexpr unsigned operation_bits = 40;
 constexpr std::uint64_t operation_of(std::uint64_t thread, std::uint64_t number) { return thread << operation_bits | number; }
 
-// How many of `ops` operations are those of `thread`, and how many those of the threads before it.
+// The number of operations of `thread` among `ops`, and the number of those of the threads before it.
 constexpr std::uint64_t share_of(std::uint64_t ops, std::uint64_t threads, std::uint64_t thread) {
     return ops / threads + (thread < ops % threads ? 1 : 0);
 }
@@ -246,7 +246,7 @@ int run(const Arguments& given) {
     return exit_ok;
 }
 
-// What a pool holds, whatever is in it.
+// The content of a pool, whatever is in it.
 template <class Workload>
 int write_dump(const Pool* pool) {
     Dump dump;

@@ -1,6 +1,6 @@
 // durasim-workload: hash-table — a hash table of keys with values in the nodes; insertions unless percentages say otherwise
 //
-// What Hercules (TECS'23, Table 4) reports for its Hash Table cannot be read any more. The default value of 240 bytes makes
+// The numbers of Hercules (TECS'23, Table 4) for its Hash Table cannot be read any more. The default value of 240 bytes makes
 // the record as long as those of its Array Swap, 256 bytes, and an insertion modifies 7 lines: the node, the head of a
 // chain, the allocator and the counter.
 //

@@ -3,7 +3,7 @@
 // The "artificial huge transactions" of Hercules (TECS'23, section 5.2: 1k to 60k consecutive lines, read-modify-write). A
 // transaction takes --lines-per-tx consecutive lines of a region of --populate lines, from a random one on, and after the
 // last line continues with the first. In each line it counts itself, adds a number of its own to a sum, and seals both: so a
-// transaction of which some lines are missing shows, and so does half a line. It modifies these lines and no other.
+// transaction with some lines missing shows, and so does half a line. It modifies these lines and no other.
 //
 // Several threads lock the sections of the region that their run touches, in ascending order; each also counts its
 // transactions, on a line of its own. Software needs a log for the longest transaction (--log-bytes, 80 bytes for a line).
@@ -55,7 +55,7 @@ std::uint64_t seal_of(std::uint64_t seed, std::uint64_t line, std::uint64_t coun
     return durasim::mix(durasim::mix(durasim::mix(seed ^ line) - count) + sum);
 }
 
-// What the n-th transaction of a thread does: where its run begins, and what it adds.
+// The effect of the n-th transaction of a thread: the start of its run, and what it adds.
 struct Change {
     std::uint64_t first, amount;
 };

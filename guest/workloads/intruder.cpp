@@ -13,7 +13,7 @@
 // failure loses nothing; STAMP has it in local variables. The number of attacks is noted, and the block given back, in the thread's next
 // reassembly. When all fragments are captured, the queue begins again with the same texts as those of new flows, so there is work for any
 // number of operations. A flow has 1 to --fragments-max fragments, of 8 bytes each; STAMP cuts a text anywhere. The head of a list
-// lies in the node of the tree, and a fragment of a flow that has no other goes to the queue of whole flows at once, as in STAMP.
+// is in the node of the tree, and a fragment of a flow that has no other goes to the queue of whole flows at once, as in STAMP.
 // The queue of whole flows is a ring that never grows: each thread puts in at most one between two looks.
 //
 // Each thread allocates from an arena of its own; a block goes back to the arena it is from. Which thread captures what depends
@@ -82,7 +82,7 @@ public:
 
     std::uint64_t populated() const { return network_->ready; }
 
-    // What a thread holds, as its line says.
+    // The data that a thread holds, as its line says.
     struct Thread {
         std::uint64_t number;
         std::uint64_t finished;
@@ -301,7 +301,7 @@ private:
         }
     }
 
-    // Takes out a whole flow, if there is one; its text goes to `words`, of which as many as it returns.
+    // Takes out a whole flow, if there is one; its text goes to `words`, as many of them as it returns.
     std::uint64_t take_whole(Tx& t, Thread& thread, Line& line, std::uint64_t* words) const {
         const auto read = [&t](const auto& place) { return t.read(place); };
         Whole& whole = *copy_.whole;
@@ -401,7 +401,7 @@ void Intruder::dump(const Pool& pool, durasim::Dump& dump) {
     if (whole.pushed - whole.popped > network->threads) return dump.note_damage();
     dump.add(whole_object, version_of(whole, network->ring, network->threads, read));
     for (std::uint64_t i = whole.popped; i != whole.pushed; ++i) add_block(network->ring[i % network->threads]);
-    std::uint64_t nodes_left = pool.data_bytes() / durasim::line_bytes;  // whoever follows more links goes in a circle
+    std::uint64_t nodes_left = pool.data_bytes() / durasim::line_bytes;  // a walk of more links goes in a circle
     std::uint64_t top = network->sessions->top;
     const bool whole_tree = durasim::RedBlackTree(shape, top, 0).dump(pool, [&](std::uint64_t flow, const std::uint64_t* value) {
         const auto* session = reinterpret_cast<const Session*>(value);
@@ -438,7 +438,7 @@ void check_input(const Network* network, const Traffic& traffic) {
     }
 }
 
-// All that was captured, but for what threads hold, was put into its flow. Counts the operations, too.
+// All that was captured, except for what threads hold, was put into its flow. Counts the operations, too.
 Assembly Intruder::assembly_of(const Network* network, const Traffic& traffic, std::uint64_t& operations) {
     std::uint64_t captures = 0;
     std::vector<std::uint64_t> held;

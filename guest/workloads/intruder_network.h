@@ -1,4 +1,4 @@
-// What intruder has in the pool, and the versions of it that its transactions report.
+// The pool of intruder, and the versions of it that its transactions report.
 #ifndef DURASIM_WORKLOADS_INTRUDER_NETWORK_H
 #define DURASIM_WORKLOADS_INTRUDER_NETWORK_H
 
@@ -26,7 +26,7 @@ struct Node {
     const Packet* packet;
 };
 
-// What the tree has for a flow.
+// The entry of a flow in the tree.
 struct Session {
     Node* first;
     std::uint64_t count;
@@ -41,7 +41,7 @@ struct Block {
     const std::uint64_t* text() const { return reinterpret_cast<const std::uint64_t*>(this + 1); }
 };
 
-// What threads change lies on lines of its own.
+// Data that threads change lies on lines of its own.
 struct alignas(64) Captured {
     std::uint64_t count;  // of fragments, in all passes
 };
@@ -52,7 +52,7 @@ struct alignas(64) Sessions {
     std::uint64_t top;
 };
 
-// What a thread has done and holds. Its operations are capture, reassembly and detection in turn.
+// The work and the holdings of a thread. Its operations are capture, reassembly and detection in turn.
 struct alignas(64) Line {
     std::uint64_t finished;
     std::uint64_t packet;  // number of the captured fragment, from 1; 0: none

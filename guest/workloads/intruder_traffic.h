@@ -1,4 +1,4 @@
-// The traffic that intruder watches, the search for attacks in it, and what has become of it after so many captures.
+// The traffic that intruder watches, the search for attacks in it, and its state after a number of captures.
 #ifndef DURASIM_WORKLOADS_INTRUDER_TRAFFIC_H
 #define DURASIM_WORKLOADS_INTRUDER_TRAFFIC_H
 
@@ -46,7 +46,7 @@ public:
     std::uint64_t flow_of(std::uint64_t packet) const {
         return static_cast<std::uint64_t>(std::upper_bound(first_.begin(), first_.end(), packet) - first_.begin()) - 1;
     }
-    // Which packet comes at a place of the queue, and where a packet comes.
+    // The packet at a place of the queue, and the place of a packet.
     std::uint64_t packet_at(std::uint64_t place) const { return order_[place]; }
     std::uint64_t place_of(std::uint64_t packet) const { return place_[packet]; }
 
@@ -107,7 +107,7 @@ private:
     char signature_[signatures][signature_bytes];
 };
 
-// What the captured fragments make together: flows that are whole, and fragments of others.
+// The result of the captured fragments together: flows that are whole, and fragments of others.
 class Assembly {
 public:
     explicit Assembly(const Traffic& traffic) : traffic_(traffic) {}
@@ -126,7 +126,7 @@ public:
         is_whole_[id] = true;
     }
 
-    // Which fragments of a flow are there, a bit for each; 0 for one that is whole or has none.
+    // The fragments of a flow that are there, a bit for each; 0 for one that is whole or has none.
     std::unordered_map<std::uint64_t, std::uint64_t>& partial() { return partial_; }
     std::uint64_t whole() const { return whole_; }
     std::uint64_t attacks() const { return attacks_; }

@@ -47,7 +47,7 @@ public:
         std::uint64_t insertions = ops;
         if (arguments.items_max != 0) insertions = std::min(ops, arguments.items_max);
         if (!percentages.is_insertion_only()) {
-            // Who has no key left inserts one, and has one.
+            // A thread without a key inserts one, and has one.
             insertions = std::min(ops, ops / 100 * percentages.insert() + percentages.insert() + spread_of(ops) + arguments.threads);
         }
         return Shards<Map>::pool_bytes(shape, shards, arguments.threads, arguments.populate + insertions, arguments.populate + ops);
@@ -327,7 +327,7 @@ private:
         return stamps;
     }
 
-    // What all threads have left.
+    // The final state of all threads.
     static std::vector<Expected> expected_in(const Shards<Map>& all) {
         const ShardsRoot& root = all.root();
         std::vector<Expected> expected;

@@ -1,4 +1,4 @@
-// Which operation is the n-th of a thread, in workloads whose threads each own the keys that they have inserted: a
+// The n-th operation of a thread, in workloads whose threads each own the keys that they have inserted: a
 // search, an insertion, an update or a removal of an own key, by percentages.
 //
 // A thread owns an equal part of what populating has made and what it inserts. It removes the oldest key it has, so that
@@ -41,7 +41,7 @@ inline std::uint64_t word_of(std::uint64_t key, std::uint64_t stamp, std::uint64
     return mix((key ^ 0xD1B54A32D192ED03u) + stamp * 0x9E3779B97F4A7C15u + index * 0x632BE59BD9B4E019u);
 }
 
-// How many keys a thread may have.
+// The largest number of keys of a thread.
 struct NoLimit {
     static constexpr bool exists() { return false; }
     static constexpr bool is_reached(std::uint64_t) { return false; }

@@ -46,7 +46,7 @@ using durasim::Tx;
 
 constexpr std::uint64_t kind_of_root = 0x736E61656D6B;  // "kmeans"
 
-// Who has what the others wait for at the end of a step. In ordinary memory: it only tells when to wait.
+// The threads that hold what the others wait for at the end of a step. In ordinary memory: it only says when to wait.
 enum class Holds : std::uint32_t {
     nothing,
     work,       // points that are not handed in, or a step to be closed, and goes on with it
@@ -149,7 +149,7 @@ public:
                 [[maybe_unused]] std::uint64_t found = 0;
                 if constexpr (durasim::has_history) found = version_of(line, Reader{t});
                 left = thread.line;
-                // Who takes over takes all.
+                // A thread that takes over takes all.
                 if (t.read(line.points) != left.points) left.next = left.end = left.points = left.changed = 0;
                 const Line before = left;
                 outcome = {false, false, false, thread.step};
@@ -187,7 +187,7 @@ public:
     static void dump(const Pool& pool, durasim::Dump& dump);
 
 private:
-    // What a transaction did.
+    // The outcome of a transaction.
     struct Outcome {
         bool completes;      // the last points of the step are handed in: this thread closes it
         bool closes;         // it did so
@@ -265,7 +265,7 @@ private:
         return nobody;
     }
 
-    // Tells the others how a transaction of the thread has ended.
+    // Reports to the others how a transaction of the thread has ended.
     void announce(Thread& thread, std::uint64_t victim, const Outcome& outcome) {
         if (outcome.closes) step_.store(outcome.step + 1, std::memory_order_release);
         const bool works = thread.line.points != 0 || outcome.completes;
@@ -294,7 +294,7 @@ private:
         [[maybe_unused]] std::uint64_t found[2] = {};
         if constexpr (durasim::has_history) found[0] = version_of(point, Reader{t}), found[1] = version_of(sum, Reader{t});
         const std::uint64_t member = t.read(point.member);
-        // What it was before this clustering does not matter.
+        // Its state before this clustering does not matter.
         if (member >> 32 <= thread.copy.first || (member & 0xffffffff) != cluster) ++left.changed;
         t.write(point.member, member_of(thread.copy.step, cluster));
         t.write(sum.count, t.read(sum.count) + 1);
@@ -475,7 +475,7 @@ void Kmeans::dump(const Pool& pool, durasim::Dump& dump) {
     for (std::uint64_t i = 0; i < clustering->threads; ++i) dump.add(durasim::progress_object(i), version_of(clustering->line[i], read));
 }
 
-// Which points are claimed and not added, and how many transactions of each kind there were.
+// The points that are claimed and not added, and the number of transactions of each kind.
 Line check_lines(const Clustering* clustering, std::vector<bool>& pending) {
     const Queue& queue = *clustering->queue;
     Line all{};

@@ -1,4 +1,4 @@
-// What kmeans has in the pool, and the versions of it that its transactions report.
+// The pool of kmeans, and the versions of it that its transactions report.
 #ifndef DURASIM_WORKLOADS_KMEANS_CLUSTERING_H
 #define DURASIM_WORKLOADS_KMEANS_CLUSTERING_H
 
@@ -22,7 +22,7 @@ static_assert(sizeof(Point) == line_bytes);
 
 constexpr std::uint64_t member_of(std::uint64_t step, std::uint64_t cluster) { return (step + 1) << 32 | cluster; }
 
-// What a step has added up for a cluster.
+// The sums of a step for a cluster.
 struct alignas(64) Sum {
     std::uint32_t step;
     std::uint32_t count;
@@ -37,13 +37,13 @@ struct alignas(64) Queue {
     std::uint64_t round;  // clusterings before this one
 };
 
-// What threads have handed in.
+// The results that threads have handed in.
 struct alignas(64) Total {
     std::uint64_t points;
     std::uint64_t changed;
 };
 
-// What a thread has done and is doing.
+// The finished work and the present work of a thread.
 struct alignas(64) Line {
     std::uint64_t added, claimed, handed, closed;  // transactions; `handed` counts those that take over, too
     std::uint32_t next, end;                       // points that are claimed and not added

@@ -1,4 +1,4 @@
-// The points of kmeans, where centres lie after so many steps, and which points belong to which.
+// The points of kmeans, the places of centres after a number of steps, and the cluster of each point.
 #ifndef DURASIM_WORKLOADS_KMEANS_POINTS_H
 #define DURASIM_WORKLOADS_KMEANS_POINTS_H
 
@@ -79,12 +79,12 @@ inline std::uint64_t nearest(const Place& point, const std::vector<Place>& centr
     return best;
 }
 
-// Whether a clustering is at its end, after a step in which so many points changed their clusters.
+// Whether a clustering is at its end, after a step in which this many points changed their clusters.
 constexpr bool is_last_step(std::uint64_t steps, std::uint64_t changed, std::uint64_t points, std::uint64_t threshold_permille) {
     return changed * 1000 <= threshold_permille * points || steps >= steps_max;
 }
 
-// The same by itself, one step after the other.
+// The clustering by itself, one step after the other.
 class Model {
 public:
     Model(std::uint64_t seed, std::uint64_t clusters, std::uint64_t threshold_permille, const std::vector<Place>& points)
@@ -120,7 +120,7 @@ public:
     std::uint64_t first() const { return first_; }  // step of this clustering
     std::uint64_t round() const { return round_; }
     const std::vector<Place>& centres() const { return centres_; }
-    // Where a point comes to in this step, where it was in the last one, and whether that is a change.
+    // The cluster of a point in this step, that in the last one, and whether the two differ.
     std::uint64_t member(std::uint64_t point) const { return members_[point]; }
     std::uint64_t member_before(std::uint64_t point) const { return before_[point]; }
     bool changes(std::uint64_t point) const { return step_ == first_ || before_[point] != members_[point]; }

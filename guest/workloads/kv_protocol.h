@@ -100,7 +100,7 @@ struct Request {
     std::uint64_t data_bytes = 0;
 };
 
-// What a request asks for; no command if it is none.
+// The command of a request; none if it is no request.
 inline Request parse(const char* text, std::uint64_t size_bytes) {
     Reader reader(text, size_bytes);
     Request request;
@@ -115,7 +115,7 @@ inline Request parse(const char* text, std::uint64_t size_bytes) {
     return request;
 }
 
-// What a client gets for a request, as far as it looks at it.
+// The reply to a request, as far as a client looks at it.
 struct Reply {
     bool is_stored = false, is_found = false;
     const char* data = nullptr;

@@ -7,7 +7,7 @@
 //
 // Keys of records are mixed, so that their order is not that of the records; a request names a key by its 20 digits, and the
 // maps have it as a number. Threads share all records. Each value says which operation has written it, so that the threads'
-// own counts of operations say what has to be in the pool, but for the order in which threads met at a record.
+// own counts of operations say what has to be in the pool, except for the order in which threads met at a record.
 //
 // Each program says what is its own:
 //
@@ -50,7 +50,7 @@ inline constexpr KvMix kv_mixes[] = {
 template <class Map, class Program>
 class KvServer {
     using Value = typename Map::Value;
-    // What a pool was made with.
+    // The settings that a pool was made with.
     enum Setting : std::uint64_t { kind, seed, populated_records, threads, shards, mix_number, value_words, parameter, settings };
     using State = ObjectState<settings>;
     using Words = typename State::Words;
@@ -342,7 +342,7 @@ private:
         if constexpr (has_history) report_change(request.key, before, Shards::version_of(o, Map::find(o, map, request.key)));
     }
 
-    // What the pool holds: the writer of each key.
+    // The content of the pool: the writer of each key.
     using Writers = std::unordered_map<std::uint64_t, std::uint64_t>;
 
     static Writers writers_in(const Words& words) {
@@ -358,7 +358,7 @@ private:
         return found;
     }
 
-    // Holds the maps against what the counted operations leave; the operation of each thread behind them may have taken
+    // Holds the maps against what the counted operations leave; the operation of each thread after them may have taken
     // effect too if `is_cut`. Returns the number of counted operations.
     static std::uint64_t compare(const Words& words, bool is_cut) {
         const Writers found = writers_in(words);
@@ -405,8 +405,8 @@ private:
         }
     }
 
-    // Who wrote a key last among all threads is, for the thread that did, the last time that it did. What populating has
-    // written stays until somebody writes the key.
+    // The last write of a key among all threads is also the last one of its own thread. What populating has
+    // written stays until a thread writes the key.
     static void check_writer(const Words& words, const std::vector<Writers>& own, std::uint64_t key, std::uint64_t writer) {
         const std::uint64_t thread = (writer - 1) >> operation_bits;
         const auto last = thread < own.size() ? own[thread].find(key) : own[0].end();

@@ -11,13 +11,13 @@
 // loads and the stores to the copy like all others: there is no early release.
 //
 // The queue holds --populate pairs, --paths of them for each maze, chosen from the seed; at its end it starts again, with all
-// pairs of a maze moved by the same random distance. For the next maze nobody clears anything: a point is free for it if no
-// path of this or a later maze lies there. A path that is late may find points taken by the next maze.
+// pairs of a maze moved by the same random distance. For the next maze no point is cleared: a point is free for it if no
+// path of this or a later maze occupies it. A path that is late may find points taken by the next maze.
 //
-// What deviates: the ends of all pairs are taken from the beginning, as there, but known from the queue instead of marked. A
-// point tells which path it belongs to and at which place. Each thread keeps on a line of its own which pair it has taken,
+// Deviations: the ends of all pairs are taken from the beginning, as there, but known from the queue instead of marked. A
+// point names the path it belongs to and its place on it. Each thread keeps on a line of its own which pair it has taken,
 // and counts what it has done (Ledger): a check compares that with the maze. STAMP keeps both in ordinary memory, with the
-// paths, of which each thread makes a list that all have at the end. One lock guards queue and maze, where the runtime needs
+// paths; each thread makes a list of its own that all have at the end. One lock guards queue and maze, where the runtime needs
 // locks.
 #include <algorithm>
 #include <cstdint>
@@ -46,7 +46,7 @@ constexpr std::uint64_t points_of_line = durasim::line_bytes / 8;
 constexpr unsigned place_bits = 24;
 constexpr std::uint64_t points_max = std::uint64_t{1} << place_bits;
 
-// What the operations of a thread have done in sum, modulo 2^64.
+// The sum of the operations of a thread, modulo 2^64.
 struct alignas(64) Ledger {
     std::uint64_t finished;
     std::uint64_t seal;       // over finished; see seal_of
@@ -80,7 +80,7 @@ struct alignas(64) Labyrinth {
     Ledger* ledger;        // of each thread
 };
 
-// What a point says: the pair whose path lies there, and its place on the path.
+// The content of a point: the pair of its path, and its place on the path.
 constexpr std::uint64_t mark_of(std::uint64_t pair, std::uint64_t place) { return (pair + 1) << place_bits | place; }
 constexpr std::uint64_t pair_of(std::uint64_t mark) { return (mark >> place_bits) - 1; }
 constexpr std::uint64_t place_of(std::uint64_t mark) { return mark % points_max; }
@@ -93,7 +93,7 @@ std::uint64_t seal_of(std::uint64_t seed, std::uint64_t thread, std::uint64_t fi
     return finished == 0 ? 0 : durasim::mix(durasim::mix(~seed) + durasim::operation_of(thread, finished));
 }
 
-// Which maze a pair belongs to. Rounds through the queue have mazes of their own.
+// The maze of a pair. Rounds through the queue have mazes of their own.
 struct Maze {
     std::uint64_t round;
     std::uint64_t first;  // its first pair in the queue, and how many there are
@@ -130,7 +130,7 @@ Pair moved(const Labyrinth& labyrinth, const Maze& maze, const Pair& pair) {
     return {space.moved(pair.source, x, y, z), space.moved(pair.target, x, y, z)};
 }
 
-// What a thread needs to connect pairs, in ordinary memory.
+// The memory that a thread needs to connect pairs, in ordinary memory.
 class Worker {
 public:
     explicit Worker(const Labyrinth& labyrinth) : labyrinth_(labyrinth), router_(labyrinth.space), is_end_(labyrinth.space.points()) {}
@@ -484,7 +484,7 @@ void check_last_maze(const Labyrinth& labyrinth, const std::vector<std::uint64_t
     }
 }
 
-// What a single thread leaves, by doing it again.
+// The final state of a single thread, by doing its work again.
 void compare_with_sequence(const Labyrinth& labyrinth) {
     std::vector<std::uint64_t> points(labyrinth.space.points());
     Worker worker(labyrinth);

@@ -5,11 +5,11 @@
 // others store to the same objects, or move them too. New objects take places in the table, so that there is always
 // something to move. No locks: what each thread stores has a place of its own in each object.
 //
-// What a thread has written to an object it finds there again, whatever has become of the object. After a power failure
+// A thread finds what it has written to an object there again, whatever has become of the object. After a power failure
 // the durable slots reach whole objects only, and in each of them, by thread:
 //
 // - The first word is at least the second, because they are stored in this order, and neither is newer than the counted
-//   operations and the one behind them.
+//   operations and the one after them.
 // - If the thread has a target noted, its link refers to that object or to none: it is noted after the link is stored.
 // - An object in a slot has in the second word at least the number that stands beside the slot: that was stored later.
 // - Two words of the thread that it stores in regions only are the same.
@@ -58,7 +58,7 @@ class ObjectSharing {
         std::uint64_t retired;  // it has lost its place in the table: anybody may take its links away
     };
     using Table = Array<Ref<Node>, Placement::ordinary>;
-    // What a thread keeps durable: slots, beside each a number, and behind these two words that only regions store.
+    // The durable part of a thread: slots, beside each a number, and after these two words that only regions store.
     struct Account {
         static constexpr Placement placement = Placement::durable;
         static constexpr std::uint64_t references = 2;
@@ -67,7 +67,7 @@ class ObjectSharing {
     };
     using Accounts = Array<Ref<Account>, Placement::durable>;
 
-    // What a thread has stored to an object.
+    // The value that a thread has stored to an object.
     static constexpr std::uint64_t unknown = ~std::uint64_t{0};
     struct Known {
         std::uint64_t id, number, target;
@@ -217,7 +217,7 @@ private:
         });
     }
 
-    // What the slots of an older run refer to comes into the table again.
+    // Objects in the slots of an older run come into the table again.
     void make_table() {
         static Site sites(Table::placement);
         object_runtime.operation([&](auto& o) {
@@ -285,7 +285,7 @@ private:
         Random random(mix(words_[seed]) + operation_of(thread.number, thread.finished) * 0x632BE59BD9B4E019u);
         const std::uint64_t percent = random.below(100), place = random.below(a.objects), slot = random.below(a.slots);
         const auto table = o.template volatile_root<Table>(table_root);
-        // Held to the end of the operation, whoever moves the objects meanwhile.
+        // Held to the end of the operation, even if the objects move meanwhile.
         auto one = o.at(table, place);
         const auto other = o.at(table, random.below(a.objects));
         const bool flag = random.below(2) != 0;
@@ -344,10 +344,10 @@ private:
         fresh.template set<&Node::seal>(seal_of(id));
         const auto node = fresh.finish();
         known_of(thread, id) = {id, number, target ? id_of(o, target) : 0};
-        // As one that nobody else knows.
+        // As one that no other thread knows.
         if (publish_first) publish(o, thread, place % words_[slots], node);
         const auto old = o.at(table, place);
-        durasim_full_fence();  // whoever finds it in the table finds its content
+        durasim_full_fence();  // a finder of it in the table finds its content
         o.set_at(table, place, node);
         if (old) retire(o, old);
         look(o, thread, node);
@@ -379,7 +379,7 @@ private:
         }
     }
 
-    // What is stored to the object next leaves the core's store buffer behind these.
+    // The next stores to the object leave the core's store buffer after these.
     void store_to_own_lines(Thread& thread, std::uint64_t number) {
         for (std::uint64_t i = 0; i < arguments_.own_lines; ++i) {
             volatile std::uint64_t& word = own_words_[thread.number * own_words + thread.next_own_word];
@@ -401,7 +401,7 @@ private:
     void publish(Operation& o, Thread& thread, std::uint64_t slot, Ref<Node> node, bool follows = false, std::uint64_t whose = 0) {
         const auto account = account_of(o, thread.number);
         o.set_at(o.template get<&Account::acknowledged>(account), slot, 0);
-        if (follows) node = follow(o, node, whose);  // just before it is stored, so that nobody has moved it meanwhile
+        if (follows) node = follow(o, node, whose);  // just before it is stored, so that it has not moved meanwhile
         o.set_at(o.template get<&Account::slots>(account), slot, node);
         if (!node) return;
         const std::uint64_t number = o.at(o.template get<&Node::words>(node), lanes(words_[threads]) + thread.number);
@@ -424,7 +424,7 @@ private:
         });
     }
 
-    // Holds an object against what the thread has stored there last. Nobody else stores to these places.
+    // Holds an object against what the thread has stored there last. No other thread stores to these places.
     template <class Operation>
     void look(Operation& o, Thread& thread, Ref<Node> node) const {
         const std::uint64_t id = id_of(o, node), all = lanes(words_[threads]);
@@ -512,7 +512,7 @@ private:
         }
     }
 
-    // How many operations each thread had finished, as the pool says, for the check of one object.
+    // The number of operations that each thread had finished, as the pool says, for the check of one object.
     static inline std::vector<std::uint64_t> finished_;
 
     const Arguments arguments_;

@@ -1,6 +1,6 @@
-// Which operation is the n-th of a thread that has a list of its own, in workloads over lists of objects.
+// The n-th operation of a thread that has a list of its own, in workloads over lists of objects.
 //
-// What the list holds before the operation follows from the operations before it, so that indices can be drawn from its
+// The content of the list before the operation follows from the operations before it, so that indices can be drawn from its
 // length. The element that was inserted last is never removed: then no content of a list comes again, and a version of it
 // stands for one moment (durasim/history.h). Where there is no other element a removal becomes an insertion.
 //

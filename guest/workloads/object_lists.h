@@ -23,12 +23,12 @@ template <class List, class Program>
 class ObjectLists {
     using Root = typename List::Root;
     using Lists = Array<Ref<Root>, Placement::durable>;
-    // What a pool was made with.
+    // The settings that a pool was made with.
     enum Setting : std::uint64_t { kind, seed, populated_items, threads, searches, updates, erasures, value_words, settings };
     using State = ObjectState<settings>;
     using Words = typename State::Words;
 
-    // What an element of the model is: its value follows from these.
+    // The identity of an element of the model: its value follows from these.
     struct Entry {
         std::uint64_t id;
         std::uint64_t stamp;
@@ -326,7 +326,7 @@ private:
         }
     }
 
-    // What the counted operations leave in list `number`.
+    // The content of list `number` after the counted operations.
     static Model model_of(const Words& words, std::uint64_t number) {
         const ListSettings settings = settings_of(words);
         const std::uint64_t populated = std::min(State::finished(0), settings.populated);
@@ -343,7 +343,7 @@ private:
         return model;
     }
 
-    // Applies the operation behind the counted ones that may have changed list `number`. False if there is none.
+    // Applies the operation after the counted ones that may have changed list `number`. False if there is none.
     static bool apply_cut_operation(const Words& words, std::uint64_t number, Model& model) {
         const ListSettings settings = settings_of(words);
         const std::uint64_t items = State::finished(0);
@@ -363,7 +363,7 @@ private:
         return same;
     }
 
-    // Holds the lists against what the counted operations leave; the operation of each thread behind them may have taken
+    // Holds the lists against what the counted operations leave; the operation of each thread after them may have taken
     // effect too if `is_cut`. Returns the number of counted operations.
     static std::uint64_t compare(const Words& words, bool is_cut) {
         std::uint64_t operations = 0;

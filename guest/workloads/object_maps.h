@@ -28,7 +28,7 @@ namespace durasim {
 template <class Map, class Program>
 class ObjectMaps {
     using Value = typename Map::Value;
-    // What a pool was made with.
+    // The settings that a pool was made with.
     enum Setting : std::uint64_t { kind, seed, populated_items, threads, shards, searches, updates, erasures, value_words, parameter, settings };
     using State = ObjectState<settings>;
     using Words = typename State::Words;
@@ -248,7 +248,7 @@ private:
         return version.value();
     }
 
-    // Holds the maps against what the counted operations leave; the operation of each thread behind them may have taken
+    // Holds the maps against what the counted operations leave; the operation of each thread after them may have taken
     // effect too if `is_cut`. Returns the number of counted operations.
     static std::uint64_t compare(const Words& words, bool is_cut) {
         std::unordered_map<std::uint64_t, std::uint64_t> found;

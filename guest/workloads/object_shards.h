@@ -51,7 +51,7 @@ public:
         return version.value();
     }
 
-    // Calls each(o, key, value) for all items, whose values have so many words. False if a map is damaged.
+    // Calls each(o, key, value) for all items, whose values have this many words. False if a map is damaged.
     template <class Each>
     static bool each(std::uint64_t shards, std::uint64_t value_words, Each&& each) {
         bool whole = true;

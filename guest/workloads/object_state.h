@@ -1,6 +1,6 @@
-// What all workloads over objects keep beside their data: what the pool was made with, and how far each thread has come.
+// The data that all workloads over objects keep beside their own: the settings of the pool, and the progress of each thread.
 //
-// An operation and the count of it are two durable stores, so after a power failure the operation behind the counted ones may be
+// An operation and the count of it are two durable stores, so after a power failure the operation after the counted ones may be
 // there: whole, because each operation takes effect by one store or in a region. Counting costs a durable store for each
 // operation, which the programs of the papers do not have: builds for campaigns count every operation, others when a run ends.
 #ifndef DURASIM_WORKLOADS_OBJECT_STATE_H
@@ -30,7 +30,7 @@ ObjectOptions object_options(const A& arguments, std::uint64_t volatile_bytes) {
     return options;
 }
 
-// What handlers of checked accesses have done, where there are some: calls of each, and those for nothing.
+// The work of handlers of checked accesses, where there are some: calls of each, and those for nothing.
 template <class R>
 void print_handlers(const R& objects) {
     if constexpr (requires { objects.handler_calls(); }) {
@@ -58,7 +58,7 @@ class ObjectState {
 public:
     using Words = std::array<std::uint64_t, settings>;
 
-    // The first durable root; the last to be made, so that a pool with it is complete. Workloads have those behind.
+    // The first durable root; the last to be made, so that a pool with it is complete. Workloads have the roots after it.
     static constexpr std::uint64_t settings_root = 0, progress_root = 1, first_free_root = 2;
 
     static bool is_made() {
@@ -120,7 +120,7 @@ public:
         if constexpr (has_history) note(o, thread, finished);
     }
 
-    // So many have ended.
+    // The number of operations that have ended.
     static void leave(std::uint64_t thread, std::uint64_t finished) {
         object_runtime.operation([&](auto& o) { note(o, thread, finished); });
     }

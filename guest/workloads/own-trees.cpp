@@ -2,7 +2,7 @@
 //
 // The experiment of Hercules (TECS'23, section 5.3, Table 5): an ordinary thread, which operates on a B+-tree or a red-black
 // tree without transactions, shares a core with a thread that operates on a second tree in transactions, or without. The
-// misses of the ordinary thread tell what the other one's transactions cost it.
+// misses of the ordinary thread show what the other one's transactions cost it.
 //
 // --ordinary threads, the first ones, store to their trees outside of transactions, as a program does that does not care
 // for power failures. A power failure may tear their trees, so such a pool is checked at the end of its run alone.
@@ -66,14 +66,14 @@ std::uint64_t key_of(const Root& root, std::uint64_t thread, std::uint64_t index
     return durasim::mix(durasim::mix(root.seed) + durasim::operation_of(thread, index));
 }
 
-// What an operation gives its key: never 0.
+// The value that an operation gives its key: never 0.
 std::uint64_t value_of(std::uint64_t key, std::uint64_t number) { return durasim::mix(key + number) | 1; }
 
 std::uint64_t seal_of(std::uint64_t thread, std::uint64_t finished) { return finished == 0 ? 0 : durasim::mix(durasim::mix(finished) + thread + 1); }
 
 bool inserts(const Root& root, std::uint64_t number) { return root.items_max == 0 || number < root.items_max; }
 
-// Which of its keys operation `number` of a thread has.
+// The key of operation `number` of a thread.
 std::uint64_t index_of(const Root& root, std::uint64_t thread, std::uint64_t number) {
     if (inserts(root, number)) return number;
     return durasim::Random(durasim::mix(root.seed) + durasim::operation_of(thread, number) * 0x632BE59BD9B4E019u).below(root.items_max);
@@ -278,7 +278,7 @@ private:
         return root.items_max == 0 ? finished : std::min(finished, root.items_max);
     }
 
-    // The tree of a thread holds what so many operations of it leave.
+    // The tree of a thread holds what its operations leave.
     static std::uint64_t check_thread(const Root& root, std::uint64_t thread, Audit& audit) {
         using Item = std::pair<std::uint64_t, std::uint64_t>;
         const std::uint64_t finished = root.side[thread].finished;

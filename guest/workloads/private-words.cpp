@@ -1,7 +1,7 @@
 // durasim-workload: private-words — transactions that read and write random words of a private part of the heap
 //
 // The synthetic benchmark of "Durable Hardware Transactional Memory for Extended Asynchronous DRAM Refresh Architectures"
-// (thesis, Lisboa 2022, section 4.3.1): each thread has a part of the heap of its own, and each transaction reads and writes so many words of it,
+// (thesis, Lisboa 2022, section 4.3.1): each thread has a part of the heap of its own, and each transaction reads and writes some words of it,
 // uniformly at random. Nothing is shared, so nothing conflicts, and no lock is needed.
 //
 // The heap has --populate lines of eight words, dealt to the threads; populating writes each one once, so every page is touched
@@ -38,12 +38,12 @@ struct alignas(64) Heap {
     std::uint64_t touches_pages;
 };
 
-// What populating leaves in a word.
+// The value of a word after populating.
 std::uint64_t initial_word(const Heap& heap, std::uint64_t index) {
     return heap.touches_pages && index % words_of_page != 0 ? 0 : durasim::mix(heap.seed + index) >> 1;
 }
 
-// Where the words of a thread begin, and how many there are.
+// The start of the words of a thread, and their number.
 std::uint64_t first_word(const Heap& heap, std::uint64_t thread) { return durasim::share_before(heap.lines, heap.threads, thread) * words_of_line; }
 std::uint64_t words_of(const Heap& heap, std::uint64_t thread) { return durasim::share_of(heap.lines, heap.threads, thread) * words_of_line; }
 
@@ -215,7 +215,7 @@ private:
         });
     }
 
-    // Each word of a thread is what so many operations of it leave.
+    // Each word of a thread is what its operations leave.
     static std::uint64_t check_thread(const Heap& heap, std::uint64_t thread) {
         const std::uint64_t finished = heap.progress[thread].finished, base = first_word(heap, thread);
         if (finished >> durasim::operation_bits != 0) DURASIM_VIOLATION("thread %llu has an impossible count", static_cast<Long>(thread));

@@ -103,7 +103,7 @@ public:
 
     template <class Take>
     static bool visit(const Container& queue, const Pool& pool, std::uint64_t value_bytes, Take&& take) {
-        std::uint64_t nodes_left = pool.data_bytes() / durasim::line_bytes;  // whoever follows more links goes in a circle
+        std::uint64_t nodes_left = pool.data_bytes() / durasim::line_bytes;  // a walk of more links goes in a circle
         for (const Node* node = queue.first; node != nullptr; node = node->next) {
             if (!durasim::can_be_block(pool, node, sizeof(Node) + value_bytes) || nodes_left-- == 0) return false;
             take(node->key, node->value());

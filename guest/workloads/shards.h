@@ -1,4 +1,4 @@
-// What workloads over the maps of guest/structures have in the pool: a root object, several maps that share the keys, each
+// The pool of workloads over the maps of guest/structures: a root object, several maps that share the keys, each
 // with a lock and an arena of its own, and for each thread a count of its operations.
 //
 // A shard has an equal part of all numbers of 64 bits, in ascending order; keys are random or mixed.
@@ -20,7 +20,7 @@ struct alignas(64) ShardTop {
     std::uint64_t word;
 };
 
-// What a thread has finished, and how many keys it may have (0: any number). The seal says that the count was written by the
+// The operations that a thread has finished, and the number of keys it may have (0: any number). The seal says that the count was written by the
 // thread; where the contents of the maps say how many operations there were it is 0.
 struct alignas(64) ThreadCount {
     std::uint64_t finished;
@@ -86,7 +86,7 @@ inline std::uint64_t keys_max(std::uint64_t keys, std::uint64_t shards) {
 template <class Map>
 class Shards {
 public:
-    // Of a pool for so many keys at once, and ever.
+    // Of a pool for this many keys at once, and ever.
     static std::uint64_t pool_bytes(const MapShape& shape, std::uint64_t shards, std::uint64_t threads, std::uint64_t live,
                                     std::uint64_t inserted) {
         // Every arena has room for its map and for what all share.
@@ -104,7 +104,7 @@ public:
           shards_(root->shards),
           shape_{root->value_bytes(), root->parameter, erases} {}
 
-    // Makes the root object that is `wanted` and what belongs to it, for so many keys at most of all threads.
+    // Makes the root object that is `wanted` and what belongs to it, for this many keys at most of all threads.
     static void make(Pool& pool, const ShardsRoot& wanted, bool is_simple, std::uint64_t items_max = 0) {
         tx([&](Tx& t) {
             auto* root = static_cast<ShardsRoot*>(t.allocate(sizeof(ShardsRoot)));

@@ -61,13 +61,13 @@ struct Choice {
     Place first, second;
 };
 
-// How many places the lines of a team have: its last line may be the array's, which need not be full.
+// The number of places on the lines of a team: its last line may be the array's, which need not be full.
 std::uint64_t places_of(const Teams& teams, std::uint64_t team, std::uint64_t length) {
     const std::uint64_t lines = lines_for(length), missing = lines * pairs_per_line - length;
     return teams.things_of(team) * pairs_per_line - ((lines - 1) % teams.count() == team ? missing : 0);
 }
 
-// Which two places the n-th swap of a thread takes.
+// The two places that the n-th swap of a thread takes.
 Choice choose(std::uint64_t seed, const Teams& teams, std::uint64_t length, std::uint64_t thread, std::uint64_t n) {
     durasim::Random random(durasim::mix(seed) + durasim::operation_of(thread, n) * 0x632BE59BD9B4E019u);
     const std::uint64_t team = teams.team_of(thread), places = places_of(teams, team, length);
@@ -253,7 +253,7 @@ private:
     std::vector<std::uint64_t> swaps_;  // by each thread: what the pool must hold
 };
 
-// The counts say how many swaps of which thread the array holds. If one thread made them all, replaying them gives the key at
+// The counts give the number of swaps of each thread that the array holds. If one thread made them all, replaying them gives the key at
 // each place. Where several threads met at a place, their order decides that; a half swap still shows: a key is then there
 // twice.
 std::uint64_t Sps::check(const Pool& pool) {

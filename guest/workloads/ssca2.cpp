@@ -10,7 +10,7 @@
 // arrays, which the transaction allocates. Two more transactions of each thread and graph gather the largest number of a
 // vertex and the size of the outgoing lists.
 //
-// What deviates:
+// Deviations:
 // - Populating makes the outgoing lists, one vertex in each transaction; STAMP's threads make them outside of transactions.
 //   As there, parallel edges are one entry in these lists. Weights, which kernel 1 copies and nothing more, are missing.
 // - A thread that has done its part builds the graph again, into fresh arrays, with the part of the next thread. Threads do
@@ -18,7 +18,7 @@
 // - A further array begins with a link to the array before it (STAMP loses that one), so it has an entry less.
 // - The transaction also counts the operations of its thread, on a line of the thread's own.
 //
-// What the n-th operation of a thread does depends on seed, thread and n alone; only the order within an array depends on the
+// The n-th operation of a thread depends on seed, thread and n alone; only the order within an array depends on the
 // run. All transactions have one lock where the runtime does not isolate them; arenas belong to threads.
 #include <algorithm>
 #include <cstdint>
@@ -82,7 +82,7 @@ std::uint64_t* entries_of(Graph* graph, std::uint64_t vertices, std::uint64_t cl
     return in_degrees(graph) + 2 * vertices + vertex * cluster;
 }
 
-// How many graphs `operations` of a thread begin, and how many operations there were in the last one.
+// The number of graphs that `operations` of a thread begin, and the number of operations in the last one.
 struct Place {
     std::uint64_t graph, operations;
 };
@@ -203,7 +203,7 @@ public:
         std::uint64_t graph_number;
         Graph* graph;
         std::uint64_t step;            // operations in this graph
-        std::uint64_t vertex, at, end;  // the edge to look at next: of which vertex, and where in the outgoing lists
+        std::uint64_t vertex, at, end;  // the edge to look at next: its vertex, and its place in the outgoing lists
     };
 
     Thread enter(std::uint64_t number) const {
@@ -302,7 +302,7 @@ private:
         });
     }
 
-    // Writes the zeros that are there, so that the arrays of the first graph lie in pages that were touched: STAMP's threads fill
+    // Writes the zeros that are there, so that the arrays of the first graph are in pages that were touched: STAMP's threads fill
     // theirs with zeros before they begin with transactions.
     void zero(Tx& t, std::uint64_t vertex) {
         const std::uint64_t cluster = copy_.cluster();
@@ -456,7 +456,7 @@ void Ssca2::dump(const Pool& pool, durasim::Dump& dump) {
         if (begin > end || end > root->edges) return dump.note_damage();
         dump.add(out_object(v), out_version(root->out + begin, root->out + end, read));
     }
-    std::uint64_t number = 0, left = pool.data_bytes() / durasim::line_bytes;  // whoever follows more links goes in a circle
+    std::uint64_t number = 0, left = pool.data_bytes() / durasim::line_bytes;  // a walk of more links goes in a circle
     for (Graph* graph = root->first; graph != nullptr; graph = graph->next, ++number) {
         if (!durasim::can_be_block(pool, graph, root->graph_bytes()) || left-- == 0) return dump.note_damage();
         dump.add(gathered_object(number), gathered_version(graph, read));
@@ -473,7 +473,7 @@ void Ssca2::dump(const Pool& pool, durasim::Dump& dump) {
     }
 }
 
-// What one graph has to hold after so many operations of each thread there.
+// The content that one graph must have after this many operations of each thread there.
 void check_graph(const Root& root, Graph* graph, std::uint64_t number, const ImpliedEdges& input,
                  const std::vector<std::uint64_t>& operations, Audit& audit) {
     std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>> expected(root.vertices);  // by vertex: from where, by which thread
@@ -563,7 +563,7 @@ std::uint64_t Ssca2::check(const Pool& pool) {
         DURASIM_VIOLATION("the edges of a vertex that populating has not reached are not empty");
     }
 
-    // Which operations each thread has finished in which graph.
+    // The operations that each thread has finished in each graph.
     std::vector<std::vector<std::uint64_t>> operations(graphs.size(), std::vector<std::uint64_t>(root->threads));
     std::uint64_t sum = 0;
     for (std::uint64_t thread = 0; thread < root->threads; ++thread) {

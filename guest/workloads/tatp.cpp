@@ -5,9 +5,9 @@
 // number in 15 digits to the row. Who is called follows TATP's non-uniform distribution. A transaction modifies the row and
 // nothing else: it sets vlr_location and counts the update in the row.
 //
-// The n-th update of a subscriber sets a location that depends on seed, subscriber and n, so the row's count tells what has to
+// The n-th update of a subscriber sets a location that depends on seed, subscriber and n, so the row's count says what has to
 // be there, in whatever order threads came to it. The row has a count for each of the four threads of a team
-// (structures/teams.h): so what a thread has done can be told without a line for it. With more than four threads each team
+// (structures/teams.h): so the work of a thread is known without a line for it. With more than four threads each team
 // calls its part of the subscribers.
 #include <algorithm>
 #include <bit>
@@ -273,7 +273,7 @@ public:
             !durasim::can_be_block(pool, database->slot, database->slots * sizeof(Slot)) || entries_of(database) > subscribers) {
             return dump.note_damage();
         }
-        // Who is not in the index cannot be called.
+        // A subscriber who is not in the index cannot be called.
         for (std::uint64_t s_id = 1; s_id <= ready; ++s_id) {
             if (find(database, number_of(s_id), [](const auto& place) { return place; }) != s_id) continue;
             dump.add(s_id, words_of(database->row[s_id - 1]).hash());

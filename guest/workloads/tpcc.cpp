@@ -10,10 +10,10 @@
 // directory and the allocator: 14 to 36 lines, 25 on average, where lines for the same item are one (LAD, MICRO'19, Table
 // 2: 10 to 35). Operations are New Orders alone unless percentages say otherwise, as LAD and Hercules (TECS'23) measure; the
 // specification has 45 of them to 43 Payments and 4 Deliveries. A Payment modifies 5 lines on average: 4, and 8 more where
-// C_DATA changes. A Delivery takes the oldest new order of all ten districts in one transaction, of which clause 2.7.2.1
+// C_DATA changes. A Delivery takes the oldest new order of all ten districts in one transaction; clause 2.7.2.1
 // allows one to ten: 140 lines. So a log of the default size is large enough for all of them.
 //
-// What differs from the specification: one New Order in a hundred has an item that does not exist, as clause 2.4.1.4 wants,
+// Differences from the specification: one New Order in a hundred has an item that does not exist, as clause 2.4.1.4 wants,
 // but items are looked up before the first write instead of in between, since not every machine can take stores back; such
 // an operation changes no more than the district's count of operations. Dates are numbers. There are no terminals, no think
 // times and no Order-Status and Stock-Level, which change nothing.

@@ -4,11 +4,11 @@
 // any transaction, cleans the line and waits for that with a fence. Its transaction then writes all words of the thread. Between these steps it
 // reads words of other threads, neither in a transaction nor under a lock, while they are being written.
 //
-// What is right in each state that a power failure may leave: the words of a thread are those of its last transaction that survives. Its plain
+// The right values in each state that a power failure may leave: the words of a thread are those of its last transaction that survives. Its plain
 // cells have what the operations up to that one have stored, for a fence has waited for each of these stores before the transaction began; the
 // store of the next operation may have survived or not. A design that promises to come back to the end of an epoch keeps this order too.
 //
-// What a plain read finds has been written by an operation that has begun. Where transactions are isolated without locks, a word that is read
+// The values that a plain read finds have been written by an operation that has begun. Where transactions are isolated without locks, a word that is read
 // later is never older. A runtime that works on a shadow of the pool makes no plain store durable: there the transaction stores to the cell.
 //
 // The history (durasim/history.h) has the words, and no plain cells.

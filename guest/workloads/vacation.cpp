@@ -8,10 +8,10 @@
 //                there already, the dearest one of each kind; the customer has a sorted list of reservations
 //   deletion     (half of the others) cancels all reservations of a customer and takes the customer out of the table
 //   update       (the other half) adds 100 places to each of up to n items, at a new price, or takes 100 away; a flight
-//                goes as a whole, if nobody flies; what has no places left goes
+//                goes as a whole, if there is no passenger; what has no places left goes
 // Inputs of STAMP for simulators: low contention -n2 -q90 -u98 -r16384 -t4096, high contention -n4 -q60 -u90 -r16384 -t4096.
 //
-// What deviates: each thread counts in a line of its own what its transactions did (Ledger), each record adds up who changed
+// Deviations: each thread counts in a line of its own what its transactions did (Ledger), each record adds up who changed
 // it (stamp), so that a check can compare the two: what an operation does depends on what those before it left. A
 // reservation is one block, not two. Each thread takes blocks from an arena of its own. Those of populating come from
 // others, which operations only give back to, so that this is no conflict with all that take blocks; all pages are touched
@@ -162,7 +162,7 @@ private:
         });
     }
 
-    // Each page of the pool has been written before operations take blocks from it: whoever writes to a page first has a page
+    // Each page of the pool has been written before operations take blocks from it: the first writer of a page has a page
     // fault, which aborts hardware transactions again and again. Step `ready` of populating takes its share of the pages.
     void touch_pages(Tx& t, std::uint64_t ready) const {
         const std::uint64_t pages = pool_->data_bytes() / durasim::page_bytes, first = durasim::share_before(pages, copy_.populate, ready);
@@ -210,7 +210,7 @@ void Vacation::dump(const Pool& pool, durasim::Dump& dump) {
     }
     for (std::uint64_t i = 0; i < agency->threads; ++i) dump.add(durasim::progress_object(i), agency->ledger[i].finished);
     const auto read = [](const auto& place) { return place; };
-    std::uint64_t reservations_left = pool.data_bytes() / durasim::line_bytes;  // whoever follows more links goes in a circle
+    std::uint64_t reservations_left = pool.data_bytes() / durasim::line_bytes;  // a walk of more links goes in a circle
     bool whole = true;
     const auto follow = [&](const Reservation* at) {
         whole = whole && durasim::can_be_block(pool, at, sizeof(Reservation)) && reservations_left-- != 0;

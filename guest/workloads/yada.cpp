@@ -7,7 +7,7 @@
 // transactions the pool keeps what the thread holds, so that nothing is lost with the power. An operation is one of the
 // transactions. With --refinement whole all three are one, and conflict at the heap.
 //
-// What deviates from STAMP's inputs: 633.2 and others are files of 2 n - 2 elements for n vertices, triangles and segments
+// Deviations from STAMP's inputs: 633.2 and others are files of 2 n - 2 elements for n vertices, triangles and segments
 // together. Here --populate points, uniformly random on a grid, and the four corners of a square are the vertices; 629 make
 // the 1264 elements of 633.2. Populating inserts one point a transaction; the last one puts all bad triangles into the heap.
 // The boundary is that of the square, not a convex hull. Coordinates are whole numbers, and predicates are exact, so the mesh
@@ -18,9 +18,9 @@
 // If the heap is empty, an operation inserts one more point of the input (not if it comes too close to a vertex), and what
 // becomes bad is refined: the mesh goes on as if the input were larger. So any number of operations is possible.
 //
-// What a thread does depends on what it finds. The check proves the mesh, and that its vertices, by number and the sum of
+// The work of a thread depends on what it finds. The check proves the mesh, and that its vertices, by number and the sum of
 // their hashes, are those that finished operations say they have inserted; that all bad triangles are listed, once; and that
-// the operations are those that the counts tell.
+// the operations are those that the counts give.
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -78,7 +78,7 @@ public:
 
     std::uint64_t populated() const { return root_->ready; }
 
-    // What a thread has done, as the pool has to tell it.
+    // The work of a thread, as the pool has to report it.
     struct Done {
         std::uint64_t finished, inserted, sum;
     };
@@ -156,7 +156,7 @@ public:
     static void dump(const Pool& pool, durasim::Dump& dump) { dump_mesh(pool, dump); }
 
 private:
-    // An operation inserts a vertex at most now and then two, and a vertex takes six new triangles on average, most of which
+    // An operation inserts a vertex at most now and then two, and a vertex takes six new triangles on average; most of them
     // find a spare block.
     static constexpr std::uint64_t elements_per_operation = 16;
     static constexpr std::uint64_t log_bytes_of_operation = 256 * 1024;

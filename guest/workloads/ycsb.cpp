@@ -10,7 +10,7 @@
 // A scan ends at the end of its shard, so that every operation holds one lock.
 //
 // Threads share all records. Each record counts its updates and says who wrote it last, so that the threads' own counts of
-// operations say what has to be in the pool, but for the order in which threads met at a record.
+// operations say what has to be in the pool, except for the order in which threads met at a record.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -324,7 +324,7 @@ private:
                 records_[step.record].last = step.writer;
             }
         }
-        // Who wrote a record last among all threads is, for the thread that did, the last time that it did.
+        // The last write of a record among all threads is also the last one of its own thread.
         for (const Record& record : records_) {
             const std::uint64_t writer = record.value[word_writer];
             const bool is_own = writer != 0 && (writer - 1) >> durasim::operation_bits == thread;

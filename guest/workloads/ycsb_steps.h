@@ -1,4 +1,4 @@
-// Which operation is the n-th of a thread in the core workloads A to F of YCSB (Cooper, Silberstein, Tam, Ramakrishnan and
+// The n-th operation of a thread in the core workloads A to F of YCSB (Cooper, Silberstein, Tam, Ramakrishnan and
 // Sears, "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010).
 #ifndef DURASIM_WORKLOADS_YCSB_STEPS_H
 #define DURASIM_WORKLOADS_YCSB_STEPS_H
@@ -37,7 +37,7 @@ struct Step {
     std::uint64_t writer;        // what the record says of this operation, if it writes
 };
 
-// What all threads' choices depend on.
+// The state that all threads' choices depend on.
 class Choices {
 public:
     Choices(std::uint64_t seed, const Mix& mix, Distribution distribution, std::uint64_t populated)
@@ -53,7 +53,7 @@ public:
     std::uint64_t populated_key(std::uint64_t record) const { return key(0, record); }
     std::uint64_t inserted_key(std::uint64_t thread, std::uint64_t number) const { return key(thread + 1, number); }
 
-    // Operation `number` of a thread that has inserted so many records.
+    // Operation `number` of a thread that has inserted this many records.
     Step step(std::uint64_t thread, std::uint64_t number, std::uint64_t inserted) const {
         Random random(durasim::mix(seed_) + operation_of(thread, number) * 0x632BE59BD9B4E019u);
         std::uint64_t percent = random.below(100);

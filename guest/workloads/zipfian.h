@@ -1,8 +1,8 @@
-// Numbers below n of which the r-th is chosen with a probability proportional to 1 / (r + 1)^0.99, by the method of Gray,
+// Numbers below n; the r-th is chosen with a probability proportional to 1 / (r + 1)^0.99, by the method of Gray,
 // Sundaresan, Englert, Baclawski and Weinberger, "Quickly Generating Billion-Record Synthetic Databases" (SIGMOD 1994): the
 // first two exactly, the others by a continuous distribution that comes close.
 //
-// The same numbers come out on every machine: logarithm and exponential are made here, of operations that IEEE 754 rounds
+// The numbers are equal on every machine: logarithm and exponential are made here, of operations that IEEE 754 rounds
 // in one way only. Where a product is added to something, fma says so, which leaves compilers nothing to contract.
 #ifndef DURASIM_WORKLOADS_ZIPFIAN_H
 #define DURASIM_WORKLOADS_ZIPFIAN_H

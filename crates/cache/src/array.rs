@@ -17,7 +17,7 @@ pub struct Slot(u32);
 /// A version of a line moving between levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
-    /// Which line.
+    /// The line.
     pub line: LineAddr,
     /// Its data.
     #[serde(with = "serde_bytes")]
@@ -64,7 +64,7 @@ const META_PAGE_SLOTS: usize = 128;
 const DATA_PAGE_SLOTS: usize = 64;
 
 /// One cache. [`CacheArray::fork`] makes a second one that is independent. Whether a clone is as cheap depends on the
-/// past: it copies the pages written since the last fork, so that an array that nobody writes any more, like that of a
+/// past: it copies the pages written since the last fork, so that an array that is not written any more, like that of a
 /// snapshot, is forked once and cloned as often as needed.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "state::State")]
@@ -144,13 +144,13 @@ impl CacheArray {
         self.geometry.ways_of((line.0 & self.set_mask) as u32) as usize
     }
 
-    /// Where the line lies, without touching its age.
+    /// The slot of the line, without touching its age.
     #[inline]
     pub fn find(&self, line: LineAddr) -> Option<Slot> {
         let first = self.first_slot(line);
         let ways = self.lines.of_set(first, self.ways);
         let way = match ways {
-            // Which way it is cannot be foreseen: all four are compared, without branches.
+            // The way cannot be foreseen: all four are compared, without branches.
             [_, b, c, d] => {
                 let of = |l: &u64, way: usize| usize::from(*l == line.0) * way;
                 let way = (of(b, 1) | of(c, 2) | of(d, 3)) & 3;
@@ -161,12 +161,12 @@ impl CacheArray {
         way.map(|way| Slot((first + way) as u32))
     }
 
-    /// Whether `other` lies in the set of `line`.
+    /// Whether `other` belongs to the set of `line`.
     pub fn is_in_set_of(&self, line: LineAddr, other: LineAddr) -> bool {
         self.first_slot(line) == self.first_slot(other) && self.find(other).is_some()
     }
 
-    /// Whether the line still lies in a slot in which it was once found.
+    /// Whether the line is still in a slot in which it was once found.
     #[inline]
     pub fn holds(&self, slot: Slot, line: LineAddr) -> bool {
         *self.lines.get(slot.0 as usize) == line.0
@@ -347,7 +347,7 @@ impl CacheArray {
         Slot((self.first_slot(line) + way) as u32)
     }
 
-    /// The slot at a position of the whole array, if a line lies there.
+    /// The slot at a position of the whole array, if it holds a line.
     pub fn slot_at(&self, position: usize) -> Option<Slot> {
         (*self.lines.get(position) != EMPTY).then_some(Slot(position as u32))
     }

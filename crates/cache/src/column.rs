@@ -13,7 +13,7 @@ pub(crate) struct Column<T> {
     pages: Pages<T>,
 }
 
-/// Pages of equal size, the last of which may be longer than what is used of it.
+/// Pages of equal size; the last may be longer than its used part.
 #[derive(Clone, Debug)]
 struct Pages<T> {
     pages: Vec<Page<[T]>>,
@@ -31,7 +31,7 @@ impl<T: Copy> Column<T> {
         Column { row: vec![blank; slots].into(), pages }
     }
 
-    /// `slots` times `blank` in pages of about `page_slots`, each made of whole sets. Pages that nobody has written
+    /// `slots` times `blank` in pages of about `page_slots`, each made of whole sets. Pages that have not been written
     /// are one and the same, so that an array takes memory for what it holds.
     pub(crate) fn paged(blank: T, slots: usize, ways: usize, page_slots: usize) -> Self {
         assert!(slots <= u32::MAX as usize, "{slots} slots do not fit into an array");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_shared_until_somebody_writes_and_taken_by_the_last() {
+    fn pages_are_shared_until_one_is_written_and_taken_by_the_last() {
         let shared = |column: &Column<u8>| column.pages.pages.iter().filter(|p| p.is_shared()).count();
         let mut a = Column::paged(0_u8, 256, 4, 64);
         assert_eq!(shared(&a), 4, "a new column is one blank page");
@@ -148,6 +148,6 @@ mod tests {
         assert_eq!((shared(&a), shared(&b), *a.get(0), *b.get(0)), (4, 3, 1, 2));
         let before = a.get(0) as *const u8;
         *a.get_mut(1) = 3;
-        assert_eq!(a.get(0) as *const u8, before, "nobody else has this page any more: it is not copied");
+        assert_eq!(a.get(0) as *const u8, before, "no other array has this page any more: it is not copied");
     }
 }

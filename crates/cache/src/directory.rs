@@ -10,7 +10,7 @@ use std::hash::Hasher;
 /// Cores that a directory has bits for.
 pub const CORES_MAX: u16 = 32;
 
-/// Who holds a line.
+/// The holders of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
@@ -21,7 +21,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Nobody holds the line.
+    /// No cache holds the line.
     pub const NONE: Entry = Entry { sharers: 0, owner: None };
 
     /// Whether a core holds the line.
@@ -104,7 +104,7 @@ impl Directory {
         Directory { cores, cells: vec![FREE; CELLS_MIN], taken: 0 }
     }
 
-    /// Who holds a line.
+    /// The holders of a line.
     #[inline]
     pub fn entry(&self, line: LineAddr) -> Entry {
         self.cells[self.place(line.0)].entry()
@@ -166,7 +166,7 @@ impl Directory {
         }
     }
 
-    /// The lines that somebody holds, in ascending order. It sorts: meant for checks, not for each step of a run.
+    /// The lines with a holder, in ascending order. It sorts: meant for checks, not for each step of a run.
     pub fn iter(&self) -> impl Iterator<Item = (LineAddr, Entry)> + use<> {
         self.sorted().into_iter().map(|c| (LineAddr(c.line), c.entry()))
     }
@@ -177,12 +177,12 @@ impl Directory {
         taken
     }
 
-    /// The number of lines that somebody holds.
+    /// The number of lines with a holder.
     pub fn len(&self) -> usize {
         self.taken
     }
 
-    /// Whether nobody holds anything.
+    /// Whether no line has a holder.
     pub fn is_empty(&self) -> bool {
         self.taken == 0
     }
@@ -204,7 +204,7 @@ impl Directory {
         1 << core.0
     }
 
-    /// Where a line belongs if nothing is in its way: the top bits of its product with 2^64 / golden ratio, which
+    /// The place of a line if that is free: the top bits of its product with 2^64 / golden ratio, which
     /// spreads lines in a row as well as lines at any stride (Knuth, TAOCP 3, 6.4).
     #[inline]
     fn home(&self, line: u64) -> usize {
@@ -292,7 +292,7 @@ impl TryFrom<State> for Directory {
         let mut directory = Directory::new(cores);
         for (line, entry, busy_until) in entries {
             if line.0 > u64::MAX / LINE_BYTES {
-                return Err(format!("no address lies in line {:#x} of the directory", line.0));
+                return Err(format!("no address is in line {:#x} of the directory", line.0));
             }
             let known = entry.sharers != 0 && u64::from(entry.sharers) >> cores == 0;
             let sole = entry.owner.is_none_or(|owner| owner.0 < cores && entry.sharers == 1 << owner.0);

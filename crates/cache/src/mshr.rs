@@ -13,8 +13,8 @@ use std::collections::BinaryHeap;
 pub struct Mshrs {
     capacity: usize,
     ends: BinaryHeap<Reverse<Cycle>>,
-    /// Which are taken when, where two threads share them. A thread may ask for an earlier cycle than the other one, whose misses
-    /// it finds in the calendar; of one thread alone the ends say enough.
+    /// The registers taken at each time, where two threads share them. A thread may ask for an earlier cycle than the
+    /// other one, whose misses it finds in the calendar; of one thread alone the ends say enough.
     shared: Option<Box<Occupancy>>,
     /// Cycles that misses waited for a free register.
     pub stall_cycles: Cycle,
@@ -27,7 +27,7 @@ impl Mshrs {
         Mshrs { capacity, ends: BinaryHeap::with_capacity(capacity + 1), shared: None, stall_cycles: 0 }
     }
 
-    /// The same, shared by two threads whose requests do not come in the order of their times.
+    /// Registers shared by two threads whose requests do not come in the order of their times.
     pub fn shared_by_threads(capacity: usize) -> Self {
         Mshrs { shared: Some(Box::new(Occupancy::new())), ..Self::new(capacity) }
     }

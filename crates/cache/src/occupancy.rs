@@ -1,4 +1,4 @@
-//! How many of several registers are taken in each cycle, where requests do not come in the order of their times.
+//! The number of registers taken in each cycle, where requests do not come in the order of their times.
 
 use durasim_types::Cycle;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Which line of a full set leaves.
+//! The victim of a full set.
 
 use durasim_types::Rng;
 use schemars::JsonSchema;
@@ -8,7 +8,7 @@ use std::hash::Hasher;
 /// Ways that a cache may have.
 pub(crate) const WAYS_MAX: usize = 64;
 
-/// How a cache chooses the line that leaves a full set, where the durability design has no preference.
+/// The choice of the victim in a full set, where the durability design has no preference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replacement {
@@ -19,7 +19,7 @@ pub enum Replacement {
     Random,
 }
 
-/// What an array needs for that beside the ages of its lines.
+/// The data that an array needs for this beside the ages of its lines.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     Lru,

@@ -7,7 +7,7 @@ use durasim_types::{Cycle, LineAddr};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// What the model knows of a resident line.
+/// The state of a resident line in the model.
 #[derive(Clone, Debug, PartialEq)]
 struct Resident {
     version: Version,

@@ -1,4 +1,4 @@
-//! Which line leaves a full set: any candidate with the same chance, and the same one again from the same state.
+//! The victim of a full set: any candidate with the same chance, and the same one again from the same state.
 
 use durasim_cache::{CacheArray, Replacement, Version};
 use durasim_contract::{LevelGeometry, LineTag};
@@ -25,7 +25,7 @@ fn digest(array: &CacheArray) -> String {
     digest.hex()
 }
 
-/// What the array chooses next, `count` times, without anything leaving.
+/// The next `count` choices of the array, without anything leaving.
 fn choices(array: &mut CacheArray, pinned: &[LineAddr], count: usize) -> Vec<Option<u64>> {
     (0..count).map(|_| array.victim(LineAddr(100), pinned).map(|slot| array.version(slot).line.0)).collect()
 }

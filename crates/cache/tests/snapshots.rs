@@ -1,4 +1,4 @@
-//! What a snapshot holds: arrays, registers and directories that continue as if nothing had happened, and refusals of
+//! Contents of a snapshot: arrays, registers and directories that continue as if nothing had happened, and refusals of
 //! damaged ones.
 
 use durasim_cache::{CacheArray, CacheStats, Directory, Mshrs, Slot, Version};
@@ -87,12 +87,12 @@ fn a_damaged_array_is_refused() {
     assert!(refused("/geometry/sets", json!(3)).contains("no cache has 3 sets of 2 ways"));
     assert!(refused("/geometry/ways", json!(0)).contains("no cache has 2 sets of 0 ways"));
     assert!(refused("/geometry/sets", json!(1_u32 << 31)).contains("no cache has"));
-    assert!(refused("/occupied/0/slot", json!(2)).contains("line 0x80 cannot lie in slot 2"));
-    assert!(refused("/occupied/2/slot", json!(3)).contains("line 0x40 cannot lie in slot 3"), "this way is missing");
-    assert!(refused("/occupied/0/slot", json!(400)).contains("cannot lie in slot 400"));
+    assert!(refused("/occupied/0/slot", json!(2)).contains("line 0x80 cannot be in slot 2"));
+    assert!(refused("/occupied/2/slot", json!(3)).contains("line 0x40 cannot be in slot 3"), "this way is missing");
+    assert!(refused("/occupied/0/slot", json!(400)).contains("cannot be in slot 400"));
     assert!(refused("/occupied/1/slot", json!(0)).contains("is there twice"));
     assert!(refused("/occupied/1/line", json!(2)).contains("is there twice"));
-    assert!(refused("/occupied/2/line", json!(u64::MAX)).contains("no address lies in line 0xffffffffffffffff"));
+    assert!(refused("/occupied/2/line", json!(u64::MAX)).contains("no address is in line 0xffffffffffffffff"));
     assert!(refused("/clock", json!(2)).contains("after the clock"));
     assert!(refused("/occupied/0/data", json!([0, 1, 2])).contains("64"));
     let mut saved = postcard::to_stdvec(&array).expect("it can be saved");
@@ -143,7 +143,7 @@ fn a_damaged_directory_is_refused() {
     assert!(refused("/entries/0/1/owner", json!(20)).contains("entry of 0x40"));
     assert!(refused("/entries/1/1/sharers", json!(0)).contains("entry of 0x80"));
     assert!(refused("/entries/1/0", json!(1)).contains("twice"));
-    assert!(refused("/entries/1/0", json!(1_u64 << 58)).contains("no address lies in line 0x400000000000000"));
+    assert!(refused("/entries/1/0", json!(1_u64 << 58)).contains("no address is in line 0x400000000000000"));
     let again = restored(&directory);
     assert!(again.iter().eq(directory.iter()));
 }

@@ -42,7 +42,7 @@ fn check_aligned(addr: u64, bytes: u8, access: Access) -> Result<(), Stop> {
     }
 }
 
-/// What lands in rd: a word is sign-extended.
+/// The value of rd: a word is sign-extended.
 #[inline(always)]
 fn extend(bytes: u8, value: u64) -> u64 {
     if bytes == 4 { value as i32 as u64 } else { value }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// A block in a [`BlockCache`]. Valid until the next [`BlockCache::clear`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId {
-    /// Where the block lies among all decoded instructions: one look less than a number that stands for it.
+    /// The place of the block among all decoded instructions: one look less than a number that stands for it.
     start: u32,
     len: u32,
 }
@@ -35,7 +35,7 @@ const NO_PC: u64 = 1;
 /// FENCE.I, before an instruction that cannot be fetched or decoded, or where the next instruction would start on
 /// another page of 4 KB. Blocks may overlap; none is empty.
 ///
-/// The cache does not watch memory: whoever changes code, or maps other code, calls [`BlockCache::clear`], at the latest
+/// The cache does not watch memory: a caller that changes or maps code calls [`BlockCache::clear`], at the latest
 /// when FENCE.I is executed.
 ///
 /// A clone shares what is decoded until either side decodes more or forgets; ids stay valid in both. The cache is no
@@ -44,7 +44,7 @@ const NO_PC: u64 = 1;
 pub struct BlockCache {
     front: Arc<Front>,
     decoded: Arc<Decoded>,
-    /// How often it has been cleared.
+    /// The number of times that it has been cleared.
     clears: u64,
 }
 
@@ -72,7 +72,7 @@ impl BlockCache {
     ///
     /// # Errors
     ///
-    /// What stops the first instruction: the fault of `fetch`, or [`Stop::Illegal`].
+    /// The stop of the first instruction: the fault of `fetch`, or [`Stop::Illegal`].
     #[inline]
     pub fn get(&mut self, pc: u64, fetch: impl FnMut(u64) -> Result<u16, AccessFault>) -> Result<BlockId, Stop> {
         let (tag, id) = self.front[(pc >> 1) as usize % FRONT_ENTRIES];
@@ -137,7 +137,8 @@ impl BlockCache {
         }
     }
 
-    /// How often blocks have been forgotten: while this stays the same, what was decoded is what the first code said.
+    /// The number of times that blocks have been forgotten: while it is constant, decoded code is what was first
+    /// fetched.
     pub fn clears(&self) -> u64 {
         self.clears
     }

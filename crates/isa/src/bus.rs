@@ -1,4 +1,4 @@
-//! What a hart asks of the world around it. The memory system, the system calls and the clock stand behind [`Bus`].
+//! The requests of a hart to the world around it. [`Bus`] gives it the memory system, the system calls and the clock.
 
 use crate::encodings::Marker;
 use crate::log_register::LogRegister;
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 /// The sets of a FENCE, each a combination of I = 8, O = 4, R = 2 and W = 1 as encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FenceSet {
-    /// What has to come before the fence.
+    /// The accesses that come before the fence.
     pub pred: u8,
-    /// What has to come after it.
+    /// The accesses that come after it.
     pub succ: u8,
     /// FENCE.TSO: earlier stores need not come before later loads.
     pub tso: bool,
@@ -40,7 +40,7 @@ pub enum CacheBlockOp {
     Inval,
 }
 
-/// What an instruction of hardware transactions asks for.
+/// The request of an instruction of hardware transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum HtmOperation {
     /// A transaction begins. After an abort the register `rd` holds the status.
@@ -52,7 +52,7 @@ pub enum HtmOperation {
     End,
     /// The transaction aborts, if one is open.
     Abort {
-        /// What the program says of it.
+        /// The information of the program about it.
         code: u8,
     },
     /// Asks whether a transaction is open.
@@ -150,7 +150,7 @@ pub trait Bus {
     fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, AccessFault>;
     /// FENCE and FENCE.TSO.
     fn fence(&mut self, set: FenceSet);
-    /// FENCE.I: whoever caches decoded instructions forgets them.
+    /// FENCE.I: caches of decoded instructions forget them.
     fn fence_i(&mut self);
     /// A cache-block operation on the block that holds `addr`, which may be any byte of it.
     fn cache_block(&mut self, op: CacheBlockOp, addr: u64) -> Result<(), AccessFault>;
@@ -169,7 +169,7 @@ pub trait Bus {
     fn has_checks(&self) -> bool {
         false
     }
-    /// Decides what becomes of an access that is to be checked. The registers tell of filters: nine lines in one page.
+    /// Decides the outcome of an access that is to be checked. The registers name the filters: nine lines in one page.
     ///
     /// # Errors
     /// A refused access to the filters, or [`Stop::NoCheckedAccesses`].

@@ -32,7 +32,7 @@ impl Half {
     fn imm6(self) -> i32 {
         (self.at(12, 1, 5) | self.at(2, 5, 0)) << 26 >> 26
     }
-    /// The same six bits without a sign: shift amounts.
+    /// The six bits of an immediate without a sign: shift amounts.
     fn shamt(self) -> i32 {
         self.at(12, 1, 5) | self.at(2, 5, 0)
     }

@@ -72,13 +72,13 @@ fn decode_register(fields: Fields, op: Op) -> Option<Inst> {
 }
 
 impl Inst {
-    /// How many bytes a checked access or persistent store moves.
+    /// The number of bytes that a checked access or persistent store moves.
     #[inline]
     pub fn checked_bytes(&self) -> u8 {
         1 << (self.rm & WIDTH)
     }
 
-    /// What a checked or persistent store brings with it if it goes to persistent memory.
+    /// The flavour of a checked or persistent store that goes to persistent memory.
     #[inline]
     pub fn store_kind(&self) -> StoreKind {
         match self.rm & KINDS {
@@ -110,7 +110,7 @@ impl Inst {
         if self.rm & ACCESS_CONSTANT_OFFSET == 0 { self.rs3 } else { (self.imm >> (self.rm & WIDTH)) as u8 }
     }
 
-    /// Its width and the kind of its store, as text behind its operands.
+    /// Its width and the kind of its store, as text after its operands.
     pub(crate) fn access_text(&self) -> String {
         let sign = if self.rm & ACCESS_ZERO_EXTEND == 0 { "" } else { "u" };
         let kind = match self.store_kind() {
@@ -201,7 +201,7 @@ fn access<B: Bus>(hart: &mut Hart, inst: Inst, kind: AccessKind, bus: &mut B) ->
     Ok(Flow::Next)
 }
 
-/// What a load with this funct7 makes of its bits.
+/// The value of rd that a load with this funct7 makes of its bits.
 fn extend(bits: u64, funct7: u8) -> u64 {
     match (funct7 & WIDTH, funct7 & ACCESS_ZERO_EXTEND != 0) {
         (0, false) => bits as i8 as u64,
@@ -214,7 +214,7 @@ fn extend(bits: u64, funct7: u8) -> u64 {
     }
 }
 
-/// What the access was goes to the check registers; no other register changes.
+/// Writes the access to the check registers; no other register changes.
 fn enter_handler(hart: &mut Hart, inst: Inst, access: &CheckedAccess, number: u8) -> Result<Flow, Stop> {
     let handlers = registers(hart).0[CheckRegisters::HANDLERS];
     if handlers == 0 {
@@ -238,8 +238,8 @@ impl Hart {
     }
 }
 
-/// Behind the access that the registers tell of. Any content of them is an access: bits outside of its fields, and those
-/// that no load has, do not count.
+/// Continues after the access that the registers name. Any content of them is an access: bits outside of its fields,
+/// and those that no load has, do not count.
 fn leave_handler(hart: &mut Hart) -> Flow {
     let CheckRegisters(checks) = *registers(hart);
     let fields = checks[CheckRegisters::ACCESS];

@@ -6,7 +6,7 @@ use crate::op::Op;
 use crate::stop::Illegal;
 use crate::{a, c, checked, d, f, htm, log, m, rv64i, zicbom, zicsr, zifencei};
 
-/// Decodes one instruction. A 16-bit encoding stands in the low half of `bits`; what is above it does not matter.
+/// Decodes one instruction. A 16-bit encoding is in the low half of `bits`; what is above it does not matter.
 ///
 /// # Errors
 ///
@@ -68,7 +68,7 @@ pub fn decode(bits: u32) -> Result<Inst, Illegal> {
     .ok_or(Illegal)
 }
 
-/// What an encoding is called, for messages about it: its mnemonic and operands, or the space it belongs to.
+/// The name of an encoding, for messages about it: its mnemonic and operands, or the space it belongs to.
 pub fn disassemble(bits: u32) -> String {
     if let Ok(inst) = decode(bits) {
         return inst.to_string();

@@ -191,7 +191,7 @@ pub const LOG_LOAD: u32 = 0;
 /// funct3 under CUSTOM_1.
 pub const LOG_FLUSH: u32 = 1;
 
-/// A hardware transaction begins, or one inside of it; rd = all ones if it does, and after an abort the status of that, behind this instruction (RTM: xbegin).
+/// A hardware transaction begins, or one inside of it; rd = all ones if it does, and after an abort the status of that, after this instruction (RTM: xbegin).
 ///
 /// funct3 and funct7 under CUSTOM_1.
 pub const HTM_BEGIN: (u32, u32) = (2, 0);
@@ -256,12 +256,12 @@ pub const CLEAR_TRANS: (u32, u32) = (4, 3);
 /// funct3 and funct7 under CUSTOM_0.
 pub const CHANGE_ACTIVE: (u32, u32) = (4, 4);
 
-/// The check register whose number stands in funct7 goes to rd.
+/// The check register whose number is in funct7 goes to rd.
 ///
 /// funct3 under CUSTOM_0.
 pub const CHECK_READ: u32 = 5;
 
-/// rs1 goes to the check register whose number stands in funct7.
+/// rs1 goes to the check register whose number is in funct7.
 ///
 /// funct3 under CUSTOM_0.
 pub const CHECK_WRITE: u32 = 6;
@@ -271,7 +271,7 @@ pub const CHECK_WRITE: u32 = 6;
 /// funct3 and funct7 under CUSTOM_0.
 pub const CHECK_RETURN: (u32, u32) = (7, 0);
 
-/// What is loaded is zero-extended, and else sign-extended.
+/// The loaded value is zero-extended, and else sign-extended.
 pub const ACCESS_ZERO_EXTEND: u8 = 0x04;
 
 /// A store to persistent memory cleans its line.

@@ -1,4 +1,4 @@
-//! Execution: one match over all operations. What an operation means beyond one line stands in the file of its
+//! Execution: one match over all operations. Operations of more than one line are in the file of their
 //! extension.
 
 use crate::bus::{AmoOp, Bus, CacheBlockOp};
@@ -175,8 +175,8 @@ fn execute_checked<B: Bus>(hart: &mut Hart, op: Op, numbers: Numbers, imm: i32, 
     checked::execute(hart, Inst { op, rd, rs1, rs2, rs3, rm, len, imm }, bus)
 }
 
-/// The operations that are rare or long, so that what is left of [`execute`] is small enough to stand in the loop of
-/// whoever calls it. None leads elsewhere than to the next instruction.
+/// The operations that are rare or long, so that the rest of [`execute`] is small enough to be inlined in the loop of
+/// its caller. None leads elsewhere than to the next instruction.
 #[inline(never)]
 fn execute_rest<B: Bus>(hart: &mut Hart, op: Op, numbers: Numbers, imm: i32, bus: &mut B) -> Result<(), Stop> {
     let Numbers { rd, rs1, rs2, rs3, rm, len } = numbers;

@@ -21,13 +21,13 @@ pub struct Hart {
     pub checks: Option<Box<CheckRegisters>>,
 }
 
-/// Where an executed instruction leads.
+/// The successor of an executed instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// To the next instruction in memory, `pc + inst.len`.
     Next,
-    /// To this address: a taken branch or a jump, or a checked access that leads into a handler, which may stand in the middle
-    /// of a block.
+    /// To this address: a taken branch or a jump, or a checked access that leads into a handler, which may be in the
+    /// middle of a block.
     Jump(u64),
     /// Into the execution environment with a system call; the pc still names the ECALL.
     Ecall,

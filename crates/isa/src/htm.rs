@@ -9,10 +9,10 @@ use crate::inst::Inst;
 use crate::op::Op;
 use crate::stop::Stop;
 
-/// What a program finds in the destination register of its begin when the transaction has begun. No status is this value.
+/// The destination register of the begin of a transaction after it has begun. No status is this value.
 pub const HTM_STARTED: u64 = u64::MAX;
 
-/// The upper bits of an abort code are in a field of five bits, of which it has three.
+/// The largest value of the upper bits of an abort code: three of the five bits of their field.
 const CODE_HIGH_MAX: u8 = 7;
 
 pub(crate) fn decode(fields: Fields) -> Option<Inst> {

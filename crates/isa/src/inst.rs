@@ -6,7 +6,7 @@ use crate::op::{Class, Op};
 /// A decoded instruction, small enough to be passed in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Inst {
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// Destination register, 0 to 31, in the register file that the operation implies.
     pub rd: u8,
@@ -75,7 +75,7 @@ impl Inst {
     }
 
     /// Whether no instruction after this one belongs to the same basic block. A checked access does not end one: it seldom
-    /// jumps, and whoever executes a block leaves it then.
+    /// jumps, and the executor of a block leaves it then.
     #[inline]
     pub fn ends_block(&self) -> bool {
         matches!(

@@ -3,11 +3,11 @@
 //! executes; it knows no time, no caches and no operating system.
 //!
 //! The order of use: [`BlockCache::get`] fetches and decodes, [`execute`] runs one [`Inst`] on a [`Hart`] against a
-//! [`Bus`], and the caller advances `pc` as [`execute`] tells it. [`Inst::class`], [`Inst::sources`] and [`Inst::dest`]
+//! [`Bus`], and the caller advances `pc` as [`execute`] says. [`Inst::class`], [`Inst::sources`] and [`Inst::dest`]
 //! are what a timing model needs.
 //!
 //! Every extension has a file, except that F and D share their arithmetic in `float.rs`, and Zicntr and Zihintpause,
-//! which are a few registers and one encoding, live with Zicsr and RV64I. Encodings of durasim's own stand in
+//! which are a few registers and one encoding, are with Zicsr and RV64I. Encodings of durasim's own are in
 //! `encodings.toml`.
 
 mod a;

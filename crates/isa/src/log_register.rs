@@ -1,4 +1,4 @@
-//! What the log operations of custom-1 work on.
+//! Log registers: the operands of the log operations of custom-1.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ pub const LOG_REGISTERS: usize = 8;
 /// Bytes that a log register holds: an aligned block of memory.
 pub const LOG_BLOCK_BYTES: u64 = 32;
 
-/// What a log register holds.
+/// The contents of a log register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogRegister {
     /// The guest's address of the block.

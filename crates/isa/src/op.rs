@@ -1,6 +1,6 @@
 //! The operations: one row for each, with its name, its class and the registers it reads and writes.
 
-/// What kind of work an instruction is, as a timing model sees it.
+/// The class of an instruction, as a timing model sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Integer arithmetic and logic of one step, and hints.
@@ -57,7 +57,7 @@ pub enum Class {
     CheckReturn,
 }
 
-/// Which register file a field names, as what turns the field into a unified id: `(field & mask) + base`.
+/// The register file that a field names, as the formula of a unified id: `(field & mask) + base`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bank {
     mask: u8,

@@ -67,9 +67,9 @@ pub(crate) trait Format: Copy {
     /// Bits of the significand, the leading one included.
     const PRECISION: u32 = Self::QUIET.trailing_zeros() + 2;
 
-    /// The same format in `rustc_apfloat`.
+    /// The format in `rustc_apfloat`.
     type Soft: Float + FloatConvert<Self::Wide>;
-    /// The same precision with a wider exponent.
+    /// The format with a wider exponent and equal precision.
     type Wide: Float + FloatConvert<Self::Soft>;
 
     /// The value of a register; a single-precision value that is not NaN-boxed reads as the canonical NaN.
@@ -82,11 +82,11 @@ pub(crate) trait Format: Copy {
     fn from_raw(bits: u64) -> Self;
     /// The host's result, rounded to nearest even, or `None` unless it is finite and well above the subnormals.
     fn on_host(op: Arithmetic, a: Self, b: Self) -> Option<Self>;
-    /// The same for `a * b + c`.
+    /// Computes `a * b + c` on the host.
     fn fused_on_host(a: Self, b: Self, c: Self) -> Option<Self>;
     /// The host's square root, rounded to nearest even.
     fn sqrt_on_host(self) -> Self;
-    /// The same value as a double of the host.
+    /// The value as a double of the host.
     fn to_host(self) -> f64;
     /// The value of a double of the host that this format holds exactly, or the nearest one.
     fn from_host(value: f64) -> Self;
@@ -297,7 +297,7 @@ pub(crate) fn to_signed<T: Format>(a: T, bits: u32, mode: Round) -> Rounded<i64>
     Rounded { value: rounded.value as i64, flags: flags(rounded.status) }
 }
 
-/// The same for unsigned integers; what rounds to a negative number is invalid and gives 0.
+/// Converts to an unsigned integer; what rounds to a negative number is invalid and gives 0.
 pub(crate) fn to_unsigned<T: Format>(a: T, bits: u32, mode: Round) -> Rounded<u64> {
     let largest = u64::MAX >> (64 - bits);
     if mode == Round::TowardZero && (0.0..2.0 * (1u64 << (bits - 1)) as f64).contains(&a.to_host()) {
@@ -330,7 +330,7 @@ fn canonical<T: Format>(invalid: bool) -> Rounded<T> {
 /// The result with the flags of RISC-V; `wide` computes it again with a wider exponent.
 ///
 /// `rustc_apfloat` reports underflow for every inexact result below the normal numbers, and overflow for every infinity.
-/// What it does not report is a result that becomes the smallest normal number only because subnormals have fewer bits,
+/// It does not report a result that becomes the smallest normal number only because subnormals have fewer bits,
 /// and one that becomes the largest number because the mode rounds towards it.
 fn finished<T: Format>(rounded: StatusAnd<T::Soft>, wide: impl FnOnce() -> T::Wide) -> Rounded<T> {
     let mut flags = flags(rounded.status);

@@ -1,12 +1,12 @@
-//! Why an access or an instruction is refused.
+//! Reasons to refuse an access or an instruction.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// How deep hardware transactions can be nested: the MAX_RTM_NEST_COUNT of Intel's processors.
+/// The deepest nesting of hardware transactions: the MAX_RTM_NEST_COUNT of Intel's processors.
 pub const HTM_DEPTH_MAX: u32 = 7;
 
-/// What the guest tried to do with an address.
+/// The access that the guest tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Access {
     /// A load or a load-reserved.
@@ -17,7 +17,7 @@ pub enum Access {
     Execute,
 }
 
-/// Why an access is refused.
+/// The reason to refuse an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AccessFaultKind {
     /// Nothing is mapped at the address.
@@ -26,7 +26,8 @@ pub enum AccessFaultKind {
     Protected,
     /// A load-reserved, store-conditional or atomic memory operation on an address that is not a multiple of its size.
     Misaligned,
-    /// The page is shared until it is written: whoever owns the mapping makes the copy, and the instruction is repeated.
+    /// The page is shared until it is written: the owner of the mapping makes the copy, and the instruction is
+    /// repeated.
     CopyOnWrite,
 }
 
@@ -36,13 +37,13 @@ pub enum AccessFaultKind {
 pub struct AccessFault {
     /// The first guest virtual address that is at fault.
     pub addr: u64,
-    /// What was tried.
+    /// The access.
     pub access: Access,
-    /// What is wrong.
+    /// The reason.
     pub why: AccessFaultKind,
 }
 
-/// Why an instruction could not be executed.
+/// The reason why an instruction could not be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 pub enum Stop {
     /// An access was refused.

@@ -1,4 +1,5 @@
-//! The instructions of custom-0: every encoding, and what each instruction does on a bus whose checks answer as told.
+//! The instructions of custom-0: every encoding, and the effect of each instruction on a bus with given answers of
+//! checks.
 
 mod common;
 
@@ -20,7 +21,7 @@ fn custom_0(funct3: u32, funct7: u32, rd: u8, rs1: u8, rs2: u8) -> u32 {
     r_type(CUSTOM_0, funct3, funct7, rd, rs1, rs2)
 }
 
-/// Memory, and checks that answer as told and note what they were asked.
+/// Memory, and checks that give prepared answers and note what they were asked.
 struct CheckedBus {
     memory: FlatBus,
     verdict: CheckVerdict,
@@ -106,7 +107,7 @@ fn run(hart: &mut Hart, bits: u32, bus: &mut impl Bus) -> Result<Flow, Stop> {
     flow
 }
 
-/// Which encodings there are, by the words of the table.
+/// The encodings, by the words of the table.
 fn is_legal(funct3: u32, funct7: u32, rd: u8, rs1: u8, rs2: u8) -> bool {
     let (width, zero_extends, kind, bit_5) = (funct7 & 3, funct7 >> 2 & 1, funct7 >> 3 & 3, funct7 >> 5 & 1);
     match funct3 {
@@ -242,7 +243,7 @@ fn checked_loads() {
             }
         }
     }
-    // A negative offset of a register, and a result that nobody wants.
+    // A negative offset of a register, and a result that no register takes.
     let (mut hart, mut bus) = (hart(), CheckedBus::new(PLAIN));
     (hart.x[1], hart.x[2]) = (MEMORY + 9, -8i64 as u64);
     assert_eq!(run(&mut hart, custom_0(0, 3, 3, 1, 2), &mut bus), Ok(Flow::Next));
@@ -264,13 +265,13 @@ fn checked_and_persistent_stores() {
                 {
                     let (mut hart, mut bus) = (hart(), CheckedBus::new(verdict));
                     (hart.x[1], hart.x[2], hart.x[3]) = (MEMORY, 0x8182_8384_8586_8788, 19);
-                    let behind = bus.memory.load(MEMORY + distance + bytes, 8).unwrap();
+                    let after = bus.memory.load(MEMORY + distance + bytes, 8).unwrap();
                     assert_eq!(run(&mut hart, bits, &mut bus), Ok(Flow::Next));
                     let kind = if funct3 == 3 || verdict == PERSISTENT { kind } else { StoreKind::Plain };
                     assert_eq!(bus.stored, [(MEMORY + distance, bytes as u8, kind)]);
                     let stored = bus.memory.load(MEMORY + distance, bytes as u8).unwrap();
                     assert_eq!(stored, hart.x[2] & (u64::MAX >> (64 - 8 * bytes)));
-                    assert_eq!(bus.memory.load(MEMORY + distance + bytes, 8).unwrap(), behind);
+                    assert_eq!(bus.memory.load(MEMORY + distance + bytes, 8).unwrap(), after);
                     let kind = if funct3 == 1 { AccessKind::StoreH } else { AccessKind::StoreBoth };
                     let access = CheckedAccess { kind, base: MEMORY, offset: distance, value: hart.x[2] };
                     assert_eq!(bus.checked, if funct3 == 3 { vec![] } else { vec![access] });

@@ -27,7 +27,7 @@ proptest! {
 fn every_compressed_encoding_decodes_or_is_refused() {
     for bits in 0..=u16::MAX {
         if bits & 3 != 3 {
-            // What stands above a 16-bit encoding does not matter.
+            // The bits above a 16-bit encoding do not matter.
             assert_eq!(decode(u32::from(bits)), decode(u32::from(bits) | 0xabcd_0000));
         }
     }

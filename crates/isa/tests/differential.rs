@@ -17,7 +17,7 @@ fn compare(elf: &[u8], expected: &[u8]) -> Result<flat::Outcome, String> {
     }
     let doubles = |bytes: &[u8]| bytes.chunks(8).map(|b| u64::from_le_bytes(b.try_into().unwrap())).collect::<Vec<_>>();
     let (ours, theirs) = (doubles(&outcome.stdout), doubles(expected));
-    // The trace comes last and is the better witness: it tells the first instruction that went wrong.
+    // The trace comes last and is the better witness: it shows the first instruction that went wrong.
     match (0..theirs.len()).rev().filter(|&i| ours[i] != theirs[i]).min_by_key(|&i| (i < 200, i)) {
         None => Ok(outcome),
         Some(i) => Err(format!("doubleword {i}: ours {:#018x}, qemu {:#018x}", ours[i], theirs[i])),

@@ -1,4 +1,4 @@
-//! Which encodings are instructions: our decoder against qemu-riscv64 (recorded, and fresh where it is installed) and
+//! The legality of encodings: our decoder against qemu-riscv64 (recorded, and fresh where it is installed) and
 //! against the decoder of the riscv-isa crate.
 
 mod common;
@@ -8,7 +8,7 @@ use durasim_isa::encodings::CUSTOM_0;
 use durasim_isa::{decode, disassemble};
 
 fn report(bits: u32, legal: bool) -> Option<String> {
-    // Nobody else knows what durasim has in the spaces left to everyone; `checked.rs` has all of custom-0.
+    // No other decoder knows durasim's instructions in the spaces left to everyone; `checked.rs` has all of custom-0.
     let legal = legal || bits & 0x7f == CUSTOM_0 && decode(bits).is_ok();
     let ours = decode(bits).is_ok();
     (ours != legal)

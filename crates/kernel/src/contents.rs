@@ -1,4 +1,4 @@
-//! What a file contains, as one process sees it.
+//! The contents of a file, as one process sees it.
 
 use crate::host::{FileKey, HostFile};
 use durasim_types::{PAGE_BYTES, Pages, PhysAddr};
@@ -29,7 +29,7 @@ pub(crate) struct Contents {
     pub(crate) changed: bool,
     /// The paths that name it.
     pub(crate) names: Vec<String>,
-    /// Where the host has it.
+    /// The place on the host.
     pub(crate) host_path: Option<String>,
     pages: Pages,
     /// The file of the host, which shows below `base_bytes` where no page of `pages` was written.
@@ -37,7 +37,7 @@ pub(crate) struct Contents {
     base: Option<Arc<HostFile>>,
     #[serde(skip)]
     base_bytes: u64,
-    /// Where changes go as well, if the process writes to the host and has the file open for writing.
+    /// The host file that changes go to as well, if the process writes to the host and has the file open for writing.
     #[serde(skip)]
     pub(crate) writer: Option<Arc<File>>,
 }
@@ -47,9 +47,9 @@ pub(crate) struct Contents {
 pub(crate) enum WriteScope {
     /// Changes stay in memory.
     Memory,
-    /// Changes go to the host, which nobody else looks at.
+    /// Changes go to the host, without another process that looks at it.
     Host,
-    /// Changes go to the host, of which others have to see what was there before.
+    /// Changes go to the host, where other processes have to see the earlier contents.
     SharedHost,
 }
 
@@ -82,7 +82,7 @@ impl Contents {
         }
     }
 
-    /// What tells the file of the host below from others.
+    /// The identity of the file of the host below.
     pub(crate) fn key(&self) -> Option<FileKey> {
         self.base.as_ref().map(|base| base.key())
     }

@@ -10,20 +10,20 @@ use object::LittleEndian;
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
-/// Where a static position-independent program is put.
+/// The load address of a static position-independent program.
 pub(crate) const STATIC_PIE_BASE: u64 = 0x1_0000_0000;
 
 /// A part of the file to be put into memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment<'data> {
     pub(crate) vaddr: u64,
-    /// Bytes in memory; those behind `bytes` are zero.
+    /// Bytes in memory; those after `bytes` are zero.
     pub(crate) size_bytes: u64,
     pub(crate) bytes: &'data [u8],
     pub(crate) rights: Rights,
 }
 
-/// What the loader needs of an ELF file, addresses final.
+/// The parts of an ELF file that the loader needs, addresses final.
 #[derive(Clone, Debug)]
 pub(crate) struct Image<'data> {
     pub(crate) entry: u64,
@@ -41,7 +41,7 @@ fn refuse<T>(problem: impl Into<String>) -> Result<T, ConfigError> {
     Err(ConfigError::new("elf", problem))
 }
 
-/// Reads the executable `data`; `name` stands in the sentences of refusals.
+/// Reads the executable `data`; `name` is used in the sentences of refusals.
 pub(crate) fn parse<'data>(name: &str, data: &'data [u8]) -> Result<Image<'data>, ConfigError> {
     check_identity(name, data)?;
     let endian = LittleEndian;
@@ -111,11 +111,11 @@ pub(crate) fn parse<'data>(name: &str, data: &'data [u8]) -> Result<Image<'data>
     Ok(Image { entry, segments, headers_vaddr, header_count: headers.len() as u64 })
 }
 
-/// Where a program names the transaction backend that it was built for; `guest/include/durasim/backend.h` writes it.
+/// The section in which a program names its transaction backend; `guest/include/durasim/backend.h` writes it.
 const BACKEND_SECTION: &[u8] = b".durasim.backend";
 
 /// The names of the backends that the program `data` was built for: one, if it was built with durasim's headers. None if
-/// it does not say, or its sections cannot be read: whoever loads it says what is wrong with it.
+/// it does not say, or its sections cannot be read: the loader of the program reports what is wrong with it.
 pub fn backends(data: &[u8]) -> Vec<String> {
     let names = || {
         check_identity("the program", data).ok()?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Descriptors are below this.
 pub(crate) const FILES_MAX: i32 = 1024;
 
-/// What a descriptor refers to.
+/// The object of a descriptor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Kind {
     Stdin,
@@ -82,7 +82,7 @@ pub(crate) struct FileTable {
     pub(crate) cwd: String,
     pub(crate) creation_mask: u64,
     pub(crate) stdin: Arc<Vec<u8>>,
-    /// What the pipes that have an end hold.
+    /// The contents of the pipes that have an end.
     pipes: BTreeMap<u64, VecDeque<u8>>,
 }
 
@@ -187,7 +187,7 @@ impl FileTable {
         pipe
     }
 
-    /// What a pipe holds.
+    /// The contents of a pipe.
     pub(crate) fn pipe(&mut self, pipe: u64) -> &mut VecDeque<u8> {
         self.pipes.get_mut(&pipe).expect("a pipe lives as long as its ends")
     }
@@ -214,7 +214,7 @@ impl FileTable {
         }
     }
 
-    /// Keeps a file of which pages are mapped with MAP_SHARED; the number of its place.
+    /// Keeps a file with pages mapped with MAP_SHARED; the number of its place.
     pub(crate) fn add_shared(&mut self, shared: SharedFile) -> usize {
         let object = self.shared.iter().position(Option::is_none).unwrap_or(self.shared.len());
         if object == self.shared.len() {
@@ -245,7 +245,7 @@ impl FileTable {
     }
 }
 
-/// A file of which pages are mapped with MAP_SHARED. All its mappings share one set of frames.
+/// A file with pages mapped with MAP_SHARED. All its mappings share one set of frames.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SharedFile {
     pub(crate) file: FileId,

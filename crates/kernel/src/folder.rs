@@ -28,7 +28,7 @@ const LINKS_MAX: usize = 40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct FileId(u64);
 
-/// What a path stands for in the view of the process, where that is not simply what the host has there.
+/// The object of a path in the view of the process, where that is not simply what the host has there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Name {
     Absent,
@@ -36,11 +36,11 @@ enum Name {
     /// A folder that the program made: nothing of the host shows through.
     Folder,
     Symlink(String),
-    /// What the host had at this path at first.
+    /// The object that the host had at this path at first.
     Host(String),
 }
 
-/// What a path was found to name.
+/// The object that a path was found to name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     /// Nothing, in a folder that exists.
@@ -57,7 +57,7 @@ pub(crate) enum Node {
     Other,
 }
 
-/// What a program asks of `openat`, decoded.
+/// The request of a program to `openat`, decoded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OpenMode {
     pub(crate) write: bool,
@@ -66,7 +66,7 @@ pub(crate) struct OpenMode {
     pub(crate) truncate: bool,
 }
 
-/// What was opened.
+/// The opened object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
     File(FileId),
@@ -137,7 +137,7 @@ impl RootFolder {
         self.host.as_ref().ok_or(Errno::ENOENT)
     }
 
-    /// How far a change reaches that is made now.
+    /// The reach of a change that is made now.
     fn reach(&self) -> WriteScope {
         match &self.host {
             Some(host) if self.writes_to_host && Arc::strong_count(host) > 1 => WriteScope::SharedHost,
@@ -180,7 +180,7 @@ impl RootFolder {
         })
     }
 
-    /// What `path` stands for, in a folder through which `below` shows.
+    /// The object of `path`, in a folder through which `below` shows.
     fn node(&self, path: &str, below: Option<&str>) -> Result<Node, Errno> {
         match (self.names.get(path), below) {
             (Some(Name::Absent), _) | (None, None) => Ok(Node::Absent),
@@ -312,7 +312,7 @@ impl RootFolder {
         Ok(id)
     }
 
-    /// What was written to a file reaches the disk of the host, if it goes there at all.
+    /// Writes a file to the disk of the host, if its changes go there at all.
     pub(crate) fn sync(&self, id: FileId) -> Result<(), Errno> {
         match (&self.file(id).writer, self.reach()) {
             (None, _) | (_, WriteScope::Memory) => Ok(()),

@@ -52,7 +52,7 @@ impl Frames {
         Frames { next_fresh: map.dram_base.0, end, lists: vec![List::default()], processor: 0 }
     }
 
-    /// What follows is done on this processor.
+    /// The work that follows is done on this processor.
     pub(crate) fn run_on(&mut self, processor: usize) {
         if self.processor == processor {
             return;
@@ -98,7 +98,7 @@ impl Frames {
         self.lists[self.processor].returned.push(frame);
     }
 
-    /// How many frames can still be taken.
+    /// The number of frames that can still be taken.
     pub(crate) fn available(&self) -> u64 {
         self.lists.iter().map(List::available).sum::<u64>() + (self.end - self.next_fresh) / PAGE_BYTES
     }

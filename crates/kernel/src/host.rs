@@ -1,7 +1,7 @@
 //! The folder of the host that a program sees as `/`, as it was before the program that writes to it changed it.
 //!
 //! One process at most writes to the folder; forks of it may continue to read there. What the writer is about to change is
-//! kept here first, as long as somebody shares the folder with it, so that nobody but the writer sees its changes.
+//! kept here first, as long as another process shares the folder with it, so that only the writer sees its changes.
 
 use ::syscalls::Errno;
 use cap_std::fs::{Dir, MetadataExt, OpenOptions, PermissionsExt};
@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-/// Device and inode on the host: tells whether two paths name the same file. Never shown to the program.
+/// Device and inode on the host: equal for two paths that name the same file. Never shown to the program.
 pub(crate) type FileKey = (u64, u64);
 
 type Page = [u8; PAGE_BYTES as usize];
@@ -48,7 +48,7 @@ pub(crate) fn relative(path: &str) -> &str {
     }
 }
 
-/// What a path names on the host; symbolic links are not followed.
+/// The object that a path names on the host; symbolic links are not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HostEntry {
     Absent,
@@ -135,10 +135,10 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no thread panics while it holds the lock")
 }
 
-/// Where a path leads that the writer has changed.
+/// The object of a path that the writer has changed.
 #[derive(Debug)]
 enum OriginalEntry {
-    /// What was there; the host may have something else there now. Of a folder, only what is kept too was in it. Files
+    /// The earlier object; the host may have another there now. Of a folder, only what is kept too was in it. Files
     /// are open, so that they outlive their names; one that could not be opened is none.
     Was(HostEntry, Option<Arc<HostFile>>),
     /// It is still on the host, at this path.
@@ -149,11 +149,11 @@ enum OriginalEntry {
 struct HostOriginals {
     /// By the path that everything had at first.
     names: BTreeMap<String, OriginalEntry>,
-    /// Everything that somebody has open: all have to see the same pages kept.
+    /// All files that are open: all holders have to see the same pages kept.
     files: BTreeMap<FileKey, Weak<HostFile>>,
 }
 
-/// Where the host has a path today.
+/// The object that the host has at a path today.
 enum CurrentPath<'a> {
     Was(&'a HostEntry, Option<&'a Arc<HostFile>>),
     At(String),
@@ -197,7 +197,7 @@ impl HostFolder {
         &self.dir
     }
 
-    /// What `path` stood for.
+    /// The earlier object of `path`.
     pub(crate) fn look(&self, path: &str) -> io::Result<HostEntry> {
         let before = locked(&self.before);
         match before.find(path) {
@@ -278,7 +278,7 @@ impl HostFolder {
                 OriginalEntry::Was(found, self.open_now(&mut before, path).ok())
             }
             found if others => OriginalEntry::Was(found, None),
-            // What is put there later never had this path.
+            // An object that is put there later never had this path.
             _ if before.names.contains_key(first) => OriginalEntry::Was(HostEntry::Absent, None),
             _ => return Ok(()),
         };
@@ -304,7 +304,7 @@ impl HostFolder {
         }
     }
 
-    /// What had the path `first` at first is at `today`, if anything is there.
+    /// The object at the path `first` at first is at `today`, if anything is there.
     pub(crate) fn find_at(&self, first: String, today: String) {
         let mut before = locked(&self.before);
         if self.look_now(&before, &today).is_ok_and(|found| found != HostEntry::Absent) {
@@ -312,7 +312,7 @@ impl HostFolder {
         }
     }
 
-    /// Where things are today that the writer has moved, by the path that they had at first.
+    /// The present paths of objects that the writer has moved, by the path that they had at first.
     pub(crate) fn moves(&self) -> BTreeMap<String, String> {
         let before = locked(&self.before);
         let moves = before.names.iter().filter_map(|(first, kept)| match kept {

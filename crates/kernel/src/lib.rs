@@ -46,7 +46,7 @@ pub trait PhysMemory {
     fn write(&mut self, addr: PhysAddr, bytes: &[u8]);
 }
 
-/// Where the machine keeps its memories. Both ranges start and end on a page and do not overlap.
+/// The addresses of the machine's memories. Both ranges start and end on a page and do not overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryMap {
     /// First byte of the DRAM.
@@ -55,7 +55,7 @@ pub struct MemoryMap {
     pub dram_bytes: u64,
     /// First byte of the part of the persistent memory that holds pools.
     pub pmem_base: PhysAddr,
-    /// What pools may use; the regions reserved by a design lie after it.
+    /// The bytes that pools may use; the regions reserved by a design follow them.
     pub pmem_data_bytes: u64,
 }
 
@@ -73,7 +73,7 @@ pub trait Output {
     /// The program wrote `bytes` to `stream`.
     fn write(&mut self, stream: Stream, bytes: &[u8]);
 
-    /// Whether whoever takes the output wants the program to be stopped. StoreVerdict now and then.
+    /// Whether the reader of the output wants the program to be stopped. Asked now and then.
     fn stopped(&self) -> bool {
         false
     }
@@ -83,6 +83,7 @@ pub trait Output {
         0
     }
 
-    /// The program has done so many operations of its region of interest. Told now and then, once the region has begun.
+    /// The number of operations that the program has done of its region of interest. Reported now and then, once it has
+    /// begun.
     fn progress(&mut self, _ops: u64) {}
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::hash::Hasher;
 use std::ops::Range;
 
-/// Where a file lies.
+/// The place of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Extent {
@@ -26,7 +26,7 @@ impl Extent {
     }
 }
 
-/// Why a change of the namespace is refused.
+/// The reason to refuse a change of the namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PmemError {
     /// No file of that name.

@@ -68,7 +68,7 @@ impl PoolFile {
         Ok(hash.to_hex().to_string())
     }
 
-    /// Reads a pool from the bytes of a host file. `name` stands in the sentences of refusals; `capacity_bytes` is
+    /// Reads a pool from the bytes of a host file. `name` is used in the sentences of refusals; `capacity_bytes` is
     /// the size of the pmem data area of the machine, which the pool has to have been made for.
     pub fn decode(name: &str, data: &[u8], capacity_bytes: u64) -> Result<PoolFile, ConfigError> {
         let refuse = |problem: String| Err(ConfigError::new("pool", problem));
@@ -135,10 +135,10 @@ fn host_io(path: &Path, error: &io::Error) -> Error {
     Error::HostIo { path: path.display().to_string(), problem: error.to_string() }
 }
 
-/// Reads a whole host file. A device or a pipe is refused: it may have no end, or nobody at its other one.
+/// Reads a whole host file. A device or a pipe is refused: it may have no end, or no writer.
 ///
 /// # Errors
-/// What stands at `path` is no regular file, or cannot be read.
+/// The object at `path` is no regular file, or cannot be read.
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let found = std::fs::metadata(path)?;
     if !found.is_file() && !found.is_dir() {

@@ -15,16 +15,16 @@ use durasim_types::{ConfigError, Error, PAGE_BYTES, Rng};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// What to run and what it sees of the world.
+/// The program to run and its view of the world.
 #[derive(Clone, Debug)]
 pub struct ProcessConfig {
     /// The bytes of the executable.
     pub elf: Vec<u8>,
     /// Its name: `argv[0]`, and the subject of refusals.
     pub elf_name: String,
-    /// Where `/proc/self/exe` leads; without one, to the name in the root folder.
+    /// The target of `/proc/self/exe`; without one, the name in the root folder.
     pub exe_link: Option<String>,
-    /// The arguments behind `argv[0]`.
+    /// The arguments after `argv[0]`.
     pub args: Vec<String>,
     /// The environment, each `NAME=value`.
     pub env: Vec<String>,
@@ -35,9 +35,9 @@ pub struct ProcessConfig {
     pub seed: u64,
     /// The memories of the machine.
     pub map: MemoryMap,
-    /// What the program reads from its standard input.
+    /// The bytes of its standard input.
     pub stdin: Vec<u8>,
-    /// Number of cores that the program is told of, 1 to 64.
+    /// Number of cores that the program sees, 1 to 64.
     pub cores: u32,
 }
 
@@ -70,8 +70,9 @@ pub(crate) struct Heap {
 ///
 /// The process that was loaded makes its changes below the root folder on the host, at once. A clone of it, which is
 /// what [`Process::fork`] gives, and a process that was [restored](Process::restore) never write to the host: they keep
-/// their changes in memory. No process sees the changes of another, whoever runs first: what the loaded one is about to
-/// change on the host is kept for its clones before. [`Process::changed_files`] tells what a process has changed.
+/// their changes in memory. No process sees the changes of another, in any order of their runs: what the loaded one is
+/// about to change on the host is kept for its clones before. [`Process::changed_files`] lists what a process has
+/// changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Process {
     pub(crate) space: AddressSpace,
@@ -187,7 +188,7 @@ impl Process {
         self.space.move_to(map)
     }
 
-    /// What the program has changed in its root folder since it was loaded, by path: the only way to the files that a
+    /// The changes of the program in its root folder since it was loaded, by path: the only way to the files that a
     /// fork or a restored process wrote.
     ///
     /// Stores through shared mappings are there once the program or [`Process::write_back_files`] has written them back.
@@ -200,7 +201,7 @@ impl Process {
         &mut self.space
     }
 
-    /// What system calls meant for other threads since the last call, in order. StoreVerdict after every system call.
+    /// The effects of system calls on other threads since the last call, in order. Asked after every system call.
     pub fn take_events(&mut self) -> Vec<ThreadEvent> {
         self.threads.take_events()
     }
@@ -229,7 +230,7 @@ impl Process {
         self.threads.get(thread).affinity
     }
 
-    /// `thread` now runs on core `core`, as `getcpu` will tell; before it runs on any, that is core 0.
+    /// `thread` now runs on core `core`, as `getcpu` will report; before it runs on any, that is core 0.
     ///
     /// # Panics
     /// If `thread` does not exist or has ended.

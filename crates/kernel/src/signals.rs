@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Signals are numbered from 1 to this.
 pub(crate) const SIGNALS: u64 = 64;
 
-/// What the program asked to happen on each signal, and which wait for a thread that lets them through.
+/// The actions that the program asked for on each signal, and the signals that wait for a thread that lets them
+/// through.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Signals {
     /// Handler, flags and mask of `struct sigaction`.

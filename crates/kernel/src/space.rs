@@ -33,8 +33,8 @@ pub const PMEM_WINDOW_BASE: u64 = 0x10_0000_0000;
 pub(crate) const PMEM_WINDOW_END: u64 = 0x30_0000_0000;
 /// One past the stack of the first thread.
 pub(crate) const STACK_TOP: u64 = 0x40_0080_1000;
-/// Where mappings without an address of their own start to grow upwards. The page between is where other systems keep
-/// the return from signal handlers.
+/// The address from which mappings without an address of their own grow upwards. The page between is where other
+/// systems keep the return from signal handlers.
 pub(crate) const MAPPINGS_BEGIN: u64 = 0x40_0080_2000;
 /// One past the last user address: 2^47.
 pub const USER_END: u64 = 0x8000_0000_0000;
@@ -42,7 +42,7 @@ pub const USER_END: u64 = 0x8000_0000_0000;
 /// Levels of the page table: those of Sv48, which addresses of 47 bits need.
 pub const PAGE_TABLE_LEVELS: u32 = 4;
 
-/// What a program may do with a page.
+/// The rights of a program on a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rights {
     /// Loads.
@@ -79,7 +79,7 @@ impl Rights {
     }
 }
 
-/// What stands behind the pages of an area.
+/// The backing of the pages of an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Backing {
     /// DRAM frames of its own, taken at the first touch.
@@ -110,20 +110,20 @@ pub(crate) struct Area {
 pub struct AddressSpace {
     map: MemoryMap,
     areas: BTreeMap<u64, Area>,
-    /// Frames behind touched pages of DRAM, by virtual page number.
+    /// Frames of touched pages of DRAM, by virtual page number.
     pages: PageTable,
     pub(crate) frames: Frames,
-    /// Where the pages of the page table lie that a walk has read: by level, and by the addresses that they translate. What
-    /// they say is in `areas` and `pages`.
+    /// The places of pages of the page table that a walk has read: by level, and by the addresses that they translate.
+    /// Their contents are in `areas` and `pages`.
     tables: BTreeMap<(u32, u64), PhysAddr>,
-    /// Where the next mapping without an address of its own should go.
+    /// The address of the next mapping without an address of its own.
     next_mapping: u64,
     epoch: u64,
     code_epoch: u64,
-    /// Pages that a user of cached translations has yet to be told of.
+    /// Pages that are yet to be reported to a user of cached translations.
     #[serde(skip)]
     lost: Vec<Range<u64>>,
-    /// Private copies of pages of persistent memory of which the machine has yet to be told.
+    /// Private copies of pages of persistent memory that are yet to be reported to the machine.
     #[serde(skip)]
     copies: Vec<PageCopy>,
     dram_spent: bool,
@@ -162,7 +162,7 @@ impl AddressSpace {
         })
     }
 
-    /// The same space on other memories, which start where the ones before did.
+    /// Moves the space to other memories, which start where the ones before did.
     pub(crate) fn move_to(&mut self, map: MemoryMap) -> Result<(), ConfigError> {
         let starts = |map: &MemoryMap| (map.dram_base, map.pmem_base);
         assert!(starts(&self.map) == starts(&map), "memories that start elsewhere");
@@ -174,7 +174,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// The physical address behind `vaddr`, if `access` is allowed there. The first touch of a page of DRAM gives it
+    /// The physical address of `vaddr`, if `access` is allowed there. The first touch of a page of DRAM gives it
     /// a zeroed frame. Bytes up to the end of the page follow contiguously.
     ///
     /// A fault of the kind [`AccessFaultKind::CopyOnWrite`] is no fault of the program: it asks for
@@ -229,8 +229,9 @@ impl AddressSpace {
         std::mem::take(&mut self.lost)
     }
 
-    /// Where a walk reads the entry of the page table for `vaddr` at a level, of [`PAGE_TABLE_LEVELS`], the leaves being level 0.
-    /// Pages of the table lie in frames of the DRAM, which they take when they are first read.
+    /// The address from which a walk reads the entry of the page table for `vaddr` at a level, of
+    /// [`PAGE_TABLE_LEVELS`], the leaves being level 0. Pages of the table are in frames of the DRAM, which they take
+    /// when they are first read.
     ///
     /// # Errors
     /// The DRAM is used up.
@@ -397,7 +398,7 @@ impl AddressSpace {
     /// A free range of `bytes` (whole pages) near the end of the user addresses, for a mapping whose hint is taken.
     ///
     /// Under qemu the host chooses, at random and from the top down. What a program does with the mapping can depend on
-    /// how far it is from a multiple of 64 KB; so it always lies in the middle between two.
+    /// how far it is from a multiple of 64 KB; so it is always in the middle between two.
     pub(crate) fn find_high_gap(&self, bytes: u64) -> Option<u64> {
         const STEP: u64 = 16 * PAGE_BYTES;
         const MIDDLE: u64 = 8 * PAGE_BYTES;
@@ -503,7 +504,7 @@ impl AddressSpace {
         self.code_epoch += 1;
     }
 
-    /// Whether so many bytes could ever be backed by the DRAM that is left.
+    /// Whether this many bytes could ever be backed by the DRAM that is left.
     pub(crate) fn can_back(&self, bytes: u64) -> bool {
         bytes / PAGE_BYTES <= self.frames.available()
     }

@@ -18,7 +18,7 @@ impl Symbols {
         Symbols { functions: functions(data).unwrap_or_default() }
     }
 
-    /// The function that `pc` lies in, and how many bytes after its start.
+    /// The function that contains `pc`, and the number of bytes after its start.
     pub fn function_at(&self, pc: u64) -> Option<(&str, u64)> {
         let after = self.functions.partition_point(|(start, ..)| *start <= pc);
         let (start, size, name) = &self.functions[..after].last()?;

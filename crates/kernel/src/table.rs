@@ -1,4 +1,4 @@
-//! Which frame stands behind which virtual page, in a form of which a copy is cheap.
+//! The frame of each virtual page, in a form that is cheap to copy.
 
 use durasim_types::PhysAddr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -18,13 +18,13 @@ pub(crate) struct PageTable {
 }
 
 impl PageTable {
-    /// The frame behind `page`.
+    /// The frame of `page`.
     pub(crate) fn get(&self, page: u64) -> Option<PhysAddr> {
         let frame = self.leaves.get(&(page / PAGES_PER_LEAF))?[(page % PAGES_PER_LEAF) as usize];
         (frame != NO_FRAME).then_some(PhysAddr(frame))
     }
 
-    /// Puts `frame` behind `page`.
+    /// Gives `frame` to `page`.
     pub(crate) fn insert(&mut self, page: u64, frame: PhysAddr) {
         let leaf = self.leaves.entry(page / PAGES_PER_LEAF);
         let leaf = leaf.or_insert_with(|| Arc::new([NO_FRAME; PAGES_PER_LEAF as usize]));

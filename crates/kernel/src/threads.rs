@@ -33,7 +33,7 @@ impl std::fmt::Display for ThreadId {
     }
 }
 
-/// What a system call meant for other threads.
+/// The effect of a system call on other threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ThreadEvent {
     /// A new thread may run.
@@ -59,7 +59,7 @@ pub struct Waiting {
     pub futex: u64,
 }
 
-/// What makes two futexes the same.
+/// The identity of a futex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FutexKey {
     /// FUTEX_PRIVATE_FLAG: the address.
@@ -78,7 +78,7 @@ struct Waiter {
     bits: u32,
 }
 
-/// What the kernel keeps of a thread. Its registers are in the hart that runs it.
+/// The state of a thread in the kernel. Its registers are in the hart that runs it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Thread {
     pub(crate) name: [u8; THREAD_NAME_BYTES],
@@ -169,7 +169,7 @@ impl Threads {
         self.live.values_mut()
     }
 
-    /// How many threads live.
+    /// The number of live threads.
     pub(crate) fn count(&self) -> usize {
         self.live.len()
     }
@@ -243,7 +243,7 @@ impl Threads {
         count
     }
 
-    /// What happened since the last call, in order.
+    /// The events since the last call, in order.
     pub(crate) fn take_events(&mut self) -> Vec<ThreadEvent> {
         std::mem::take(&mut self.events)
     }
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn requeued_threads_queue_behind_the_others() {
+    fn requeued_threads_queue_after_the_others() {
         let mut threads = four_wait();
         threads.wait(ThreadId(9), B, 16, 1);
         assert_eq!(threads.requeue(A, B, 16, 2), 2);

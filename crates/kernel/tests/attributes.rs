@@ -91,6 +91,6 @@ fn transfers_at_positions_and_between_files() {
 
     p.poke(OTHER, &1u16.to_le_bytes());
     assert_eq!(p.call(Sysno::fcntl, &[fd, 5, OTHER]), 0);
-    assert_eq!(p.peek(OTHER, 2), [2, 0], "nobody holds a lock");
+    assert_eq!(p.peek(OTHER, 2), [2, 0], "no process holds a lock");
     assert_eq!(p.call(Sysno::fadvise64, &[fd, 0, 0, 1]), 0);
 }

@@ -11,10 +11,10 @@ const EEXIST: i64 = -17;
 const EINVAL: i64 = -22;
 const ANONYMOUS: u64 = 0x22;
 const FIXED: u64 = 0x10;
-const NOBODY: u64 = u64::MAX;
+const NO_FILE: u64 = u64::MAX;
 
 fn anonymous(p: &mut Program, pages: u64) -> u64 {
-    p.call(Sysno::mmap, &[0, pages * 4096, 3, ANONYMOUS, NOBODY, 0]) as u64
+    p.call(Sysno::mmap, &[0, pages * 4096, 3, ANONYMOUS, NO_FILE, 0]) as u64
 }
 
 fn why(p: &mut Program, addr: u64, access: Access) -> Option<AccessFaultKind> {
@@ -39,7 +39,7 @@ fn rights_are_checked() {
 }
 
 #[test]
-fn pages_that_lose_something_are_told_once() {
+fn pages_that_lose_something_are_reported_once() {
     let mut p = program(|_| {});
     p.process.space().take_lost();
     let at = anonymous(&mut p, 8);
@@ -98,7 +98,7 @@ fn pages_start_as_zeros_also_the_second_time() {
     assert_eq!(p.call(Sysno::munmap, &[at + 4096, 4096]), 0);
     assert_eq!(why(&mut p, at + 4096, Access::Read), Some(AccessFaultKind::Unmapped));
     assert_eq!(p.peek(at + 8192, 2), [1, 1]);
-    assert_eq!(p.call(Sysno::mmap, &[at + 4096, 4096, 3, ANONYMOUS | FIXED, NOBODY, 0]) as u64, at + 4096);
+    assert_eq!(p.call(Sysno::mmap, &[at + 4096, 4096, 3, ANONYMOUS | FIXED, NO_FILE, 0]) as u64, at + 4096);
     assert_eq!(p.peek(at + 4096, 4096), [0; 4096]);
     assert_eq!(p.call(Sysno::madvise, &[at, 3 * 4096, 4]), 0);
     assert_eq!(p.peek(at, 3 * 4096), [0; 3 * 4096]);
@@ -109,16 +109,16 @@ fn mappings_are_placed_as_asked() {
     let mut p = program(|_| {});
     let first = anonymous(&mut p, 2);
     let second = anonymous(&mut p, 1);
-    assert_eq!((first, second), (0x40_0080_2000, first + 8192), "from the bottom up, behind the stack");
+    assert_eq!((first, second), (0x40_0080_2000, first + 8192), "from the bottom up, after the stack");
     assert_eq!(p.call(Sysno::munmap, &[first, 4096]), 0);
     assert_eq!(anonymous(&mut p, 1), second + 4096, "what was given back is not used again");
     let hint = 0x3000_0000;
-    let map_at = |p: &mut Program, flags| p.call(Sysno::mmap, &[hint, 4096, 3, ANONYMOUS | flags, NOBODY, 0]);
+    let map_at = |p: &mut Program, flags| p.call(Sysno::mmap, &[hint, 4096, 3, ANONYMOUS | flags, NO_FILE, 0]);
     assert_eq!(map_at(&mut p, 0) as u64, hint);
     let elsewhere = map_at(&mut p, 0) as u64;
     assert_eq!((elsewhere >> 40, elsewhere % 0x1_0000), (0x7f, 0x8000), "where qemu's host would put it");
     assert_eq!(
-        p.call(Sysno::mmap, &[elsewhere - 0x1000 + 5, 4096, 3, ANONYMOUS, NOBODY, 0]) as u64,
+        p.call(Sysno::mmap, &[elsewhere - 0x1000 + 5, 4096, 3, ANONYMOUS, NO_FILE, 0]) as u64,
         elsewhere - 0x1000
     );
     assert_eq!(map_at(&mut p, 0) as u64, elsewhere - 0x1_0000);
@@ -127,13 +127,13 @@ fn mappings_are_placed_as_asked() {
     assert_eq!(map_at(&mut p, FIXED) as u64, hint);
     assert_eq!(p.peek(hint, 3), [0; 3]);
     let refused = |p: &mut Program, args: &[u64]| p.call(Sysno::mmap, args);
-    assert_eq!(refused(&mut p, &[0, 0, 3, ANONYMOUS, NOBODY, 0]), EINVAL);
-    assert_eq!(refused(&mut p, &[0, 4096, 3, 0x20, NOBODY, 0]), EINVAL);
+    assert_eq!(refused(&mut p, &[0, 0, 3, ANONYMOUS, NO_FILE, 0]), EINVAL);
+    assert_eq!(refused(&mut p, &[0, 4096, 3, 0x20, NO_FILE, 0]), EINVAL);
     assert_eq!(refused(&mut p, &[0, 4096, 3, 2, 99, 0]), -9);
-    assert_eq!(refused(&mut p, &[0, u64::MAX, 3, ANONYMOUS, NOBODY, 0]), ENOMEM);
-    assert_eq!(refused(&mut p, &[0x100, 4096, 3, ANONYMOUS | FIXED, NOBODY, 0]), EINVAL);
-    assert_eq!(refused(&mut p, &[0x1000, 4096, 3, ANONYMOUS | FIXED, NOBODY, 0]), -1);
-    assert_eq!(refused(&mut p, &[0x7fff_ffff_f000, 8192, 3, ANONYMOUS | FIXED, NOBODY, 0]), ENOMEM);
+    assert_eq!(refused(&mut p, &[0, u64::MAX, 3, ANONYMOUS, NO_FILE, 0]), ENOMEM);
+    assert_eq!(refused(&mut p, &[0x100, 4096, 3, ANONYMOUS | FIXED, NO_FILE, 0]), EINVAL);
+    assert_eq!(refused(&mut p, &[0x1000, 4096, 3, ANONYMOUS | FIXED, NO_FILE, 0]), -1);
+    assert_eq!(refused(&mut p, &[0x7fff_ffff_f000, 8192, 3, ANONYMOUS | FIXED, NO_FILE, 0]), ENOMEM);
     assert_eq!(p.call(Sysno::munmap, &[first + 1, 4096]), EINVAL);
 }
 
@@ -209,7 +209,7 @@ fn the_stack_is_what_linux_makes() {
     assert_eq!(keys, [3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 17, 25, 23, 31], "as qemu orders them");
     assert_eq!(aux[&25] % 16, 0);
     assert_eq!(text(&mut p, aux[&31], 5), "prog\0");
-    assert_eq!(aux[&31] + 5, 0x40_0080_1000 - 8, "the name ends the stack, but for eight zero bytes");
+    assert_eq!(aux[&31] + 5, 0x40_0080_1000 - 8, "the name ends the stack, except for eight zero bytes");
     assert_eq!(why(&mut p, sp - (8 << 20), Access::Read), Some(AccessFaultKind::Protected), "a page below the stack");
     let expected = [(3, 0x10_0040), (4, 56), (5, 3), (6, 4096), (9, 0x10_0400), (16, 0x112d), (17, 100), (23, 0)];
     for (key, value) in expected {

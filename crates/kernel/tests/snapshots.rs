@@ -21,7 +21,7 @@ fn rooted() -> (tempfile::TempDir, PathBuf, Program) {
     (folder, root, p)
 }
 
-/// The same program on another process: all else is copied.
+/// The program on another process: all else is copied.
 fn with(p: &Program, process: Process) -> Program {
     Program { process, memory: p.memory.clone(), hart: p.hart.clone(), out: Captured::default(), now_ns: p.now_ns }
 }
@@ -101,7 +101,7 @@ fn forks_that_write_the_same_file_do_not_see_each_other() {
     remove(&mut two, "log");
     assert_eq!(contents(&mut two, "log"), None);
     assert_eq!(contents(&mut p, "log").unwrap(), "start original");
-    assert_eq!(two.process.changed_files().unwrap(), [], "it removed what it had made: nothing is left to tell");
+    assert_eq!(two.process.changed_files().unwrap(), [], "it removed what it had made: nothing is left to report");
     assert_eq!(
         one.process.changed_files().unwrap(),
         [FileChange::Written { path: "/log".into(), bytes: b"start one".to_vec() }]

@@ -13,7 +13,7 @@ const ENOSYS: i64 = -38;
 const ESRCH: i64 = -3;
 const ETIMEDOUT: i64 = -110;
 
-/// What musl and glibc pass: VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, SETTLS, PARENT_SETTID, CHILD_CLEARTID.
+/// The flags of musl and glibc: VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, SETTLS, PARENT_SETTID, CHILD_CLEARTID.
 const THREAD_FLAGS: u64 = 0x3d_0f00;
 
 const PRIVATE: u64 = 0x80;
@@ -51,7 +51,7 @@ fn four_threads() -> (Program, [ThreadId; 3]) {
 }
 
 #[test]
-fn a_new_thread_starts_behind_the_call() {
+fn a_new_thread_starts_after_the_call() {
     let mut p = program(|_| {});
     p.hart.f[3] = 5;
     p.hart.x[9] = 6;

@@ -66,7 +66,7 @@ impl Checker {
     }
 }
 
-/// What happened in a bank so far.
+/// The latest events of a bank.
 #[derive(Default)]
 struct Bank {
     open: Option<u64>,
@@ -79,7 +79,7 @@ struct Bank {
     free_ps: Option<Picos>,
 }
 
-/// What happened in a rank so far.
+/// The latest events of a rank.
 #[derive(Default)]
 struct Rank {
     acts: VecDeque<(Picos, u32)>,
@@ -98,7 +98,7 @@ impl Rank {
     }
 }
 
-/// What happened behind one controller so far.
+/// The latest events of the channel of one controller.
 #[derive(Default)]
 struct Channel {
     banks: BTreeMap<(u16, u16), Bank>,
@@ -116,7 +116,7 @@ struct Channel {
 }
 
 /// `after_ps` after an event, if it ever happened.
-fn behind(event_ps: Option<Picos>, after_ps: Picos) -> Option<Picos> {
+fn delayed(event_ps: Option<Picos>, after_ps: Picos) -> Option<Picos> {
     event_ps.map(|at| at + after_ps)
 }
 
@@ -124,13 +124,13 @@ impl Channel {
     fn ddr(&mut self, checker: &mut Checker, t: &DdrTiming, media: &MediaConfig, command: Command) {
         let at = command.at_ps;
         checker.require(at.is_multiple_of(t.t_ck_ps), "commands begin with a clock");
-        checker.not_before(behind(self.command_ps, t.t_ck_ps), "one command in a clock");
+        checker.not_before(delayed(self.command_ps, t.t_ck_ps), "one command in a clock");
         self.command_ps = Some(at);
         let ranks = u64::from(media.ranks.unwrap_or(1));
         checker.require(u64::from(command.rank) < ranks, "the rank exists");
         checker.require(u32::from(command.bank) < media.banks.unwrap_or(1), "the bank exists");
         let rank = self.ranks.entry(command.rank).or_default();
-        checker.not_before(behind(rank.refresh_ps, t.t_rfc_ps), "tRFC");
+        checker.not_before(delayed(rank.refresh_ps, t.t_rfc_ps), "tRFC");
         if t.t_refi_ps > 0 {
             checker.require(at < rank.postponed_until_ps(t) || command.kind == CommandKind::Ref, "tREFI");
         }
@@ -154,7 +154,7 @@ impl Channel {
             CommandKind::Ref => {
                 for (_, bank) in self.banks.range((command.rank, 0)..=(command.rank, u16::MAX)) {
                     checker.require(bank.open.is_none(), "a refresh finds all rows closed");
-                    checker.not_before(behind(bank.pre_ps, t.t_rp_ps), "tRP before a refresh");
+                    checker.not_before(delayed(bank.pre_ps, t.t_rp_ps), "tRP before a refresh");
                 }
                 checker.require(t.t_refi_ps > 0 && at < rank.postponed_until_ps(t), "tREFI between refreshes");
                 rank.refresh_ps = Some(at);
@@ -168,7 +168,7 @@ impl Channel {
         let at = command.at_ps;
         let bank = self.banks.entry((command.rank, command.bank)).or_default();
         checker.require(bank.open.is_none(), "ACT finds no row open");
-        checker.not_before(behind(bank.pre_ps, t.t_rp_ps), "tRP");
+        checker.not_before(delayed(bank.pre_ps, t.t_rp_ps), "tRP");
         bank.open = Some(command.row);
         bank.act_ps = Some(at);
         (bank.read_ps, bank.write_ps) = (None, None);
@@ -190,7 +190,7 @@ impl Channel {
         let reads = command.kind == CommandKind::Rd;
         let bank = self.banks.entry((command.rank, command.bank)).or_default();
         checker.require(bank.open == Some(command.row), "the row is open");
-        checker.not_before(behind(bank.act_ps, t.t_rcd_ps), "tRCD");
+        checker.not_before(delayed(bank.act_ps, t.t_rcd_ps), "tRCD");
         if reads {
             bank.read_ps = Some(at);
         } else {
@@ -318,9 +318,9 @@ impl Bank {
     /// From when on the row may be closed, by each rule.
     fn may_close_from(&self, t: &DdrTiming) -> Vec<(Picos, &'static str)> {
         let rules = [
-            (behind(self.act_ps, t.t_ras_ps), "tRAS"),
-            (behind(self.read_ps, t.t_rtp_ps), "tRTP"),
-            (behind(self.write_ps, t.t_cwl_ps + t.t_burst_ps + t.t_wr_ps), "tWR"),
+            (delayed(self.act_ps, t.t_ras_ps), "tRAS"),
+            (delayed(self.read_ps, t.t_rtp_ps), "tRTP"),
+            (delayed(self.write_ps, t.t_cwl_ps + t.t_burst_ps + t.t_wr_ps), "tWR"),
         ];
         rules.into_iter().filter_map(|(at, rule)| at.map(|at| (at, rule))).collect()
     }

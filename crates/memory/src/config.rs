@@ -54,12 +54,12 @@ pub struct ControllerConfig {
     /// (`write_low_thresh_perc` of its MemCtrl).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drain_idle_percent: Option<u32>,
-    /// `gem5` only: so many writes are served before reads that wait have their turn. 16 if not given (`min_writes_per_switch` of
-    /// its MemCtrl).
+    /// `gem5` only: the number of writes that are served before reads that wait have their turn. 16 if not given
+    /// (`min_writes_per_switch` of its MemCtrl).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drain_writes_min: Option<u32>,
-    /// Media with rows: so many accesses of an open row go before older requests for another row of the bank. 16 if not given
-    /// (`max_accesses_per_row` of gem5's MemInterface).
+    /// Media with rows: the number of accesses of an open row that go before older requests for another row of the
+    /// bank. 16 if not given (`max_accesses_per_row` of gem5's MemInterface).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row_hits_max: Option<u32>,
     /// Until when a read takes its entry of the read queue: until its first command (`command`, if not given and the media have
@@ -113,7 +113,7 @@ impl ControllerConfig {
         }
     }
 
-    /// What the scheduler of media with rows has to know of complete queues.
+    /// The numbers of complete queues that the scheduler of media with rows needs.
     pub(crate) fn seen_by_scheduler(&self) -> Queues {
         Queues {
             policy: self.policy(),
@@ -222,13 +222,14 @@ pub struct MemoryConfig {
     pub capacity_mib: u64,
     /// Controllers, each with queues, banks and a channel of its own: 1 to 8.
     pub controllers: u16,
-    /// So many bytes belong to one controller before the next one's turn comes: a power of two from 64 to 4096. Of no
-    /// effect with one controller. 4096 is how platforms interleave modules of persistent memory (Yang et al., "An
-    /// Empirical Guide to the Behavior and Use of Scalable Persistent Memory", FAST 2020, section 2; DEVIATIONS.md, interleaving).
+    /// The number of bytes that belong to one controller before the next one's turn comes: a power of two from 64 to
+    /// 4096. Of no effect with one controller. 4096 is how platforms interleave modules of persistent memory (Yang et
+    /// al., "An Empirical Guide to the Behavior and Use of Scalable Persistent Memory", FAST 2020, section 2;
+    /// DEVIATIONS.md, interleaving).
     pub interleave_bytes: u64,
     /// The queues of each controller.
     pub controller: ControllerConfig,
-    /// The media behind each controller.
+    /// The media of each controller.
     pub media: MediaConfig,
 }
 

@@ -1,4 +1,4 @@
-//! What the media of a memory hold: one range of addresses, or two that share controllers and media.
+//! The ranges that the media of a memory hold: one range of addresses, or two that share controllers and media.
 
 use durasim_types::{Line, LineAddr, Pages, PhysAddr};
 use serde::{Deserialize, Serialize};

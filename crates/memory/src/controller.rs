@@ -42,13 +42,13 @@ pub enum Step {
     Accepted {
         /// When.
         at_ps: Picos,
-        /// Where.
+        /// The line.
         line: LineAddr,
-        /// Which bytes: bit `i` stands for byte `i`.
+        /// The bytes: bit `i` stands for byte `i`.
         mask: u64,
-        /// Why.
+        /// The cause.
         cause: Cause,
-        /// Who asked.
+        /// The requester.
         token: Option<WriteToken>,
     },
     /// A queue that asks before it takes a write ([`crate::Memory::ask_before_accepting`]) has room for one that waits.
@@ -62,9 +62,9 @@ pub enum Step {
     Started {
         /// When.
         at_ps: Picos,
-        /// Where.
+        /// The line.
         line: LineAddr,
-        /// Why.
+        /// The cause.
         cause: Cause,
         /// Whether a write-back buffer of the last level has it.
         from_llc_buffer: bool,
@@ -73,9 +73,9 @@ pub enum Step {
     Written {
         /// When.
         at_ps: Picos,
-        /// Where.
+        /// The line.
         line: LineAddr,
-        /// Why.
+        /// The cause.
         cause: Cause,
         /// Everybody who asked.
         tokens: Vec<WriteToken>,
@@ -132,9 +132,9 @@ impl ControllerStats {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Counters {
     stats: ControllerStats,
-    /// What its accesses found rows like, of media that have rows.
+    /// The states in which its accesses found rows, of media that have rows.
     rows: RowStats,
-    /// What its accesses made buffers do, of modules of persistent memory.
+    /// The work of buffers for its accesses, of modules of persistent memory.
     module: ModuleStats,
 }
 
@@ -145,7 +145,7 @@ struct Waiting {
     /// The line's number in the media.
     local: u64,
     arrived_ps: Picos,
-    /// Nothing waited before it: it may join an entry of its line in a full queue, as where nobody is asked.
+    /// No write waited before it: it may join an entry of its line in a full queue, as without a design that decides.
     is_first: bool,
     /// The queue was asked and does not take it before it has changed.
     is_refused: bool,
@@ -164,7 +164,7 @@ pub(crate) struct Controller {
     queue: VecDeque<Entry>,
     /// Writes that wait outside for room, oldest first.
     inbound: VecDeque<Waiting>,
-    /// Somebody is asked about each write before the queue takes it.
+    /// The design is asked about each write before the queue accepts it.
     asks: bool,
     /// The begin of each write to the media is a step of its own.
     reports_starts: bool,
@@ -178,7 +178,7 @@ pub(crate) struct Controller {
     held: usize,
     /// Nothing happens before this time.
     next_ps: Picos,
-    /// What the entries do next; absent where something has changed since it was worked out.
+    /// The next events of the entries; absent where a change has made them unknown.
     #[serde(skip)]
     upcoming: Option<Upcoming>,
     /// Counters since the last reset, by range of addresses.
@@ -240,12 +240,12 @@ impl Controller {
         &self.counters[range].stats
     }
 
-    /// What accesses of a range found rows like, of media that have rows.
+    /// The states in which accesses of a range found rows, of media that have rows.
     pub fn row_stats(&self, range: usize) -> Option<RowStats> {
         self.media.has_rows().then(|| self.counters[range].rows)
     }
 
-    /// What accesses of a range made buffers do, of modules of persistent memory.
+    /// The work of buffers for accesses of a range, of modules of persistent memory.
     pub fn module_stats(&self, range: usize) -> Option<ModuleStats> {
         self.media.module_stats().map(|_| self.counters[range].module)
     }
@@ -305,7 +305,7 @@ impl Controller {
         }
     }
 
-    /// The same of the entries in front of the oldest held one of the line.
+    /// The bytes of the line in the entries in front of its oldest held one.
     fn overlay_below_held(&self, line: LineAddr, data: &mut Line) -> u64 {
         let of_line = self.queue.iter().filter(|e| e.write.line == line);
         of_line.take_while(|e| !e.is_held()).fold(0, |covered, entry| {
@@ -352,7 +352,8 @@ impl Controller {
     }
 
     /// Hands over a write that arrives at `at_ps`: true if the queue accepts it at once, else it waits outside and a
-    /// later [`Step::Accepted`] tells. Order among writes is kept. A write of no bytes takes no room and is not counted.
+    /// later [`Step::Accepted`] reports. Order among writes is kept. A write of no bytes takes no room and is not
+    /// counted.
     pub fn submit(&mut self, write: Write, local: u64, at_ps: Picos) -> bool {
         if write.mask == 0 && self.inbound.is_empty() {
             self.pass(&write);
@@ -539,7 +540,7 @@ impl Controller {
         self.counters(line).stats.media_write_bytes[cause] += bytes;
     }
 
-    /// Every write costs the media a multiple of so many bytes.
+    /// The granularity of writes in the media, in bytes: each write costs a multiple of it.
     pub fn write_granularity_bytes(&self) -> u64 {
         self.write_granularity_bytes
     }

@@ -3,7 +3,7 @@
 //! knows nothing of the others.
 //!
 //! Two ranges of addresses may share the controllers with all they have. The lines of each range are dealt out from its
-//! first one on, and those of the second range lie behind those of the first in the media of a controller. Counters and
+//! first one on, and those of the second range follow those of the first in the media of a controller. Counters and
 //! contents are kept by range.
 
 use crate::contents::Contents;
@@ -40,7 +40,7 @@ impl Memory {
 
     fn build(config: &MemoryConfig, ranges: Vec<Pages>) -> Self {
         let first_line = ranges[0].base().line().0;
-        // Blocks of the second range begin behind the last one that the first range has at any controller.
+        // Blocks of the second range start after the last one that the first range has at any controller.
         let round_bytes = config.interleave_bytes * u64::from(config.controllers);
         let second_local = ranges[0].size_bytes().div_ceil(round_bytes) * (config.interleave_bytes / LINE_BYTES);
         let first_lines = ranges.iter().map(|pages| pages.base().line().0).zip([0, second_local]).collect();
@@ -97,7 +97,7 @@ impl Memory {
         self.contents.contains(addr)
     }
 
-    /// What the media of all controllers hold of a range now, without the queues.
+    /// The contents of a range in the media of all controllers now, without the queues.
     pub fn media(&self, range: usize) -> &Pages {
         self.contents.region(range)
     }
@@ -159,7 +159,7 @@ impl Memory {
         self.controllers[controller].read(line, local, data, false, at_ps)
     }
 
-    /// The same of what lies below the oldest held entry of the line.
+    /// The bytes below the oldest held entry of the line.
     pub fn read_below_held(&mut self, line: LineAddr, at_ps: Picos) -> Read {
         let (controller, local) = self.route(line);
         let data = self.contents.line(line);
@@ -181,7 +181,7 @@ impl Memory {
         self.controllers[usize::from(controller)].next_candidate()
     }
 
-    /// How full the queue of a controller is.
+    /// The occupancy of the queue of a controller.
     pub fn occupancy(&self, controller: u16) -> Occupancy {
         self.controllers[usize::from(controller)].occupancy()
     }
@@ -197,7 +197,7 @@ impl Memory {
     }
 
     /// Hands over a write that arrives at `at_ps`: true if its queue accepts it at once, else it waits outside and a
-    /// later [`Step::Accepted`] tells. Order among writes to one controller is kept.
+    /// later [`Step::Accepted`] reports. Order among writes to one controller is kept.
     pub fn submit(&mut self, write: Write, at_ps: Picos) -> bool {
         assert!(self.contains(write.line.base()), "a write to {} reached the wrong memory", write.line);
         let (controller, local) = self.route(write.line);
@@ -228,7 +228,7 @@ impl Memory {
         }
     }
 
-    /// Every write costs the media a multiple of so many bytes.
+    /// The granularity of writes in the media, in bytes: each write costs a multiple of it.
     pub fn write_granularity_bytes(&self) -> u64 {
         self.controllers[0].write_granularity_bytes()
     }
@@ -244,7 +244,7 @@ impl Memory {
     }
 
     /// Held entries of `group` at a controller vanish, and those of the group that still wait there for room: their
-    /// tokens are given back, since nobody will acknowledge them.
+    /// tokens are returned, since no controller will acknowledge them.
     pub fn discard(&mut self, controller: u16, group: u64, at_ps: Picos) -> Vec<WriteToken> {
         self.controllers[usize::from(controller)].discard(group, at_ps)
     }
@@ -270,12 +270,12 @@ impl Memory {
         (sum, rows)
     }
 
-    /// What the buffers of each controller's module have done for a range, of modules of persistent memory.
+    /// The work of the buffers of each controller's module for a range, of modules of persistent memory.
     pub fn controller_module_stats(&self, range: usize) -> impl Iterator<Item = Option<ModuleStats>> {
         self.controllers.iter().map(move |c| c.module_stats(range))
     }
 
-    /// What the buffers of all modules have done for a range, of modules of persistent memory.
+    /// The work of the buffers of all modules for a range, of modules of persistent memory.
     pub fn module_stats(&self, range: usize) -> Option<ModuleStats> {
         self.controller_module_stats(range).flatten().reduce(|mut sum, of_one| {
             sum.add(&of_one);

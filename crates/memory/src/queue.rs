@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct WriteToken {
     /// The number.
     pub number: u64,
-    /// Where the acknowledgement goes.
+    /// The receiver of the acknowledgement.
     pub to: Origin,
     /// When its write arrived at the controller; 0 before.
     pub arrived: Cycle,
@@ -25,16 +25,16 @@ impl WriteToken {
 /// A write to (part of) a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write {
-    /// Which line.
+    /// The line.
     pub line: LineAddr,
-    /// Which bytes: bit `i` stands for byte `i`.
+    /// The bytes: bit `i` stands for byte `i`.
     pub mask: u64,
     /// The data; bytes outside the mask are ignored.
     #[serde(with = "serde_bytes")]
     pub data: Line,
-    /// Why it is written.
+    /// The cause of the write.
     pub cause: Cause,
-    /// Who wants to know.
+    /// The receiver of the acknowledgement.
     pub token: Option<WriteToken>,
     /// The group of held entries it belongs to: durable, but neither drained nor merged until released.
     pub held: Option<u64>,

@@ -22,7 +22,7 @@ impl Reservations {
     /// The first time, not before `at_ps`, from which the resource is free for `len_ps`.
     pub fn first_gap(&self, at_ps: Picos, len_ps: Picos) -> Picos {
         let mut start = at_ps.max(self.floor_ps);
-        // Most requests come behind all others.
+        // Most requests come after all others.
         if start >= self.end() {
             return start;
         }

@@ -1,9 +1,9 @@
-//! The trace of commands: what a controller tells its media, for the checker and for whoever wants to look. It is off
-//! unless asked for; then each access costs one comparison more.
+//! The trace of commands: what a controller sends to its media, for the checker and for tools that ask for it. It is
+//! off unless asked for; then each access costs one comparison more.
 
 use durasim_types::Picos;
 
-/// What a command does.
+/// The effect of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CommandKind {
     /// Opens a row.
@@ -27,7 +27,7 @@ pub struct Command {
     pub at_ps: Picos,
     /// The controller that gives it.
     pub controller: u16,
-    /// What it does.
+    /// The effect.
     pub kind: CommandKind,
     /// The rank.
     pub rank: u16,
@@ -41,7 +41,7 @@ pub struct Command {
     pub auto_precharge: bool,
 }
 
-/// Commands so far, if somebody wants them. Whoever looks at one controller does not look at copies of it.
+/// Commands so far, if they are requested. A reader of one controller does not look at copies of it.
 #[derive(Debug, Default)]
 pub(crate) struct Trace(Option<Vec<Command>>);
 
@@ -62,7 +62,7 @@ impl Trace {
         self.0.is_some()
     }
 
-    /// Notes a command that is made only if somebody wants it.
+    /// Notes a command that is made only if the trace is on.
     #[inline]
     pub fn note(&mut self, command: impl FnOnce() -> Command) {
         if let Some(commands) = &mut self.0 {

@@ -24,7 +24,7 @@ fn queued(memory: &Memory) -> Vec<(u64, u8)> {
 }
 
 #[test]
-fn a_write_waits_until_somebody_lets_it_in() {
+fn a_write_waits_until_the_design_admits_it() {
     let mut memory = asking(2);
     assert!(!memory.submit(write(5, 9), 1000));
     assert_eq!((candidate(&memory), memory.queue().count()), (Some((5, 9)), 0));
@@ -42,7 +42,7 @@ fn a_refused_write_lets_other_lines_pass_and_is_asked_about_when_the_queue_has_c
         memory.submit(write(line, value), 0);
     }
     memory.refuse(0);
-    assert_eq!(candidate(&memory), Some((2, 3)), "the second write of the line stays behind the first");
+    assert_eq!(candidate(&memory), Some((2, 3)), "the second write of the line stays after the first");
     memory.admit(0, None, false);
     assert_eq!(candidate(&memory), None);
     assert!(matches!(memory.step(Picos::MAX), Some(Step::Written { line: LineAddr(2), at_ps: 100_000, .. })));
@@ -61,7 +61,7 @@ fn a_write_without_bytes_waits_for_all_before_it() {
     assert_eq!(candidate(&memory), Some((1, 1)), "the queue has changed");
     memory.admit(0, None, false);
     let Some(Step::Accepted { line, mask: 0, .. }) = memory.step(Picos::MAX) else {
-        panic!("nobody is asked about it")
+        panic!("the design is not asked about it")
     };
     assert_eq!((line, queued(&memory)), (LineAddr(2), vec![(1, 1)]));
     assert_eq!((memory.stats(0).0.writes, memory.stats(0).0.queue_full), (1, 0));

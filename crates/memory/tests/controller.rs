@@ -1,4 +1,4 @@
-//! Queues of a controller in front of media with fixed latencies, and what many accesses leave behind.
+//! Queues of a controller in front of media with fixed latencies, and the state after many accesses.
 
 use crate::common::{KINDS, drawn, write};
 use durasim_contract::Origin;
@@ -62,7 +62,7 @@ fn reads_go_before_waiting_writes_but_not_before_started_ones() {
         c.submit(write(line, 1), 0);
     }
     assert_eq!(c.step(50_000), None, "the first write is in service");
-    assert_eq!(c.read(LineAddr(9), 50_000).done_ps, 250_000, "behind one write, before two");
+    assert_eq!(c.read(LineAddr(9), 50_000).done_ps, 250_000, "after one write, before two");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn an_entry_that_leaves_anyway_saves_the_held_ones() {
     assert!(!c.submit(write(4, 4), 0));
     assert_eq!(drain(&mut c).len(), 3, "a write leaves, another is accepted in its place and leaves");
     assert_eq!(c.stats(0).0.yielded, 0);
-    // What comes in may be held itself; then one of them has to go for the next.
+    // An arriving write may be held itself; then one of them has to go for the next.
     assert!(c.submit(yielding(5, 7), 300_000) && !c.submit(yielding(6, 7), 300_000));
     assert_eq!((drain(&mut c).len(), c.stats(0).0.yielded), (2, 1));
 }
@@ -137,7 +137,7 @@ fn an_entry_that_has_left_its_place_saves_no_held_one() {
 }
 
 #[test]
-fn a_write_behind_a_held_entry_of_its_line_does_not_count_as_one_that_leaves() {
+fn a_write_after_a_held_entry_of_its_line_does_not_count_as_one_that_leaves() {
     let mut c = controller(2, 4);
     assert!(c.submit(yielding(1, 7), 0) && c.submit(write(1, 2), 0) && !c.submit(write(3, 3), 0));
     assert_eq!(c.stats(0).0.yielded, 1);
@@ -197,7 +197,7 @@ fn the_newest_copy_is_always_reachable() {
 fn a_read_that_waits_for_its_bank_does_not_keep_others_from_theirs() {
     let mut c = controller(4, 2);
     assert_eq!(c.read(LineAddr(0), 0).done_ps, 150_000);
-    assert_eq!(c.read(LineAddr(2), 0).done_ps, 300_000, "behind the first on bank 0");
+    assert_eq!(c.read(LineAddr(2), 0).done_ps, 300_000, "after the first on bank 0");
     assert_eq!(c.read(LineAddr(1), 0).done_ps, 155_000, "second on the channel, first on bank 1");
     assert_eq!(c.read(LineAddr(3), 1_000_000).done_ps, 1_150_000);
     assert_eq!(c.read(LineAddr(5), 500_000).done_ps, 650_000, "a request from the past takes the gap");
@@ -308,7 +308,7 @@ fn a_drain_ends_although_writes_keep_arriving() {
         longest_ps = longest_ps.max(c.read(LineAddr(2000 + n), at_ps).done_ps - at_ps);
     }
     assert!(c.stats(0).0.drains > 20, "{} drains", c.stats(0).0.drains);
-    // A drain of five writes, the reads that wait behind it, and the one in service.
+    // A drain of five writes, the reads that wait for its end, and the one in service.
     assert!(longest_ps < 3_000_000, "{longest_ps} ps");
 }
 
@@ -319,7 +319,7 @@ fn a_write_without_bytes_is_acknowledged_with_the_youngest_write_of_its_line_and
     assert!(c.submit(write(1, 1), 0) && c.submit(write(2, 2), 0));
     assert!(c.submit(empty(1, 7), 0), "the queue is full, and it needs no room");
     assert!(!c.submit(write(3, 3), 0));
-    assert!(!c.submit(empty(2, 8), 0), "it stays behind what waits");
+    assert!(!c.submit(empty(2, 8), 0), "it stays after what waits");
     let mut written = Vec::new();
     let mut accepted = Vec::new();
     for step in drain(&mut c) {

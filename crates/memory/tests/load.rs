@@ -134,7 +134,7 @@ fn no_request_waits_longer_than_full_queues_take() {
 /// Half of 16 entries may wait as long as no read does; reads wait for as many writes as are served in one go.
 #[test]
 fn gem5_gathers_writes() {
-    let mut config = crate::common::behind(durasim_memory::MediaConfig::of(MediaKind::Ddr4));
+    let mut config = crate::common::controller_of(durasim_memory::MediaConfig::of(MediaKind::Ddr4));
     config.controller.write_policy = Some(WritePolicy::Gem5);
     config.controller.write_queue_entries = 16;
     config.controller.drain_writes_min = Some(4);

@@ -6,9 +6,9 @@
 //! - `chase-BYTES`: mean latency of reads of lines in random order in a region, to the core or as a multiple of another region.
 //! - `idle-sequential`: that of lines in order.
 //! - `read-BYTES`, `write-BYTES`: bandwidth of pieces of that size at random places, of 64-byte lines that are always offered.
-//! - `writers-N`: bandwidth of so many sequential writers.
+//! - `writers-N`: bandwidth of N sequential writers.
 
-use crate::common::behind;
+use crate::common::controller_of;
 use durasim_memory::{MediaConfig, MediaKind, Memory, MemoryConfig, Step, Write};
 use durasim_types::{Cause, LineAddr, Pages, PhysAddr, Picos, Rng};
 
@@ -21,7 +21,7 @@ const TOLERANCE: f64 = 0.10;
 fn module(change: impl Fn(&mut MediaConfig)) -> Memory {
     let mut media = MediaConfig::of(MediaKind::PmemModule);
     change(&mut media);
-    let mut config: MemoryConfig = behind(media);
+    let mut config: MemoryConfig = controller_of(media);
     config.capacity_mib = 1024;
     config.controller.read_queue_entries = 64;
     config.controller.write_queue_entries = 64;
@@ -94,7 +94,7 @@ fn write_all(memory: &mut Memory, every_ps: Picos, lines: impl Iterator<Item = u
     last
 }
 
-/// Lines of pieces of so many bytes at random places.
+/// Lines of pieces of this many bytes at random places.
 fn pieces(bytes: u64, count: u64) -> impl Iterator<Item = u64> {
     let (mut rng, lines) = (Rng::new(bytes), bytes / 64);
     (0..count / lines).flat_map(move |_| {
@@ -103,7 +103,7 @@ fn pieces(bytes: u64, count: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The next line of one of so many writers, who are drawn.
+/// The next line of one of this many writers, who are drawn.
 fn writers(threads: u64, count: u64) -> impl Iterator<Item = u64> {
     let mut rng = Rng::new(threads);
     let mut at: Vec<u64> = (0..threads).map(|thread| (thread << 17) + rng.below(1 << 10) * 4).collect();

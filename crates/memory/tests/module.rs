@@ -1,7 +1,7 @@
 //! Modules of persistent memory: what reads and writes take with each state of the buffers, and what the cells have to do for
 //! them.
 
-use crate::common::{behind, memory, write};
+use crate::common::{controller_of, memory, write};
 use durasim_memory::{MediaConfig, MediaKind, Memory, ModuleStats, Step};
 use durasim_types::{LineAddr, Picos};
 
@@ -13,11 +13,11 @@ const CELLS_READ: Picos = 38_788;
 const CELLS_WRITE: Picos = 111_305;
 /// 64 bytes at 21,328 MB/s.
 const TRANSFER: Picos = 3_001;
-/// Behind everything that a test does first.
+/// After everything that a test does first.
 const LATER: Picos = 100_000_000;
 
 fn built(media: MediaConfig) -> Memory {
-    let mut config = behind(media);
+    let mut config = controller_of(media);
     config.controller.coalesce_writes = false;
     config.controller.write_queue_entries = 64;
     memory(&config)
@@ -60,7 +60,7 @@ fn counted(memory: &Memory) -> ModuleStats {
 fn lines_of_a_block_come_from_the_cells_once() {
     let mut memory = module(64);
     assert_eq!(read(&mut memory, 0, 0), READ);
-    // While the block is in flight its other lines come with it, one behind the other.
+    // While the block is in flight its other lines come with it, one after the other.
     assert_eq!(read(&mut memory, 1, 1000), READ - 1000 + TRANSFER);
     assert_eq!(read(&mut memory, 3, LATER), BUFFER);
     assert_eq!(read(&mut memory, 4, LATER + 1000), READ, "another block");
@@ -186,7 +186,7 @@ fn what_cannot_be_built_is_refused() {
     let refused = |change: fn(&mut MediaConfig)| {
         let mut media = MediaConfig::of(MediaKind::PmemModule);
         change(&mut media);
-        behind(media).check("pmem").unwrap_err().to_string()
+        controller_of(media).check("pmem").unwrap_err().to_string()
     };
     let reasons = [
         refused(|m| m.block_bytes = Some(96)),

@@ -1,4 +1,4 @@
-//! Two ranges of addresses behind the same controllers: one queue, the same banks and channels, contents and counters of
+//! Two ranges of addresses at the same controllers: one queue, the same banks and channels, contents and counters of
 //! their own.
 
 use crate::common::{KINDS, drawn_media, write};

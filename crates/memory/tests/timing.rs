@@ -1,6 +1,6 @@
 //! Times of media and policies, each as probe, issue, not ready a moment before, ready.
 
-use crate::common::{behind, memory, write};
+use crate::common::{controller_of, memory, write};
 use durasim_memory::{
     AddressMapping, Command, CommandKind, DdrTiming, DdrTimingConfig, MediaConfig, MediaKind, Memory, MemoryConfig,
     PagePolicy, Step, WritePolicy,
@@ -12,7 +12,7 @@ const CK: Picos = T.t_ck_ps;
 /// Lines of a row, banks of a rank.
 const COLUMNS: u64 = 128;
 const BANKS: u64 = 8;
-/// Behind everything that a test does first, and no refresh in between.
+/// After everything that a test does first, and no refresh in between.
 const LATER: Picos = 1_000_000;
 
 /// Two ranks of DDR3-1600 whose places are plain to compute.
@@ -43,7 +43,7 @@ fn issue(memory: &mut Memory, access: Do, at: Picos) {
 
 /// The commands of accesses, each at its time.
 fn commands(media: &MediaConfig, accesses: &[(Do, Picos)]) -> Vec<Command> {
-    let mut config = behind(media.clone());
+    let mut config = controller_of(media.clone());
     config.controller.coalesce_writes = false;
     let mut memory = memory(&config);
     memory.start_trace();
@@ -70,7 +70,7 @@ fn comes_at(media: &MediaConfig, before: &[(Do, Picos)], access: Do, kind: Comma
 
 #[test]
 fn a_read_of_a_closed_row_takes_activation_latency_and_burst() {
-    let mut memory = memory(&behind(ddr3()));
+    let mut memory = memory(&controller_of(ddr3()));
     let done = T.t_rcd_ps + T.t_cas_ps + T.t_burst_ps;
     assert_eq!(memory.read(LineAddr(0), 0).done_ps, done);
     assert_eq!(memory.read(LineAddr(1), LATER).done_ps, LATER + T.t_cas_ps + T.t_burst_ps, "the row is open");
@@ -81,7 +81,7 @@ fn a_read_of_a_closed_row_takes_activation_latency_and_burst() {
 
 #[test]
 fn closed_pages_open_a_row_for_each_access() {
-    let mut memory = memory(&behind(MediaConfig { page_policy: Some(PagePolicy::Closed), ..ddr3() }));
+    let mut memory = memory(&controller_of(MediaConfig { page_policy: Some(PagePolicy::Closed), ..ddr3() }));
     let done = T.t_rcd_ps + T.t_cas_ps + T.t_burst_ps;
     assert_eq!(memory.read(LineAddr(0), 0).done_ps, done);
     // The row closes after tRAS and can be opened after tRP.
@@ -110,9 +110,9 @@ fn columns_of_a_rank_and_between_ranks_share_the_data_bus() {
     let media = ddr3();
     // Both rows are open.
     let opened = [(Do::Read(line(0, 0, 0)), 0), (Do::Read(line(0, 1, 0)), 0), (Do::Read(line(1, 0, 0)), 0)];
-    let behind = |first: Do| [&opened[..], &[(first, LATER)]].concat();
+    let after_opening = |first: Do| [&opened[..], &[(first, LATER)]].concat();
     let (near, far) = (line(0, 1, 0) + 1, line(1, 0, 0) + 1);
-    let (reads, writes) = (behind(Do::Read(1)), behind(Do::Write(1)));
+    let (reads, writes) = (after_opening(Do::Read(1)), after_opening(Do::Write(1)));
     comes_at(&media, &reads, Do::Read(near), CommandKind::Rd, LATER + T.t_ccd_l_ps);
     comes_at(&media, &writes, Do::Write(near), CommandKind::Wr, LATER + T.t_ccd_l_ps);
     comes_at(&media, &reads, Do::Read(far), CommandKind::Rd, LATER + T.t_burst_ps + 2 * CK);
@@ -163,7 +163,7 @@ fn a_refresh_closes_rows_and_takes_its_time() {
     let rank = line(1, 0, 0);
     let usable = T.t_refi_ps + T.t_rfc_ps;
     let done = |at: Picos| {
-        let mut memory = memory(&behind(media.clone()));
+        let mut memory = memory(&controller_of(media.clone()));
         memory.read(LineAddr(rank), 0);
         memory.read(LineAddr(rank + 1), at).done_ps
     };
@@ -171,7 +171,7 @@ fn a_refresh_closes_rows_and_takes_its_time() {
     // A read whose command comes before the refresh is due is served; then the row is closed, and the rank refreshed.
     let last = T.t_refi_ps - CK;
     assert_eq!(done(last), last + hit);
-    let mut late = memory(&behind(media.clone()));
+    let mut late = memory(&controller_of(media.clone()));
     late.read(LineAddr(rank), 0);
     late.read(LineAddr(rank + 1), last);
     let refreshed = last + T.t_rtp_ps + T.t_rp_ps + T.t_rfc_ps;
@@ -185,7 +185,7 @@ fn a_refresh_closes_rows_and_takes_its_time() {
     assert_eq!(done(T.t_refi_ps), usable + miss);
     assert_eq!(done(usable), usable + miss, "the row was closed");
     assert_eq!(done(usable + CK), usable + CK + miss);
-    let mut memory = memory(&behind(media.clone()));
+    let mut memory = memory(&controller_of(media.clone()));
     // The other rank is refreshed half a period earlier.
     assert_eq!(memory.read(LineAddr(0), T.t_refi_ps).done_ps, T.t_refi_ps + CK + miss, "the bus is taken");
 }
@@ -211,7 +211,7 @@ fn adjacent_lines_lie_in_a_row_or_in_different_banks() {
 
 #[test]
 fn an_earlier_request_takes_a_gap_on_the_bus_but_not_in_its_bank() {
-    let mut memory = memory(&behind(ddr3()));
+    let mut memory = memory(&controller_of(ddr3()));
     let miss = T.t_rcd_ps + T.t_cas_ps + T.t_burst_ps;
     assert_eq!(memory.read(LineAddr(line(0, 0, 0)), LATER).done_ps, LATER + miss);
     assert_eq!(memory.read(LineAddr(line(0, 1, 0)), LATER / 2).done_ps, LATER / 2 + miss, "another bank");
@@ -225,7 +225,7 @@ fn an_earlier_request_takes_a_gap_on_the_bus_but_not_in_its_bank() {
 #[test]
 fn stt_ram_has_its_latencies_and_a_bus_that_changes_ranks() {
     let media = MediaConfig { permute_banks: Some(false), ..MediaConfig::of(MediaKind::SttRam) };
-    let mut m = memory(&behind(media.clone()));
+    let mut m = memory(&controller_of(media.clone()));
     assert_eq!(m.read(LineAddr(0), 1000).done_ps, 66_000);
     assert_eq!(m.read(LineAddr(1), 1000).done_ps, 71_000, "another bank: 5 ns for the line before it on the bus");
     assert_eq!(m.read(LineAddr(8), 1000).done_ps, 78_500, "another rank: and 2.5 ns for the change");
@@ -234,7 +234,7 @@ fn stt_ram_has_its_latencies_and_a_bus_that_changes_ranks() {
     assert_eq!(m.step(575_999), None);
     assert!(matches!(m.step(576_000), Some(Step::Written { at_ps: 576_000, .. })));
     // A write sends its line first, a read last: they meet on the bus only if they start so far apart.
-    let mut m = memory(&behind(media));
+    let mut m = memory(&controller_of(media));
     issue(&mut m, Do::Write(0), 60_000);
     assert_eq!(m.read(LineAddr(1), 0).done_ps, 70_000, "its line waits for that of the write");
     assert_eq!(m.read(LineAddr(2), 30_000).done_ps, 95_000);
@@ -242,7 +242,7 @@ fn stt_ram_has_its_latencies_and_a_bus_that_changes_ranks() {
 
 /// A controller of four entries with one bank of 150 ns and 100 ns that drains from three to one.
 fn read_first(banks: u32) -> MemoryConfig {
-    let mut config = behind(MediaConfig { banks: Some(banks), ..MediaConfig::of(MediaKind::Fixed) });
+    let mut config = controller_of(MediaConfig { banks: Some(banks), ..MediaConfig::of(MediaKind::Fixed) });
     config.controller.write_queue_entries = 4;
     config.controller.write_policy = Some(WritePolicy::ReadFirst);
     config.controller.drain_start_percent = Some(75);
@@ -284,7 +284,7 @@ fn a_drain_goes_from_the_high_threshold_to_the_low_one_and_reads_wait_for_it() {
     assert_eq!(m.stats(0).0.reads_behind_drains, 1);
     assert!(matches!(m.step(130_000), Some(Step::Written { at_ps: 130_000, .. })));
     assert!(matches!(m.step(230_000), Some(Step::Written { at_ps: 230_000, .. })));
-    // What is left waits for the end of the reads.
+    // The remaining writes wait for the end of the reads.
     assert_eq!(m.step(399_999), None);
     assert!(matches!(m.step(400_000), Some(Step::Written { at_ps: 400_000, .. })));
 }
@@ -292,7 +292,7 @@ fn a_drain_goes_from_the_high_threshold_to_the_low_one_and_reads_wait_for_it() {
 #[test]
 fn a_read_of_an_idle_bank_waits_until_the_last_write_of_a_drain_has_started() {
     let mut m = memory(&read_first(4));
-    // Three writes of one bank and a bank that nobody uses.
+    // Three writes of one bank and a bank that no access uses.
     for line in [0, 4, 8] {
         assert!(m.submit(write(line, 1), 0));
     }
@@ -309,7 +309,7 @@ fn a_read_of_an_idle_bank_waits_until_the_last_write_of_a_drain_has_started() {
 fn blocks_go_to_the_controllers_in_turn_and_each_has_banks_and_a_bus_of_its_own() {
     for controllers in 1..=8 {
         for interleave_bytes in [64, 256, 4096] {
-            let mut config = behind(MediaConfig { banks: Some(1), ..MediaConfig::of(MediaKind::Fixed) });
+            let mut config = controller_of(MediaConfig { banks: Some(1), ..MediaConfig::of(MediaKind::Fixed) });
             (config.controllers, config.interleave_bytes) = (controllers, interleave_bytes);
             let mut m = memory(&config);
             m.start_trace();
@@ -344,7 +344,7 @@ fn the_times_of_lad_give_its_latencies() {
         ..DdrTimingConfig::default()
     };
     let media = MediaConfig { timing: Some(timing), ..MediaConfig::of(MediaKind::Ddr4) };
-    let mut m = memory(&behind(media));
+    let mut m = memory(&controller_of(media));
     // 11.2 ns are 18 clocks.
     assert_eq!(m.read(LineAddr(0), 0).done_ps, 13_750 + 11_250 + 2500);
     assert_eq!(m.read(LineAddr(1), LATER).done_ps, LATER + 11_250 + 2500);
@@ -362,7 +362,7 @@ fn nonvolatile_rows_take_long_to_open_and_longer_to_write_back() {
         ..DdrTiming::DDR3_1600K.to_config()
     };
     let media = MediaConfig { timing: Some(timing), permute_banks: Some(false), ..MediaConfig::of(MediaKind::Ddr3) };
-    let mut m = memory(&behind(media));
+    let mut m = memory(&controller_of(media));
     m.start_trace();
     issue(&mut m, Do::Write(0), 0);
     // The write has its command by then.

@@ -1,7 +1,7 @@
 //! Traces of commands keep all times of their media, as an independent checker sees them, and the checker sees what is
 //! wrong with traces that do not.
 
-use crate::common::{KINDS, behind, drawn, drawn_media, every_rule_counts, traced};
+use crate::common::{KINDS, controller_of, drawn, drawn_media, every_rule_counts, traced};
 use durasim_memory::checker::{Violation, violations};
 use durasim_memory::{Command, CommandKind, DdrTiming, MediaConfig, MediaKind, MemoryConfig, PagePolicy};
 use durasim_types::Rng;
@@ -43,11 +43,11 @@ fn strict(kind: MediaKind, ranks: u32, policy: PagePolicy) -> MediaConfig {
     media
 }
 
-/// What the checker says of a model with the times of `model` when the times of `truth` are to be kept.
+/// The complaints of the checker about a model with the times of `model` when the times of `truth` are to be kept.
 fn judged(model: &MediaConfig, truth: &MediaConfig) -> Vec<Violation> {
     let mut found = Vec::new();
     for seed in 0..5 {
-        let config = MemoryConfig { interleave_bytes: 64, ..behind(model.clone()) };
+        let config = MemoryConfig { interleave_bytes: 64, ..controller_of(model.clone()) };
         found.extend(violations(truth, &traced(&config, seed, 1500)));
     }
     found
@@ -136,7 +136,7 @@ fn media_without_rows_that_are_too_fast_are_noticed() {
 fn spoilt(media: &MediaConfig, kind: CommandKind, spoil: impl Fn(&mut Vec<Command>, usize)) -> BTreeSet<&'static str> {
     let mut found = BTreeSet::new();
     for seed in 0..6 {
-        let trace = traced(&behind(media.clone()), seed, 400);
+        let trace = traced(&controller_of(media.clone()), seed, 400);
         assert_eq!(violations(media, &trace), []);
         let places: Vec<usize> = (0..trace.len()).filter(|&n| trace[n].kind == kind).collect();
         // With few rows some traces have no conflict.
@@ -186,10 +186,10 @@ fn commands_that_are_lost_moved_or_changed_are_noticed() {
 
 #[test]
 fn a_trace_belongs_to_the_memory_that_was_asked_for_it() {
-    let config = behind(drawn_media(MediaKind::Ddr4, &mut Rng::new(1)));
+    let config = controller_of(drawn_media(MediaKind::Ddr4, &mut Rng::new(1)));
     let mut memory = crate::common::memory(&config);
     memory.read(durasim_types::LineAddr(1), 0);
-    assert_eq!(memory.take_trace(0), [], "nobody asked");
+    assert_eq!(memory.take_trace(0), [], "no trace was requested");
     memory.start_trace();
     memory.read(durasim_types::LineAddr(2), 100_000);
     let mut copy = memory.clone();

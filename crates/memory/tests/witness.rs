@@ -20,7 +20,7 @@ struct Request {
 /// Controller, rank and bank of a line.
 type Place = (usize, u16, u16);
 
-/// Where lines lie, by the commands that reads of them cause.
+/// The places of lines, by the commands that reads of them cause.
 fn places(config: &MemoryConfig) -> Vec<Place> {
     let place = |line| {
         let mut memory = Memory::new(config, Pages::new(PhysAddr(0), LINES * 64));
@@ -32,7 +32,7 @@ fn places(config: &MemoryConfig) -> Vec<Place> {
     (0..LINES).map(place).collect()
 }
 
-/// What an access takes, in clocks: the bank for `latency`, the bus for `burst` from `burst_after` on.
+/// The time of an access, in clocks: the bank for `latency`, the bus for `burst` from `burst_after` on.
 struct Times {
     read: u64,
     write: u64,

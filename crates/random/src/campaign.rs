@@ -17,7 +17,7 @@ use std::sync::mpsc::channel;
 /// Failures that a result lists.
 const FAILURES_MAX: usize = 50;
 
-/// What to try.
+/// The request of a campaign.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RandomRequest {
@@ -34,7 +34,7 @@ pub struct RandomRequest {
     pub planted: Option<String>,
 }
 
-/// What was tried and found. The runs alone determine it: equal ones give equal results.
+/// The trials and findings. The runs alone determine them: equal ones give equal results.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RandomResult {
     /// The first seed.
@@ -47,11 +47,11 @@ pub struct RandomResult {
     pub violations: u64,
     /// By design, in the order of the registry.
     pub designs: Vec<RandomDesign>,
-    /// What was wrong, in the order of the runs; 50 at most.
+    /// The errors, in the order of the runs; 50 at most.
     pub failures: Vec<RandomFailure>,
 }
 
-/// What was tried of one design.
+/// The trials of one design.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RandomDesign {
     /// The variant.
@@ -60,7 +60,7 @@ pub struct RandomDesign {
     pub runs: u64,
     /// Operations of all ports.
     pub operations: u64,
-    /// Loads, each of which was compared with the newest bytes.
+    /// Loads, each compared with the newest bytes.
     pub loads: u64,
     /// Transactions that committed.
     pub commits: u64,
@@ -87,11 +87,11 @@ pub struct RandomFailure {
     pub design: String,
     /// Its persistence domain.
     pub domain: &'static str,
-    /// What `--replay` takes.
+    /// The argument of `--replay`.
     pub id: String,
-    /// How the machine differs from `tiny`.
+    /// The differences of the machine from `tiny`.
     pub settings: Vec<String>,
-    /// What was wrong.
+    /// The error.
     pub message: String,
 }
 
@@ -104,15 +104,15 @@ pub struct RandomReplay {
     pub domain: &'static str,
     /// The run.
     pub id: String,
-    /// How the machine differs from `tiny`.
+    /// The differences of the machine from `tiny`.
     pub settings: Vec<String>,
-    /// What was wrong, if anything was.
+    /// The error, if there was one.
     pub message: Option<String>,
     /// The last steps, oldest first.
     pub steps: Vec<String>,
 }
 
-/// Which run of a design it is. Its text is `one-7` on a machine of one core, `many-7` on one of several.
+/// The number of a run of a design. Its text is `one-7` on a machine of one core, `many-7` on one of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RunId {
     is_many: bool,
@@ -251,7 +251,7 @@ fn failure(setting: &Setting, id: RunId, message: String) -> RandomFailure {
     }
 }
 
-/// What runs have found so far. They end in any order.
+/// The findings of runs so far. They end in any order.
 struct Outcomes {
     result: RandomResult,
     failures: BTreeMap<u64, RandomFailure>,
@@ -388,13 +388,13 @@ mod tests {
     }
 
     #[test]
-    fn a_campaign_ends_when_it_is_told_to_and_refuses_what_it_does_not_know() {
+    fn a_campaign_ends_at_its_limit_and_refuses_what_it_does_not_know() {
         let without_end = RandomRequest { runs: None, ..request(&["opt"], 1, None) };
         let result = campaign(&without_end, VARIANTS, &AtomicBool::new(false), &mut |done| done < 3).unwrap();
         assert!(result.runs >= 3 && result.violations == 0, "{result:?}");
         let refused =
             |request: &RandomRequest| campaign(request, VARIANTS, &AtomicBool::new(false), &mut |_| true).unwrap_err();
-        assert_eq!(refused(&request(&["nobody"], 1, None)).field, "design");
+        assert_eq!(refused(&request(&["unknown"], 1, None)).field, "design");
         assert_eq!(refused(&request(&["opt"], 0, None)).field, "runs");
         assert_eq!(refused(&request(&["opt"], 1, Some("nothing"))).field, "planted");
     }

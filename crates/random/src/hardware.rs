@@ -11,7 +11,7 @@ const EXPLICIT: u64 = 1;
 const NESTED: u64 = 1 << 5;
 const CODE: u8 = 7;
 const CODE_SHIFT: u32 = 24;
-/// How deep transactions nest here; the machine allows seven.
+/// The depth of nested transactions here; the machine allows seven.
 const DEPTH_MAX: u32 = 3;
 
 impl PowerCycle {
@@ -52,7 +52,7 @@ impl PowerCycle {
         }
         let stores = thread.tx.take().expect("just seen").undo;
         self.tally.committed += 1;
-        let mut shared = self.shared.lock().expect("nobody panics with it");
+        let mut shared = self.shared.lock().expect("no holder panics with it");
         for (place, _) in stores.iter().filter(|(place, _)| place.is_pmem()) {
             shared.stored_outside(place.addr(), place.len)?;
         }
@@ -87,7 +87,7 @@ impl PowerCycle {
         self.after_request(Some(port))
     }
 
-    /// What no transaction can contain aborts one that is open; true if there was one.
+    /// An access that no transaction can contain aborts one that is open; true if there was one.
     pub fn trap(&mut self, port: usize, trap: Trap) -> Result<bool, String> {
         if !self.in_hardware(port) {
             return Ok(false);
@@ -111,7 +111,7 @@ impl PowerCycle {
         }
     }
 
-    /// A thread has read these bytes: nobody may change their line before its transaction has ended.
+    /// A thread has read these bytes: no other may change their line before its transaction has ended.
     pub fn note_read(&mut self, port: usize, place: Place) {
         if self.hardware
             && let Some(tx) = &mut self.thread_mut(port).tx
@@ -120,7 +120,7 @@ impl PowerCycle {
         }
     }
 
-    /// Whoever has read the line of a store, in a transaction that is not aborted, would commit what never was.
+    /// A reader of the line of a store, in a transaction that is not aborted, would commit values that never were.
     pub fn check_read_sets(&self, port: usize, place: Place) -> Result<(), String> {
         for (index, thread) in self.threads.iter().enumerate() {
             let Some(tx) = thread.tx.as_ref().filter(|tx| !tx.aborted) else { continue };

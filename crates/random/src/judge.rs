@@ -60,13 +60,13 @@ impl Shared {
     }
 
     /// Stores outside of transactions to these bytes, up to the one with the number `last`, are durable; whether the
-    /// journal has not told of it.
+    /// journal has not reported it.
     pub fn made_durable(&mut self, addr: PhysAddr, len: u64, last: u64) -> bool {
         self.oracle.as_mut().is_some_and(|oracle| oracle.made_durable(addr, len, last))
     }
 
     /// A store outside of transactions has been made: where stores survive it cannot be lost any more, and the journal has
-    /// told of that.
+    /// reported.
     pub fn stored_outside(&mut self, addr: PhysAddr, len: u64) -> Result<(), String> {
         if self.plan.domain.stores_are_durable() && self.made_durable(addr, len, u64::MAX) {
             return Err(format!("the journal does not know that the store at {addr} survives"));
@@ -79,13 +79,13 @@ impl Shared {
         self.stores[port] = store;
     }
 
-    /// What a core makes durable in a cache is the store that it is about: stores leave in program order.
+    /// A store that a core makes durable in a cache is its current one: stores leave in program order.
     fn check_store(&self, event: &PersistEvent) -> Result<(), String> {
         let data = PMEM_BASE..PMEM_BASE.plus(REGION_BYTES);
         if event.kind != EventKind::CacheStore || !data.contains(&event.addr) {
             return Ok(());
         }
-        let Some(core) = event.core else { return Err("nobody made this store".into()) };
+        let Some(core) = event.core else { return Err("no core made this store".into()) };
         let made = self.stores[usize::from(core.0)];
         if made.is_some_and(|(addr, len)| (addr..addr.plus(len)).contains(&event.addr)) {
             return Ok(());
@@ -182,7 +182,7 @@ pub struct Watcher(pub Arc<Mutex<Shared>>);
 
 impl Watcher {
     fn with_oracle(&self, act: impl FnOnce(&mut ByteOracle)) {
-        if let Some(oracle) = &mut self.0.lock().expect("nobody panics with it").oracle {
+        if let Some(oracle) = &mut self.0.lock().expect("no holder panics with it").oracle {
             act(oracle);
         }
     }
@@ -190,7 +190,7 @@ impl Watcher {
 
 impl Observer for Watcher {
     fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
-        let mut shared = self.0.lock().expect("nobody panics with it");
+        let mut shared = self.0.lock().expect("no holder panics with it");
         if shared.failure.is_some() {
             return false;
         }
@@ -255,6 +255,6 @@ impl Journal for Watcher {
 
     fn aborted(&mut self, tx: TxId) {
         self.with_oracle(|oracle| oracle.aborted(tx));
-        self.0.lock().expect("nobody panics with it").aborted.push(tx);
+        self.0.lock().expect("no holder panics with it").aborted.push(tx);
     }
 }

@@ -4,7 +4,7 @@
 //! A request of a port is one atomic step of the machine, so the bytes that a load has to return are those of the
 //! newest store in the order of the requests. Threads come and go at the ports as on cores; each has at most one open
 //! transaction and one request that is pending. Aborts are rolled back in the model when the journal
-//! tells of them; their thread takes notice later, as a core does.
+//! reports them; their thread notices later, as a core does.
 //!
 //! [`Setting`] draws a machine and a design's parameters, [`run`] makes one run, [`campaign`] many. Equal seeds make equal
 //! runs.

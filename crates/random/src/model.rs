@@ -1,4 +1,5 @@
-//! What the tester knows: the newest bytes, who holds which locks, and what each thread and port is about.
+//! The knowledge of the tester: the newest bytes, the holders of locks, and the current operation of each thread and
+//! port.
 
 use crate::REGION_BYTES;
 use durasim_contract::Locking;
@@ -62,7 +63,7 @@ pub struct OpenTx {
     pub id: TxId,
     /// Operations that it is to have at most.
     pub left: u64,
-    /// What its stores have overwritten, oldest first.
+    /// The bytes that its stores have overwritten, oldest first.
     pub undo: Vec<(Place, Vec<u8>)>,
     /// It was aborted, which its thread does not know yet.
     pub aborted: bool,
@@ -104,7 +105,7 @@ pub struct Thread {
     pub cleans: Vec<(LineAddr, u64, bool)>,
 }
 
-/// What a port has reserved by LR.
+/// The bytes that a port has reserved by LR.
 #[derive(Clone, Copy, Debug)]
 pub struct Reserved {
     pub place: Place,

@@ -16,8 +16,8 @@ use durasim_types::{CoreId, Cycle, DataRange, Pages, Rng, StoreKind, TxId};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Steps of the memory system without a request of a port, and repeated requests behind the last operation, at most: what
-/// takes more does not end.
+/// Steps of the memory system without a request of a port, and repeated requests after the last operation, at most:
+/// what takes more does not end.
 const STEPS_MAX: u64 = 200_000;
 
 /// Steps of the memory system inside one request, at most.
@@ -154,7 +154,7 @@ impl PowerCycle {
         })
     }
 
-    /// Makes so many operations, reads all of memory and checks it; with `stop` it ends before the next operation.
+    /// Makes this many operations, reads all of memory and checks it; with `stop` it ends before the next operation.
     pub fn run(&mut self, ops: u64, stop: &AtomicBool) -> Result<(), String> {
         while self.tally.ops < ops {
             ends_if(stop)?;
@@ -184,7 +184,7 @@ impl PowerCycle {
     }
 
     pub fn finish(&mut self, tally: &mut Tally) {
-        self.tally.findings = self.shared.lock().expect("nobody panics with it").findings.clone();
+        self.tally.findings = self.shared.lock().expect("no holder panics with it").findings.clone();
         self.tally.stats = self.system.stats();
         tally.add(&self.tally);
     }
@@ -218,7 +218,7 @@ impl PowerCycle {
     }
 
     pub fn check_health(&self) -> Result<(), String> {
-        if let Some(what) = &self.shared.lock().expect("nobody panics with it").failure {
+        if let Some(what) = &self.shared.lock().expect("no holder panics with it").failure {
             return Err(what.clone());
         }
         if let Some(error) = self.system.error() {
@@ -246,7 +246,7 @@ impl PowerCycle {
         self.thread(port).tx.as_ref().map(|tx| tx.id).filter(|_| !self.hardware)
     }
 
-    /// Who acts next; `None` if it was the memory system.
+    /// The port that acts next; `None` if it was the memory system.
     fn turn(&mut self) -> Result<Option<usize>, String> {
         let port = self.next_port()?;
         self.steps = if port.is_some() { 0 } else { self.steps + 1 };
@@ -356,7 +356,7 @@ impl PowerCycle {
         let Some(tx) = &self.thread(port).tx else { return Ok(false) };
         let (id, aborted) = (tx.id, tx.aborted);
         match self.system.take_abort(core(port)) {
-            None if aborted => Err(format!("nobody tells port {port} of the abort of transaction {}", id.0)),
+            None if aborted => Err(format!("port {port} is not notified of the abort of transaction {}", id.0)),
             None => Ok(false),
             Some((cycle, code)) => self.abort_noticed(port, cycle, code).map(|()| true),
         }
@@ -387,7 +387,7 @@ impl PowerCycle {
 
     /// Follows what a request, or the memory system by itself, has done to transactions: their bytes are rolled back.
     pub fn after_request(&mut self, by: Option<usize>) -> Result<(), String> {
-        let aborted = std::mem::take(&mut self.shared.lock().expect("nobody panics with it").aborted);
+        let aborted = std::mem::take(&mut self.shared.lock().expect("no holder panics with it").aborted);
         for id in aborted {
             let of = |thread: &Thread| thread.tx.as_ref().is_some_and(|tx| tx.id == id);
             let Some(index) = self.threads.iter().position(of) else {
@@ -405,7 +405,7 @@ impl PowerCycle {
         Ok(())
     }
 
-    /// What the transaction of a thread has stored is gone; false if it has been before.
+    /// Removes the stores of the transaction of a thread; false if they have been removed before.
     pub fn roll_back(&mut self, thread: usize) -> bool {
         let Some(tx) = &mut self.threads[thread].tx else { return false };
         for (place, before) in tx.undo.drain(..).rev() {
@@ -502,7 +502,7 @@ impl PowerCycle {
             return Ok(());
         }
         self.stored(port, place, &data.to_le_bytes()[..place.len as usize])?;
-        let last = self.shared.lock().expect("nobody panics with it").last_store();
+        let last = self.shared.lock().expect("no holder panics with it").last_store();
         self.thread_mut(port).cleans.push((place.line(), last, true));
         Ok(())
     }
@@ -510,7 +510,7 @@ impl PowerCycle {
     /// A fence of a port has waited for what its thread has cleaned.
     fn fenced(&mut self, port: usize) -> Result<(), String> {
         let cleans = std::mem::take(&mut self.thread_mut(port).cleans);
-        let mut shared = self.shared.lock().expect("nobody panics with it");
+        let mut shared = self.shared.lock().expect("no holder panics with it");
         for (line, last, is_promised) in cleans {
             if shared.made_durable(line.base(), 64, last) && is_promised {
                 return Err(format!("the journal does not know that the fence of port {port} covers {line}"));

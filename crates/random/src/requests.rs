@@ -8,7 +8,7 @@ use durasim_isa::{CacheBlockOp, LOG_BLOCK_BYTES};
 use durasim_machine::{DRAM_BASE, PMEM_BASE};
 use durasim_types::{Cycle, LineAddr, PhysAddr, StoreKind, TxId};
 
-/// What became of the log operations for a block.
+/// The outcome of the log operations for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Logged {
     Yes,
@@ -17,7 +17,7 @@ enum Logged {
     Aborted,
 }
 
-/// Where the blocks begin that a place lies in.
+/// The starts of the blocks that contain a place.
 fn blocks_of(place: Place) -> impl Iterator<Item = PhysAddr> {
     let blocks = place.offset / LOG_BLOCK_BYTES..=(place.offset + place.len - 1) / LOG_BLOCK_BYTES;
     blocks.map(move |block| place.base.plus(block * LOG_BLOCK_BYTES))
@@ -26,12 +26,12 @@ fn blocks_of(place: Place) -> impl Iterator<Item = PhysAddr> {
 const CODE_REGION: PhysAddr = DRAM_BASE.plus(2 << 20);
 
 impl PowerCycle {
-    /// Any bytes that lie in one line.
+    /// Any bytes of one line.
     fn place(&mut self) -> Place {
         if self.rng.below(8) == 0
             && let Some(reserved) = self.ports.iter().rev().find_map(|port| port.reserved)
         {
-            // What somebody has reserved.
+            // Bytes that a port has reserved.
             return reserved.place;
         }
         let dram = self.rng.below(5) == 0;
@@ -135,8 +135,8 @@ impl PowerCycle {
         ))
     }
 
-    /// Where the hardware isolates transactions, nobody has got at a line that another one has written and not committed.
-    /// Whether one that is inside commit has committed cannot be seen from outside.
+    /// With transactions isolated by hardware, no port accesses a line that another one has written and not
+    /// committed. Whether one that is inside commit has committed cannot be seen from outside.
     fn check_isolation(&self, port: usize, place: Place) -> Result<(), String> {
         if !self.isolated || !place.is_pmem() && !self.hardware {
             return Ok(());
@@ -170,7 +170,7 @@ impl PowerCycle {
             self.ports[port].now = now.max(done);
         }
         if self.is_aborted(port) {
-            // The value is nobody's: the thread takes notice before it does anything else.
+            // The value is void: the thread notices the abort before it does anything else.
             return self.process_abort(port).map(|_| ());
         }
         self.note_read(port, place);
@@ -195,10 +195,10 @@ impl PowerCycle {
         self.compare(port, place, &found, "a decoded instruction")
     }
 
-    /// Tells the judge which store the next events of this port may be of.
+    /// Names to the judge the store that the next events of this port may belong to.
     pub fn expect_store(&mut self, port: usize, place: Option<Place>) {
         let expected = place.filter(|place| place.is_pmem()).map(|place| (place.addr(), place.len));
-        self.shared.lock().expect("nobody panics with it").expect_store(port, expected);
+        self.shared.lock().expect("no holder panics with it").expect_store(port, expected);
     }
 
     /// A store of a port has been made: its bytes are the newest, and other ports have lost their reservations.
@@ -221,7 +221,7 @@ impl PowerCycle {
         if let Some(tx) = self.thread_mut(port).tx.as_mut().filter(|_| rolls_back) {
             tx.undo.push((place, before));
         } else if place.is_pmem() {
-            self.shared.lock().expect("nobody panics with it").stored_outside(place.addr(), place.len)?;
+            self.shared.lock().expect("no holder panics with it").stored_outside(place.addr(), place.len)?;
         }
         Ok(())
     }
@@ -314,8 +314,8 @@ impl PowerCycle {
         self.request(port, Request::Store(second, data))
     }
 
-    /// Where the hardware logs what programs hand over: the log operations before a store, for each block that it touches.
-    /// The answer false: the transaction was aborted.
+    /// The log operations before a store, for each block that it touches, where the hardware logs what programs hand
+    /// over. The answer false: the transaction was aborted.
     fn log_blocks(&mut self, port: usize, place: Place) -> Result<bool, String> {
         if self.logs(port, place).is_some() {
             for addr in blocks_of(place) {
@@ -438,7 +438,7 @@ impl PowerCycle {
             return Err(format!("port {port} may store to {} though another one has written it", place.addr()));
         }
         if !holds && reserved.undisturbed {
-            return Err(format!("port {port} has lost its reservation of {} to nobody", place.addr()));
+            return Err(format!("port {port} has lost its reservation of {} without a writer", place.addr()));
         }
         self.tally.conditionals[usize::from(!holds)] += 1;
         if holds {
@@ -454,7 +454,7 @@ impl PowerCycle {
             return self.abort_by_cache_block(port);
         }
         let op = [CacheBlockOp::Clean, CacheBlockOp::Flush, CacheBlockOp::Inval][self.rng.below(3) as usize];
-        let last = self.shared.lock().expect("nobody panics with it").last_store();
+        let last = self.shared.lock().expect("no holder panics with it").last_store();
         self.ports[port].now = now.max(self.system.cache_block(core(port), op, line, now));
         self.trace.note(|| format!("{now} port {port}: {op:?} {line}"));
         if line.base().0 >= PMEM_BASE.0 {

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 /// Runs with this seed.
 ///
 /// # Errors
-/// What went wrong; a panic inside is an error too.
+/// The error of a run; a panic inside is an error too.
 pub fn run(setting: &Setting, seed: u64, effort: Effort, trace: &Trace) -> Result<Tally, String> {
     run_until(&AtomicBool::new(false), setting, seed, effort, trace)
 }

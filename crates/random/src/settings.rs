@@ -21,7 +21,7 @@ pub struct Setting {
     pub transactions: bool,
     /// Whether aborts are rolled back by hardware.
     pub aborts: bool,
-    /// What threads lock before they store.
+    /// The units that threads lock before they store.
     pub locking: Locking,
     /// The fault that the design has.
     pub planted: Option<PlantedFault>,
@@ -226,7 +226,7 @@ fn hardware_threads(rng: &mut Rng, variant: &Variant, domain: Domain, sets: &mut
     }
 }
 
-/// What has no meaning on a mesh, whose hops and links say it.
+/// Settings without a meaning on a mesh, where hops and links have their own.
 const FIXED_PATH: [&str; 5] = [
     "interconnect.core_to_controller_cycles",
     "interconnect.controller_to_core_cycles",
@@ -291,7 +291,7 @@ fn topology(rng: &mut Rng, variant: &Variant, domain: Domain, sets: &mut Vec<Str
 }
 
 impl Setting {
-    /// What `seed` makes of this variant, on one core.
+    /// The machine that `seed` makes of this variant, on one core.
     #[must_use]
     pub fn drawn(variant: Variant, seed: u64) -> Setting {
         let mut rng = Rng::new(seed ^ 0x5e77_1265);
@@ -324,14 +324,14 @@ impl Setting {
         }
     }
 
-    /// What `seed` makes of this variant, on 2 to 16 cores.
+    /// The machine that `seed` makes of this variant, on 2 to 16 cores.
     #[must_use]
     pub fn drawn_for_many(variant: Variant, seed: u64) -> Setting {
         let mut setting = Setting::drawn(variant, seed);
         let mut rng = Rng::new(seed ^ 0x0d15_0e27);
         sharing(&mut rng, &mut setting.sets);
         if setting.sets.iter().any(|set| set == NO_L2) {
-            // What has been said of the L2 since goes with it.
+            // Later settings of the L2 are removed with it.
             setting.sets.push(NO_L2.to_owned());
         }
         shrink_region(&mut rng, &variant, setting.domain, &mut setting.sets);
@@ -343,8 +343,8 @@ impl Setting {
         setting
     }
 
-    /// The same, in half of the runs with structures of the design at their smallest size, and in half with aimed pauses and
-    /// switches.
+    /// A machine of several cores, in half of the runs with structures of the design at their smallest size, and in
+    /// half with aimed pauses and switches.
     #[must_use]
     pub fn tightened(mut self, seed: u64) -> Setting {
         let mut rng = Rng::new(seed ^ 0x0071_6417);

@@ -7,7 +7,7 @@ use durasim_test_plans::test_plan;
 use durasim_types::{Domain, Rng};
 use serde_json::Value;
 
-/// What the name of a parameter ends with that gives the size of a structure.
+/// Endings of the names of parameters that give the size of a structure.
 const SIZES: [&str; 9] =
     ["_entries", "_entries_max", "_bytes", "_bytes_max", "_bits", "_lines", "_ways", "_slices", "_in_flight"];
 /// Doublings that are tried, from the least value that the schema allows.

@@ -1,9 +1,9 @@
-//! How much a run does, and what it has done.
+//! The amount of work of a run, before and after.
 
 use durasim_types::Stats;
 use std::collections::BTreeMap;
 
-/// How much a run does.
+/// The amount of work that a run is to do.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Operations of each run of the machine.
@@ -16,7 +16,7 @@ pub struct Effort {
     pub power_cycles: u64,
 }
 
-/// What the crash points of a run were.
+/// The kinds of crash points of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// Images that were recovered and judged.
@@ -47,12 +47,12 @@ impl Findings {
     }
 }
 
-/// What a run did.
+/// The work of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Operations.
     pub ops: u64,
-    /// Loads, each of which was compared with the newest bytes.
+    /// Loads, each compared with the newest bytes.
     pub loads: u64,
     /// Transactions that committed.
     pub committed: u64,
@@ -74,7 +74,7 @@ pub struct Tally {
     pub switches: [u64; 2],
     /// Times a thread left its port while writes were in flight, in runs with aimed switches.
     pub switches_amid_writes: u64,
-    /// What its crashes found.
+    /// The findings of its crashes.
     pub findings: Findings,
     /// Counters of the machine.
     pub stats: Stats,

@@ -1,4 +1,4 @@
-//! What a run does, step by step, for the one run that fails.
+//! The steps of a run, one by one, for the one run that fails.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 /// Lines that are kept: the last ones, which lead to the failure.
 const LINES_MAX: usize = 10_000;
 
-/// The steps of a run, or nothing if nobody wants them. Clones share the lines.
+/// The steps of a run, or nothing if they are not requested. Clones share the lines.
 #[derive(Clone, Debug, Default)]
 pub struct Trace(Option<Arc<Mutex<VecDeque<String>>>>);
 

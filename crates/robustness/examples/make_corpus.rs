@@ -1,7 +1,8 @@
 //! Makes the files of `corpus/` from real ones: programs, machine files, pools, snapshots, and what power failures left.
 //!
 //! `cargo run --release -p durasim-robustness --example make_corpus -- MARKERS UNDO REDO AHEAD [ELF...]`: a workload built for
-//! markers, the same with an undo, a redo and a write-ahead log (`durasim.toolchain.build`), and small programs for the loader.
+//! markers, that workload with an undo, a redo and a write-ahead log (`durasim.toolchain.build`), and small programs
+//! for the loader.
 
 use durasim_contract::{Backend, CrashImage};
 use durasim_designs::VARIANTS;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use syscalls::riscv64::Sysno;
 
-/// Where the header of a pool says where its logs lie (guest/include/durasim/layout.h).
+/// The place in the header of a pool that names the place of its logs (guest/include/durasim/layout.h).
 const LOG_OFFSET: u64 = 48;
 
 fn put(target: &str, name: &str, bytes: &[u8]) {
@@ -46,7 +47,7 @@ impl Observer for Camera {
     }
 }
 
-/// Images of a run of the workload under each variant, taken at every so many events.
+/// Images of a run of the workload under each variant, taken at every this many events.
 fn images(variant: usize, elf: &[u8], arguments: &[&str], every: u64) -> Vec<CrashImage> {
     let config = MachineConfig::parse("tiny", presets::text("tiny").expect("a preset"), &[]).expect("a preset");
     let plan =
@@ -140,7 +141,7 @@ fn canaries() {
     put("careless_recovery", "two-entries", &[&[0, 0, 0, 0][..], &log].concat());
 }
 
-/// What power failures leave to the recoveries of logs in software.
+/// The images that power failures leave to the recoveries of logs in software.
 fn pools_with_logs(run: &[&str], undo: &[u8], redo: &[u8], ahead: &[u8]) {
     let pool = [run, &["--pool-bytes", "65536", "--log-bytes", "4096"]].concat();
     for (name, target, kind, elf) in [
@@ -166,7 +167,7 @@ fn main() {
     let (markers, undo, redo, ahead) = (read(markers), read(undo), read(redo), read(ahead));
     let run = ["run", "--populate", "12", "--ops", "16"];
 
-    // What recovery reads: of each variant a few images, the richest.
+    // Images for recovery: of each variant a few, the richest.
     for (number, variant) in VARIANTS.iter().enumerate() {
         let elf = if variant.backend == Backend::MARKERS { &markers } else { continue };
         let mut inputs: Vec<Vec<u8>> =

@@ -1,6 +1,6 @@
 //! An input that is read from front to back.
 
-/// What is left of an input. Behind its end everything is zero.
+/// The rest of an input. After its end everything is zero.
 pub(crate) struct Bytes<'a>(pub &'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -15,7 +15,7 @@ impl<'a> Bytes<'a> {
         taken
     }
 
-    /// A little-endian number of so many bytes.
+    /// A little-endian number of this many bytes.
     pub fn number(&mut self, len: usize) -> u64 {
         let mut word = [0; 8];
         let taken = self.take(len);

@@ -1,9 +1,9 @@
-//! Any bytes as instructions: each decodes or is refused, and what is said of it agrees with what it is.
+//! Any bytes as instructions: each decodes or is refused, and its description agrees with it.
 
 use crate::marks::reach;
 use durasim_isa::{AccessFault, AccessFaultKind, BlockCache, Class, Inst, Op, decode, disassemble};
 
-/// Where the bytes stand as code.
+/// The address of the bytes as code.
 const BASE: u64 = 0x1_0000;
 
 /// The instruction decoder, the disassembler, and the blocks of decoded instructions.
@@ -54,7 +54,7 @@ fn check(bits: u32, inst: &Inst) {
     }
 }
 
-/// From every place where an instruction may start there is a block that lies in the bytes, or a reason why not.
+/// From every place where an instruction may start there is a block within the bytes, or a reason why not.
 fn blocks(data: &[u8]) {
     let mut cache = BlockCache::new();
     for at in (0..data.len() as u64).step_by(2).take(64) {

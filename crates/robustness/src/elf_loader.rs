@@ -37,7 +37,7 @@ pub fn elf_loader(data: &[u8]) {
     assert_eq!(memory.pmem.touched().count(), 0, "the loader wrote to persistent memory");
 }
 
-/// What can be loaded ends somehow: an exit, a fault with a sentence, or the bound.
+/// A program that can be loaded ends somehow: an exit, a fault with a sentence, or the bound.
 fn run(data: &[u8]) {
     let text = presets::text("tiny").expect("a preset");
     let config = MachineConfig::parse("tiny", text, &[]).expect("a preset is right");

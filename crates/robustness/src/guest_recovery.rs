@@ -17,11 +17,11 @@ pub const GUEST_PROGRAM: &str = "DURASIM_FUZZ_GUEST";
 
 /// Size of the pool.
 const POOL_BYTES: u64 = 16 * PAGE_BYTES;
-/// Behind the pool lies another file, full of this.
+/// Another file follows the pool, full of this.
 const OTHERS: [u8; PAGE_BYTES as usize] = [0xa5; PAGE_BYTES as usize];
 /// Far more than a recovery or a check of a small pool takes.
 const INSTRUCTIONS_MAX: u64 = 20_000_000;
-/// What guest/include/durasim/error.h gives programs to end with.
+/// The exit codes that guest/include/durasim/error.h gives programs.
 const EXIT_CODES: [i32; 4] = [0, 1, 2, 70];
 
 struct Programs {
@@ -72,12 +72,12 @@ fn run(program: &LoadedProgram, pmem: Pages) -> (Pages, i32, String) {
     let mut others = [0; PAGE_BYTES as usize];
     pages.read(PMEM_BASE.plus(POOL_BYTES), &mut others);
     assert!(others == OTHERS, "it wrote to a file that is not its pool");
-    let behind = PMEM_BASE.plus(POOL_BYTES + PAGE_BYTES);
-    assert!(pages.touched().all(|(addr, _)| addr < behind), "it wrote behind all files");
+    let end = PMEM_BASE.plus(POOL_BYTES + PAGE_BYTES);
+    assert!(pages.touched().all(|(addr, _)| addr < end), "it wrote after all files");
     (pages, code, said)
 }
 
-/// Recovers until there is nothing left to do. A real crash leaves one transaction to undo; where somebody has set the
+/// Recovers until there is nothing left to do. A real crash leaves one transaction to undo; where an input has set the
 /// state of a log back, each recovery undoes one more, and the log is too short for many.
 fn settled(programs: &Programs, mut pmem: Pages) -> Pages {
     for _ in 0..POOL_BYTES / LINE_BYTES {

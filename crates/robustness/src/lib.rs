@@ -37,11 +37,11 @@ pub use system_calls::{call_byte, path_byte, system_calls};
 pub struct Target {
     /// The name.
     pub name: &'static str,
-    /// What is done with each input.
+    /// The function that is run with each input.
     pub body: fn(&[u8]),
     /// Inputs that a short run tries, so that all targets take about a second each.
     pub cases: u32,
-    /// What some of them lead to, or the run says little.
+    /// The marks that some of the inputs have to reach, or the run shows little.
     pub marks: &'static [&'static str],
 }
 
@@ -96,7 +96,7 @@ pub const GUEST_TARGET: Target = Target {
     ],
 };
 
-/// The same with a program that keeps a redo log: each of its logs holds one transaction at most.
+/// Recovery of a program that keeps a redo log: each of its logs holds one transaction at most.
 pub const GUEST_REDO_TARGET: Target = Target {
     name: "guest_redo_recovery",
     body: guest_recovery,
@@ -111,7 +111,7 @@ pub const GUEST_REDO_TARGET: Target = Target {
     ],
 };
 
-/// The same with a program whose log has one checksum for record and entries: what damage has changed is left out.
+/// Recovery of a program whose log has one checksum for record and entries: what damage has changed is left out.
 pub const GUEST_WRITE_AHEAD_TARGET: Target = Target {
     name: "guest_write_ahead_recovery",
     body: guest_recovery,
@@ -125,7 +125,7 @@ pub const GUEST_WRITE_AHEAD_TARGET: Target = Target {
     ],
 };
 
-/// Bodies with a planted bug. Whoever makes inputs has to find it, or finds nothing elsewhere either.
+/// Bodies with a planted bug. A maker of inputs has to find it, or finds nothing elsewhere either.
 pub const CANARIES: [Target; 3] = [
     Target { name: "parser_with_a_bug", body: parser_with_a_bug, cases: 2000, marks: &[] },
     Target { name: "careless_recovery", body: careless_recovery, cases: 2000, marks: &[] },

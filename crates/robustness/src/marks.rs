@@ -1,5 +1,5 @@
-//! What bodies have come across. A body that never gets after the first refusal says little, so every target names what a
-//! run of it has to reach.
+//! The situations that bodies have reached. A body that never gets after the first refusal says little, so every target
+//! names what a run of it has to reach.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

@@ -3,7 +3,7 @@
 use durasim_kernel::{MemoryMap, PhysMemory};
 use durasim_types::{Pages, PhysAddr};
 
-/// The two memories of a machine, without caches. An access that lies in neither, or crosses the end of one, panics.
+/// The two memories of a machine, without caches. An access outside of both, or across the end of one, panics.
 pub(crate) struct Fenced {
     dram: Pages,
     pub pmem: Pages,

@@ -12,7 +12,7 @@ use durasim_types::PAGE_BYTES;
 /// Bytes of the checksum at the end.
 const HASH_BYTES: usize = 32;
 
-/// Pool files: as they are, and as somebody would make them who wants to be believed, that is, with a right checksum.
+/// Pool files: as they are, and as a forger would make them, that is, with a right checksum.
 ///
 /// # Panics
 /// If a bug is found.
@@ -21,7 +21,7 @@ pub fn pool_file(data: &[u8]) {
     read(&sealed(data));
 }
 
-/// The same bytes with the checksum that belongs to them.
+/// The bytes of a pool file with the checksum that belongs to them.
 pub(crate) fn sealed(data: &[u8]) -> Vec<u8> {
     let content = &data[..data.len().saturating_sub(HASH_BYTES)];
     [content, blake3::hash(content).as_bytes()].concat()

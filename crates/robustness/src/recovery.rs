@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 /// A variant on the smallest machine.
 pub(crate) struct Recoverer {
     plan: Plan,
-    /// What a machine that has done nothing leaves.
+    /// The image that a machine leaves which has done nothing.
     fresh: CrashImage,
 }
 
@@ -79,8 +79,8 @@ impl Recoverer {
         report.losses.iter().for_each(|loss| assert_is_a_sentence(loss));
         assert_eq!(recovered.pmem.size_bytes(), found.pmem.size_bytes(), "{variant}");
         let changed = self.changed_lines(&found.pmem, &recovered.pmem);
-        let told = report.lines_written;
-        assert!(changed <= told, "{variant}: recovery changed {changed} lines of the data and names {told}");
+        let reported = report.lines_written;
+        assert!(changed <= reported, "{variant}: recovery changed {changed} lines of the data and names {reported}");
     }
 
     /// Lines of the data area that are not the same.
@@ -94,7 +94,7 @@ impl Recoverer {
         lines.filter(|&line| before.line(line) != after.line(line)).count() as u64
     }
 
-    /// Whoever recovers what is recovered finds nothing to do.
+    /// Recovery of a recovered image finds nothing to do.
     fn check_settled(&self, recovered: &CrashImage) {
         let mut again = recovered.clone();
         self.recover(&mut again);
@@ -111,7 +111,7 @@ impl Recoverer {
     fn check_cut(&self, mut image: CrashImage, cut: u64) {
         let Plan { variant, spec, geometry, .. } = &self.plan;
         image.cut_at(Some(1 + cut % 64));
-        // Where recovery is over before, there was no cut.
+        // If recovery ended before, it was not interrupted.
         if (variant.hardware.recover)(spec, geometry, &mut image).is_err() {
             reach("recovery cut");
         }

@@ -1,6 +1,6 @@
 //! The smallest program that the loader takes: one system call, and a page to put arguments into.
 
-/// Where its only instruction is, an ECALL.
+/// The address of its only instruction, an ECALL.
 pub const CALL: u64 = 0x10_0200;
 /// The address of its writable page.
 pub const DATA: u64 = 0x20_0000;

@@ -38,7 +38,7 @@ pub fn quiesced_machine(variant: usize) -> (Prepared, Vec<u8>) {
     (prepared, file)
 }
 
-/// What machines at rest are made of: their files, taken apart.
+/// The files of machines at rest, taken apart.
 struct AtRest {
     prepared: Prepared,
     head: Vec<u8>,
@@ -60,7 +60,7 @@ fn at_rest() -> &'static [AtRest] {
 }
 
 /// Snapshot files, as they are and with a right checksum; and files whose state has been changed (the first byte says of
-/// which variant's machine, then places of three bytes and what stands there).
+/// the variant of the machine, then places of three bytes and their new contents).
 ///
 /// # Panics
 /// If a bug is found.

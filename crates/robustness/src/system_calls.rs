@@ -19,13 +19,13 @@ use syscalls::riscv64::Sysno;
 
 /// In every file outside of the root, and in the name of one of them.
 const MARK: &[u8] = b"5ent1nel";
-/// How the host's own list of users begins.
+/// The first bytes of the host's own list of users.
 const HOST_MARK: &[u8] = b"root:x:";
 /// A size that no file in the root gets.
 const SECRET_BYTES: u64 = (1 << 20) + 17;
 const CALLS_MAX: usize = 200;
 const AT_FDCWD: u64 = -100i64 as u64;
-/// Where the program puts paths, and where it wants answers.
+/// The address at which the program puts paths, and that of its answers.
 const PATH: u64 = DATA;
 const OTHER_PATH: u64 = DATA + 512;
 const ANSWER: u64 = DATA + 1024;
@@ -133,7 +133,7 @@ pub fn path_byte(path: &str) -> u8 {
     PATHS.iter().position(|&known| known == path).expect("a path of the table") as u8
 }
 
-/// Which folder the program gets as its root.
+/// The folder that the program gets as its root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Root {
     /// The one that is meant for it.
@@ -206,7 +206,7 @@ struct Caller<'a> {
     process: Process,
     memory: Fenced,
     hart: Hart,
-    /// What was in the root when the process was forked.
+    /// The contents of the root when the process was forked.
     forked: Option<BTreeMap<PathBuf, String>>,
 }
 
@@ -362,12 +362,12 @@ impl Caller<'_> {
                     assert!(!shown, "{sysno} shows what is outside of the root");
                 }
                 let size = |offset: usize| answer[offset..].first_chunk().map(|word| u64::from_le_bytes(*word));
-                let told = match sysno {
+                let returned = match sysno {
                     Sysno::newfstatat | Sysno::fstat => size(48),
                     Sysno::statx => size(40),
                     _ => None,
                 };
-                assert!(told != Some(SECRET_BYTES), "{sysno} reveals a file outside of the root");
+                assert!(returned != Some(SECRET_BYTES), "{sysno} reveals a file outside of the root");
             }
         }
     }

@@ -73,7 +73,7 @@ fn guest_write_ahead_recovery() {
     fuzz(&GUEST_WRITE_AHEAD_TARGET);
 }
 
-/// Whoever finds nothing where there is something finds nothing anywhere.
+/// A driver that finds no planted bug finds nothing anywhere.
 fn find_planted(name: &str, seeds_of: &str) {
     let target = CANARIES.iter().find(|target| target.name == name).expect("a canary");
     let seeds = corpus(seeds_of);

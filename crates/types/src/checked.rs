@@ -1,5 +1,5 @@
-//! What checked accesses work on: registers of a hart, lines of filters, and what becomes of an access. P-INSPECT (MICRO
-//! 2020), sections V and VI. Types only: the instructions are in `durasim-isa`, the tables in the design.
+//! The operands of checked accesses: registers of a hart, lines of filters, and the outcome of an access. P-INSPECT
+//! (MICRO 2020), sections V and VI. Types only: the instructions are in `durasim-isa`, the tables in the design.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,41 +15,41 @@ pub const SEED_LINE: usize = FWD_LINES - 1;
 /// Bytes between the entries of a handler table.
 pub const HANDLER_BYTES: u64 = 8;
 
-/// The check registers of a hart: where filters, handlers and the persistent heap lie, and what the access was that a
+/// The check registers of a hart: the places of filters, handlers and the persistent heap, and the access that a
 /// handler is to finish.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckRegisters(pub [u64; CheckRegisters::COUNT]);
 
 impl CheckRegisters {
-    /// How many there are.
+    /// The number of check registers.
     pub const COUNT: usize = 11;
     /// Virtual address of the nine filter lines; 0 if there are none.
     pub const FILTERS: usize = 0;
-    /// Virtual address of the handler table: handler n, from 1 on, begins [`HANDLER_BYTES`] `* (n - 1)` behind it. 0 if it is
-    /// not set.
+    /// Virtual address of the handler table: handler n, from 1 on, begins [`HANDLER_BYTES`] `* (n - 1)` after it. 0 if
+    /// it is not set.
     pub const HANDLERS: usize = 1;
     /// First byte of the persistent heap.
     pub const HEAP_BASE: usize = 2;
-    /// First byte behind the persistent heap.
+    /// First byte after the persistent heap.
     pub const HEAP_LIMIT: usize = 3;
     /// Bit 0: inside of a transaction.
     pub const XACTION: usize = 4;
-    /// Where the program continues behind a handler.
+    /// The address at which the program continues after a handler.
     pub const RETURN_PC: usize = 5;
     /// The base of the access: the address of an object.
     pub const BASE: usize = 6;
     /// The offset of the access in bytes.
     pub const OFFSET: usize = 7;
-    /// What was to be stored.
+    /// The value to be stored.
     pub const VALUE: usize = 8;
-    /// What the access is: the fields `funct7 | funct3 << 8 | rd << 16` of its encoding.
+    /// The kind of the access: the fields `funct7 | funct3 << 8 | rd << 16` of its encoding.
     pub const ACCESS: usize = 9;
-    /// What a handler has loaded for the program.
+    /// The value that a handler has loaded for the program.
     pub const RESULT: usize = 10;
     /// The registers of a hart that has not written any.
     pub const ZERO: CheckRegisters = CheckRegisters([0; CheckRegisters::COUNT]);
 
-    /// Whether an object lies in the persistent heap.
+    /// Whether an object is in the persistent heap.
     #[inline]
     pub const fn is_in_heap(&self, object: u64) -> bool {
         self.0[Self::HEAP_BASE] <= object && object < self.0[Self::HEAP_LIMIT]
@@ -62,7 +62,7 @@ impl CheckRegisters {
     }
 }
 
-/// What a store to persistent memory brings with it: the flavours of P-INSPECT's persistentWrite (section V-E).
+/// The kinds of stores to persistent memory: the flavours of P-INSPECT's persistentWrite (section V-E).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StoreKind {
     /// Nothing.
@@ -74,7 +74,7 @@ pub enum StoreKind {
     CleanAndFence,
 }
 
-/// Which checks an access makes (P-INSPECT, Table III).
+/// The checks of an access (P-INSPECT, Table III).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AccessKind {
     /// checkLoad.
@@ -88,13 +88,13 @@ pub enum AccessKind {
 /// An access that is to be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CheckedAccess {
-    /// Which checks it makes.
+    /// Its checks.
     pub kind: AccessKind,
     /// The address of the object that it is for.
     pub base: u64,
     /// Bytes from there to what is loaded or stored.
     pub offset: u64,
-    /// What is stored; 0 for a load.
+    /// The stored value; 0 for a load.
     pub value: u64,
 }
 
@@ -106,7 +106,7 @@ impl CheckedAccess {
     }
 }
 
-/// What becomes of a checked access (P-INSPECT, Tables IV and V).
+/// The outcome of a checked access (P-INSPECT, Tables IV and V).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CheckVerdict {
     /// The hardware makes it.

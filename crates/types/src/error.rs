@@ -25,7 +25,7 @@ pub enum ExitCode {
 pub struct ConfigError {
     /// The path of the field, as `--set` takes it, or the option or file.
     pub field: String,
-    /// What is wrong and what is allowed.
+    /// The problem, and what is allowed.
     pub problem: String,
 }
 
@@ -42,7 +42,7 @@ impl ConfigError {
 pub struct GuestFault {
     /// Program counter of the offending instruction.
     pub pc: u64,
-    /// What the guest did, with encoding and name where it has them.
+    /// The action of the guest, with encoding and name where it has them.
     pub what: String,
     /// The last system call before the fault, by name.
     pub last_syscall: Option<String>,
@@ -73,7 +73,7 @@ pub enum Error {
     Stuck {
         /// The cycle.
         cycle: u64,
-        /// Who waits for what.
+        /// The waiting parts, and what each of them waits for.
         what: String,
     },
 }

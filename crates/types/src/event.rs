@@ -3,7 +3,7 @@
 use crate::{Cause, CoreId, Cycle, PhysAddr};
 use serde::{Deserialize, Serialize};
 
-/// What changed.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
@@ -27,7 +27,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// How many kinds there are.
+    /// The number of kinds.
     pub const COUNT: usize = 8;
 
     /// All kinds, in a fixed order.
@@ -62,11 +62,11 @@ impl EventKind {
 pub struct PersistEvent {
     /// Its number in the total order, from 1.
     pub number: u64,
-    /// What changed.
+    /// The change.
     pub kind: EventKind,
     /// When, in core cycles.
     pub cycle: Cycle,
-    /// Where.
+    /// The address.
     pub addr: PhysAddr,
     /// The core it was done for, if one core is to name.
     pub core: Option<CoreId>,

@@ -1,4 +1,4 @@
-//! What a program says of its operations while it runs: which objects each one read or changed. The history oracle
+//! The report of a program on its operations while it runs: which objects each one read or changed. The history oracle
 //! judges recovered states against this and knows nothing else of the machine.
 
 use crate::TxId;
@@ -53,7 +53,7 @@ pub enum HistoryStep {
     /// A crash may show the transaction from here on: a commit in software follows, or a store that takes effect by itself. It
     /// may still report.
     MayCommit(TxId),
-    /// The commit of a transaction started. It reports nothing behind.
+    /// The commit of a transaction started. It reports nothing after this.
     Committing(TxId),
     /// A transaction is acknowledged.
     Acknowledged(TxId),
@@ -63,7 +63,7 @@ pub enum HistoryStep {
     EpochEnds,
 }
 
-/// Who keeps the history of a run. All calls come in the order of the run's events.
+/// A keeper of the history of a run. All calls come in the order of the run's events.
 pub trait History: Send {
     /// A step after the persist event with the number `after` and before the next one.
     fn note(&mut self, after: u64, step: HistoryStep);

@@ -1,5 +1,5 @@
-//! What a program asked to be durable, as the machine saw it retire. Crash oracles judge images against this journal
-//! and know nothing else of the machine.
+//! The stores and transactions that a program asked to be durable, as the machine saw them retire. Crash oracles judge
+//! images against this journal and know nothing else of the machine.
 
 use crate::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 /// A store the program made: up to eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write {
-    /// Where.
+    /// The address.
     pub addr: PhysAddr,
-    /// How many bytes, 1 to 8.
+    /// The number of bytes, 1 to 8.
     pub len: u8,
     /// The bytes, little-endian.
     pub data: u64,
@@ -25,7 +25,7 @@ pub struct DataRange {
 }
 
 impl DataRange {
-    /// Whether the byte at `addr` lies in the range.
+    /// Whether the byte at `addr` is in the range.
     pub const fn contains(&self, addr: PhysAddr) -> bool {
         addr.0 >= self.base.0 && addr.0 - self.base.0 < self.size_bytes
     }
@@ -41,10 +41,10 @@ pub trait Journal: Send {
     fn begin(&mut self, tx: TxId);
     /// A store to persistent memory, inside transaction `tx` or outside of any.
     fn store(&mut self, tx: Option<TxId>, write: Write);
-    /// The last store, this one, is in a cache that survives a power failure. Not told where caches are lost.
+    /// The last store, this one, is in a cache that survives a power failure. Not called where caches are lost.
     fn store_is_durable(&mut self, _tx: Option<TxId>, _write: Write) {}
     /// A core has performed `cbo.clean` or `cbo.flush` of a line of persistent memory: what it writes back has the bytes of all
-    /// stores to the line so far, whoever made them.
+    /// stores to the line so far, of all cores.
     fn cleaned(&mut self, _core: CoreId, _line: LineAddr) {}
     /// A fence of a core has waited for what the core had cleaned before: that is durable. The machine's own fence when a
     /// thread leaves a core is one too.

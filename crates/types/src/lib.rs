@@ -42,7 +42,7 @@ pub struct TxId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CoreId(pub u16);
 
-/// Why bytes were written to persistent memory. Every byte the media accepts carries exactly one cause.
+/// The reason why bytes were written to persistent memory. Every byte the media accepts carries exactly one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -74,7 +74,8 @@ impl Cause {
     }
 }
 
-/// What is kept when power fails. A property of the machine, not of a design (design rows state which they tolerate).
+/// The parts that a power failure leaves. A property of the machine, not of a design (design variants state which they
+/// tolerate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Domain {

@@ -61,7 +61,7 @@ impl Pages {
         Arc::make_mut(self.slot(index).get_or_insert_with(|| Arc::new([0; PAGE_BYTES as usize])))
     }
 
-    /// Where the page of this number is or would be.
+    /// The place of the page of this number, whether it exists or not.
     #[inline]
     fn slot(&mut self, index: u64) -> &mut Option<Arc<Page>> {
         let index = index as usize;
@@ -138,7 +138,7 @@ impl Pages {
     pub fn take_page(&mut self, addr: PhysAddr) -> Option<Arc<[u8; PAGE_BYTES as usize]>> {
         let index = (self.offset(addr, 1) / PAGE_BYTES) as usize;
         let branch = self.branches.get_mut(index / PAGES_PER_BRANCH)?.as_mut()?;
-        // What is not there is not worth a copy of a shared node.
+        // A missing page is not worth a copy of a shared node.
         branch[index / FAN_OUT % FAN_OUT].as_ref()?[index % FAN_OUT].as_ref()?;
         let leaf = Arc::make_mut(branch)[index / FAN_OUT % FAN_OUT].as_mut()?;
         Arc::make_mut(leaf)[index % FAN_OUT].take()

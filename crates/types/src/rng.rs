@@ -12,7 +12,7 @@ impl Rng {
         Rng(seed)
     }
 
-    /// What the next numbers depend on.
+    /// The state on which the next numbers depend.
     pub const fn state(&self) -> u64 {
         self.0
     }

@@ -1,10 +1,10 @@
-//! Why a core commits nothing in a cycle.
+//! The reasons why a core commits nothing in a cycle.
 
 use crate::Cycle;
 use serde::{Deserialize, Serialize};
 
-/// What a request of a core waits for. Each cycle in which the instruction at the head of the reorder buffer waits for the
-/// memory system or for a durability design has one.
+/// The structure or event that a request of a core waits for. Each cycle in which the instruction at the head of the
+/// reorder buffer waits for the memory system or for a durability design has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum StallCause {
     /// Look-ups of TLBs that do not overlap with the access, and page walks.
@@ -42,10 +42,10 @@ pub enum StallCause {
 }
 
 impl StallCause {
-    /// So many structures of a design can be told apart.
+    /// The number of structures of a design that can be distinguished.
     pub const STRUCTURES_MAX: usize = 4;
 
-    /// How many there are.
+    /// The number of causes.
     pub const COUNT: usize = 19;
 
     /// All of them, in the order of results.
@@ -116,7 +116,7 @@ impl StallCause {
         }
     }
 
-    /// What it means, in a sentence.
+    /// Its meaning, in a sentence.
     pub const fn description(self) -> &'static str {
         match self {
             StallCause::Translation => "waiting for the translation of its address",
@@ -146,7 +146,7 @@ pub struct StallSegment {
     pub from: Cycle,
     /// The cycle after the last one.
     pub until: Cycle,
-    /// Why.
+    /// The cause.
     pub cause: StallCause,
 }
 

@@ -1,6 +1,6 @@
 // The allocator of pools: Tx::allocate and Tx::free.
 //
-// Its data lie in the arena's header and in the free blocks themselves, and are changed by the transaction that takes or
+// Its data are in the arena's header and in the free blocks themselves, and are changed by the transaction that takes or
 // gives a block, like everything else: after a crash a block is reachable, free, or was never taken, whatever happened.
 // Nothing is leaked and nothing given out twice; a check proves it (durasim/audit.h). There is nothing to recover.
 //
@@ -34,7 +34,7 @@ inline ArenaHeader* arena_of(const PoolHeader* pool, std::uint64_t number) {
 
 }  // namespace detail
 
-// What a block of this size takes from the pool.
+// The bytes that a block of this size takes from the pool.
 inline std::uint64_t block_bytes(std::uint64_t size_bytes) {
     if (size_bytes > small_block_bytes_max) return (size_bytes + line_bytes - 1) / line_bytes * line_bytes;
     return line_bytes << detail::block_class(size_bytes);
@@ -75,7 +75,7 @@ inline void* Tx::allocate_large(ArenaHeader& arena, std::uint64_t need_bytes) {
             write(*link, read(block->next));
             return block;
         }
-        // What is left stays in the list, so it has to be a large block too.
+        // The rest stays in the list, so it has to be a large block too.
         if (bytes > need_bytes + small_block_bytes_max) {
             write(block->size_bytes, bytes - need_bytes);
             return reinterpret_cast<char*>(block) + (bytes - need_bytes);

@@ -28,7 +28,7 @@ public:
     // Lines in use that are neither reachable nor free, once everything is claimed: leaked.
     std::uint64_t lines_leaked() const { return lines_left_; }
 
-    // What is wrong with the allocator itself, null if nothing is.
+    // The error in the allocator itself, null if there is none.
     const char* problem() const { return problem_; }
 
 private:

@@ -3,7 +3,7 @@
 // The program keeps the name in the section .durasim.backend of its file, which is not loaded. durasim refuses to run it under
 // a design with another backend. A program without this section is accepted as it is.
 //
-// What a header of guest/backends defines:
+// The definitions of a header of guest/backends:
 //   DURASIM_RUNTIME_                      the header with the class Runtime (see tx.h)
 //   DURASIM_OBJECTS_                      the header with the barriers of objects (see objects.h), if it has some
 //   DURASIM_PLANTED_FAULTS_(X)            its faults of runtimes/planted.h; those of undo logs if not defined

@@ -3,7 +3,7 @@
 // (objects/checked_host.h).
 //
 // An access checks the object that begins at `base`, and a store of a reference also the object whose address it stores;
-// what it loads or stores lies `offset` bytes behind the base. The hardware makes the access, or a handler of the program
+// what it loads or stores is `offset` bytes after the base. The hardware makes the access, or a handler of the program
 // does (objects/p_inspect.h).
 #ifndef DURASIM_CHECKED_H
 #define DURASIM_CHECKED_H
@@ -15,7 +15,7 @@
 
 namespace durasim {
 
-// What a store to the persistent heap brings with it; stores to ordinary memory are plain (section V-E).
+// The flavours of a store to the persistent heap; stores to ordinary memory are plain (section V-E).
 enum class StoreKind : std::uint8_t {
     plain = 0,
     clean = DURASIM_ACCESS_CLEAN,                      // a clean of its line
@@ -135,7 +135,7 @@ template <StoreKind kind, class T>
     detail::store_of_custom_0<DURASIM_FUNCT3_PERSIST_STORE, T, kind>(place, 0, value);
 }
 
-// True if so many bits of the active filter are set that the pointer update thread has to work.
+// True if enough bits of the active filter are set for the pointer update thread to work.
 inline bool insert_fwd(const void* object) {
     std::uint64_t is_full;
     __asm__ volatile(".insn r %1, %2, %3, %0, %4, x0"

@@ -105,7 +105,7 @@
 #define DURASIM_OPCODE_LOG_FLUSH DURASIM_OPCODE_CUSTOM_1
 #define DURASIM_FUNCT3_LOG_FLUSH 1
 
-/* A hardware transaction begins, or one inside of it; rd = all ones if it does, and after an abort the status of that, behind this instruction (RTM: xbegin). */
+/* A hardware transaction begins, or one inside of it; rd = all ones if it does, and after an abort the status of that, after this instruction (RTM: xbegin). */
 #define DURASIM_OPCODE_HTM_BEGIN DURASIM_OPCODE_CUSTOM_1
 #define DURASIM_FUNCT3_HTM_BEGIN 2
 #define DURASIM_FUNCT7_HTM_BEGIN 0
@@ -166,11 +166,11 @@
 #define DURASIM_FUNCT3_CHANGE_ACTIVE 4
 #define DURASIM_FUNCT7_CHANGE_ACTIVE 4
 
-/* The check register whose number stands in funct7 goes to rd. */
+/* The check register whose number is in funct7 goes to rd. */
 #define DURASIM_OPCODE_CHECK_READ DURASIM_OPCODE_CUSTOM_0
 #define DURASIM_FUNCT3_CHECK_READ 5
 
-/* rs1 goes to the check register whose number stands in funct7. */
+/* rs1 goes to the check register whose number is in funct7. */
 #define DURASIM_OPCODE_CHECK_WRITE DURASIM_OPCODE_CUSTOM_0
 #define DURASIM_FUNCT3_CHECK_WRITE 6
 
@@ -181,7 +181,7 @@
 
 /* Bits of funct7 of accesses, whose lowest two are the binary logarithm of the width in bytes. */
 
-/* What is loaded is zero-extended, and else sign-extended. */
+/* The loaded value is zero-extended, and else sign-extended. */
 #define DURASIM_ACCESS_ZERO_EXTEND 0x04
 
 /* A store to persistent memory cleans its line. */
@@ -198,19 +198,19 @@
 /* Address of the filters of the process: nine lines in one page, 0 if there are none. */
 #define DURASIM_CHECK_REGISTER_FILTERS 0
 
-/* Address of the handler table: handler n, 1 to 4, begins 8 * (n - 1) bytes behind it; 0 if it is not set. */
+/* Address of the handler table: handler n, 1 to 4, begins 8 * (n - 1) bytes after it; 0 if it is not set. */
 #define DURASIM_CHECK_REGISTER_HANDLERS 1
 
 /* First byte of the persistent heap. */
 #define DURASIM_CHECK_REGISTER_HEAP_BASE 2
 
-/* First byte behind the persistent heap. */
+/* First byte after the persistent heap. */
 #define DURASIM_CHECK_REGISTER_HEAP_LIMIT 3
 
 /* Bit 0: inside of a transaction. */
 #define DURASIM_CHECK_REGISTER_XACTION 4
 
-/* Written at the entry of a handler: the instruction behind the access. */
+/* Written at the entry of a handler: the instruction after the access. */
 #define DURASIM_CHECK_REGISTER_RETURN_PC 5
 
 /* Written at the entry of a handler: the base of the access. */
@@ -225,7 +225,7 @@
 /* Written at the entry of a handler: funct7 | funct3 << 8 | rd << 16 of the access. */
 #define DURASIM_CHECK_REGISTER_ACCESS 9
 
-/* What a handler of check_load has loaded, for check_return. */
+/* The value that a handler of check_load has loaded, for check_return. */
 #define DURASIM_CHECK_REGISTER_RESULT 10
 
 #endif

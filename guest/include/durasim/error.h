@@ -1,4 +1,4 @@
-// How a guest program gives up: one sentence on standard error and an exit code.
+// The end of a guest program that gives up: one sentence on standard error and an exit code.
 #ifndef DURASIM_ERROR_H
 #define DURASIM_ERROR_H
 

@@ -1,18 +1,18 @@
-// What a program says of its operations, so that a crash campaign can judge by them what it recovers.
+// The report of a program on its operations, so that a crash campaign can judge by them what it recovers.
 //
 // A transaction reports, inside its body, each object that it read or changed: which object, the version it found, the
 // version it left. After a crash the program dumps the recovered pool as objects with their versions. The campaign knows
 // in which order transactions began, committed and were acknowledged, and decides whether some set of them explains the
 // dump (crates/crash/src/history). It needs no model of the workload.
 //
-// What objects and versions are is up to the workload. All are numbers of 64 bits:
+// Objects and versions are chosen by the workload. All are numbers of 64 bits:
 // - An object is a thing of the data structure as its users see it: a key, a place of an array, a queue's end. Not a node:
-//   whoever splits a node does not change what the keys in it stand for.
+//   a split of a node does not change the meaning of its keys.
 // - A version stands for the object's whole content. 0 means that the object is not there; the dump may leave it out.
 //   Otherwise a version should not come again in the history of its object: take a counter that the object has, a value
 //   that only one operation writes, or a hash over the content with one of these in it (Version).
-// - Everything that the transaction's result depends on is reported, also what it only read (report_read): who read a
-//   version has to stay behind who wrote it.
+// - Everything that the transaction's result depends on is reported, also what it only read (report_read): the reader of a
+//   version comes after its writer.
 // - What an aborted attempt has reported is forgotten, so a body may run again. Reports outside of a transaction, and
 //   after its commit, are an error that the campaign shows.
 // - Versions are taken from the pool, not from what the program believes: `t.read(place)`.

@@ -1,4 +1,4 @@
-// What a pool looks like in persistent memory.
+// The layout of a pool in persistent memory.
 //
 //   offset 0            PoolHeader, one line; then words of a software runtime that concern all logs, if it has any
 //   data_offset         the arenas, one after the other and of equal size, each an ArenaHeader and blocks: the declared
@@ -23,13 +23,13 @@ inline constexpr std::uint64_t page_bytes = 4096;
 // Every machine maps the pool here, so that persistent data can hold plain pointers.
 inline constexpr std::uint64_t pool_address = 0x10'0000'0000;
 
-// Where a program has the page of the filters of its checked accesses, if it makes any (durasim/checked.h).
+// The page of the filters of a program's checked accesses, if it makes any (durasim/checked.h).
 inline constexpr std::uint64_t filter_page_address = 0xf'0000'0000;
 
 inline constexpr std::uint64_t pool_magic = 0x4C4F4F504D495344;  // "DSIMPOOL" read as bytes
 inline constexpr std::uint16_t layout_version = 1;
 
-// Which log, if any, has to be looked at before the data of a pool may be trusted.
+// The log, if any, that has to be looked at before the data of a pool may be trusted.
 enum class LogKind : std::uint16_t { none = 0, undo = 1, redo = 2, write_ahead = 3, spht_eadr = 4, spht = 5, nv_htm = 6 };
 
 struct alignas(64) PoolHeader {
@@ -52,7 +52,7 @@ struct alignas(64) PoolHeader {
 };
 static_assert(sizeof(PoolHeader) == line_bytes);
 
-// What a new pool is made for.
+// The shape of a new pool.
 struct PoolShape {
     std::uint64_t arenas = 1;  // at most arenas_max
     std::uint64_t logs = 1;    // threads that have transactions, at most threads_max
@@ -73,7 +73,7 @@ struct alignas(64) ArenaHeader {
 };
 static_assert(sizeof(ArenaHeader) == 2 * line_bytes);
 
-// How a free block that is not small begins.
+// The first words of a free block that is not small.
 struct FreeLargeBlock {
     std::uint64_t next;        // 0 for the last
     std::uint64_t size_bytes;  // a multiple of line_bytes, above small_block_bytes_max

@@ -1,6 +1,6 @@
 // Locks and barriers in ordinary memory, for threads that share persistent data.
 //
-// A thread takes its locks before a transaction begins and releases them when the commit has returned: whoever comes next
+// A thread takes its locks before a transaction begins and releases them when the commit has returned: the next holder
 // then finds durable data only, and a recovery never has to undo two transactions over the same place. Waiting is bounded
 // spinning, then a futex; a thread must not wait inside a transaction.
 #ifndef DURASIM_LOCK_H
@@ -18,7 +18,7 @@ namespace durasim {
 
 namespace detail {
 
-// Tells the core that the thread waits for another (Zihintpause: a HINT, FENCE W,0).
+// Informs the core that the thread waits for another (Zihintpause: a HINT, FENCE W,0).
 inline void pause_hint() {
 #if defined(__riscv)
     __asm__ volatile(".insn 0x0100000f" : : : "memory");
@@ -27,7 +27,7 @@ inline void pause_hint() {
 #endif
 }
 
-// Waits that grow: pauses of the core first, then the core is left to other threads, of which one may be awaited.
+// Waits that grow: pauses of the core first, then the core is left to other threads, as one of them may be awaited.
 class Backoff {
 public:
     void wait() {
@@ -41,7 +41,7 @@ private:
     unsigned pauses_ = 1;
 };
 
-// Sleeps until somebody wakes `word`, unless it is no longer `seen`. May return early.
+// Sleeps until another thread wakes `word`, unless it is no longer `seen`. May return early.
 inline void futex_wait(std::uint32_t* word, std::uint32_t seen) {
     ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, nullptr);
 }
@@ -72,7 +72,7 @@ public:
     bool is_held() const { return __atomic_load_n(&state_, __ATOMIC_RELAXED) != free; }
 
 private:
-    // Awaited: held, and somebody may be asleep. Ulrich Drepper, "Futexes Are Tricky" (2011), section 5.
+    // Awaited: held, and a thread may be asleep. Ulrich Drepper, "Futexes Are Tricky" (2011), section 5.
     static constexpr std::uint32_t free = 0, held = 1, awaited = 2;
     static constexpr unsigned spins_max = 128;
     static constexpr unsigned pauses_max = 64;

@@ -1,4 +1,4 @@
-/* Markers: how a program tells the machine what it is doing.
+/* Markers: reports of a program to the machine on what it is doing.
  *
  * A marker is `slti x0, rs1, imm`: imm says which marker, rs1 holds its argument. The encoding is a HINT that the RISC-V
  * manual leaves to custom use, so the same binary runs on every RV64 machine, where a marker does nothing. On other
@@ -107,14 +107,14 @@ static inline void durasim_tx_suspend(void) { DURASIM_MARKER_(DURASIM_MARKER_TX_
 static inline void durasim_tx_resume(void) { DURASIM_MARKER_(DURASIM_MARKER_TX_RESUME, 0); }
 
 /* Aborts the open transaction: durasim_tx_begin returns again with `cause`, which must not be 0. A machine without
- * transactions goes on behind this call, and so does a transaction kept by software. */
+ * transactions continues after this call, and so does a transaction kept by software. */
 static inline void durasim_tx_abort(uint64_t cause) { DURASIM_MARKER_(DURASIM_MARKER_TX_ABORT, cause); }
 
-/* Tells campaigns that this thread is in a rare situation, one of DURASIM_SITUATION_*, and that it has left it. */
+/* Reports to campaigns that this thread is in a rare situation, one of DURASIM_SITUATION_*, and that it has left it. */
 static inline void durasim_situation_begin(uint64_t situation) { DURASIM_MARKER_(DURASIM_MARKER_SITUATION_BEGIN, situation); }
 static inline void durasim_situation_end(uint64_t situation) { DURASIM_MARKER_(DURASIM_MARKER_SITUATION_END, situation); }
 
-/* Tells that a replayer has gone over the redo logs once and applied so many transactions that it found there. */
+/* Reports that a replayer has read the redo logs once, and the number of transactions that it applied. */
 static inline void durasim_replay_pass(uint64_t transactions) { DURASIM_MARKER_(DURASIM_MARKER_REPLAY_PASS, transactions); }
 
 #ifdef __cplusplus

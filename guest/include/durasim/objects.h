@@ -16,7 +16,7 @@
 //     });
 //
 // The backend chosen when the program is built decides what that means. Under `autopersist` what a durable root reaches
-// lies in persistent memory: objects are born in ordinary memory and move when a durable one comes to refer to them; each
+// is in persistent memory: objects are born in ordinary memory and move when a durable one comes to refer to them; each
 // store to a durable object is durable before the next (sequential persistency), and those of a region are durable together.
 // Under `p-inspect` the same holds, and hardware checks accesses. Under `ideal-r` the user has said which objects are durable, and none moves. Other backends keep plain objects.
 //
@@ -114,7 +114,7 @@ struct FieldOf<Value T::*> {
 template <auto field>
 using ElementOf = std::remove_extent_t<typename FieldOf<decltype(field)>::value>;
 
-// Which word behind the header a field is, or its first one if it is an array.
+// The word after the header that a field is, or its first one if it is an array.
 template <auto field>
 std::uint64_t index_of() {
     using T = typename FieldOf<decltype(field)>::holder;
@@ -125,7 +125,7 @@ std::uint64_t index_of() {
 
 class Operation;
 
-// An object that has just been made. Its words are 0 until they are set; nobody else knows it before finish().
+// An object that has just been made. Its words are 0 until they are set; no other thread knows it before finish().
 template <class T>
 class Fresh {
 public:
@@ -164,7 +164,7 @@ private:
     Object* object_;
 };
 
-// What a thread does with objects in an operation.
+// The accesses of a thread to objects in an operation.
 class Operation {
 public:
     Operation(Heap& heap, Barriers& barriers, Thread& thread) : heap_(heap), barriers_(barriers), thread_(thread) {}
@@ -200,7 +200,7 @@ public:
     void set_at(Ref<Array<Element, where>> array, std::uint64_t index, std::type_identity_t<Element> value) {
         store<where>(array.object(), index, value);
     }
-    // The same of a field that is an array.
+    // Sets an element of a field that is an array.
     template <auto field>
     ElementOf<field> at(Ref<typename FieldOf<decltype(field)>::holder> holder, std::uint64_t index) {
         return value_of_word<ElementOf<field>>(barriers_.load(holder.object(), index_of<field>() + index));
@@ -224,7 +224,7 @@ public:
         return a.object() == b.object() || (a && b && barriers_.resolve(a.object()) == barriers_.resolve(b.object()));
     }
 
-    // Where durable data begins.
+    // The roots of durable data.
     template <class T>
     Ref<T> durable_root(std::uint64_t number) {
         check_root(number);
@@ -236,7 +236,7 @@ public:
         barriers_.template store_reference<Placement::durable>(thread_, heap_.durable_roots, number, value.object());
     }
 
-    // Where data begins that is gone with the power.
+    // The roots of data that is gone with the power.
     template <class T>
     Ref<T> volatile_root(std::uint64_t number) {
         check_root(number);
@@ -278,7 +278,7 @@ private:
     Thread& thread_;
 };
 
-// What a thread reads in a pool that may be damaged: an object that has not the shape of its type ends the program.
+// The accesses of a thread to a pool that may be damaged: an object that has not the shape of its type ends the program.
 class CheckedOperation : public Operation {
 public:
     using Operation::Operation;
@@ -365,7 +365,7 @@ public:
         recover_heap(attach_to(pool, space), roots_of(pool));
     }
 
-    // What is wrong with what durable roots reach in a pool that has been recovered, null if nothing is. Plain objects are
+    // The error in what durable roots reach in a pool that has been recovered, null if there is none. Plain objects are
     // nowhere but in the process that made them.
     const char* problem_in(const Pool& pool) const {
         if (!Barriers::is_durable && is_attached()) return nullptr;

@@ -12,9 +12,9 @@ extern "C" {
 #endif
 
 #ifdef DURASIM_TEST_HOOKS
-/* Tests on the host put a model of the persistence domain behind the operations. */
+/* Tests on the host connect a model of the persistence domain to the operations. */
 void durasim_test_store(void *place, uint64_t size_bytes); /* just before a store, */
-void durasim_test_stored(void);                            /* and just behind it */
+void durasim_test_stored(void);                            /* and just after it */
 void durasim_test_clean(const void *line);
 void durasim_test_fence(void);
 #define DURASIM_TEST_HOOK_(call) call
@@ -47,7 +47,7 @@ static inline void durasim_flush(const void *place) {
 }
 
 /* Waits until the persistence domain has acknowledged all earlier cleans and flushes of this hart, and orders later
- * accesses behind its earlier stores. Any fence with W in its predecessor set waits for the acknowledgements. */
+ * accesses after its earlier stores. Any fence with W in its predecessor set waits for the acknowledgements. */
 static inline void durasim_persist_fence(void) {
 #if defined(__riscv)
     __asm__ volatile("fence w, rw" : : : "memory");

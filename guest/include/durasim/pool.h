@@ -75,7 +75,7 @@ public:
         return reinterpret_cast<ArenaHeader*>(pool_address + header()->data_offset + number * arena_bytes());
     }
 
-    // Whether [place, place + size_bytes) lies in the data range.
+    // Whether [place, place + size_bytes) is in the data range.
     bool holds(const void* place, std::uint64_t size_bytes) const {
         const std::uint64_t offset = reinterpret_cast<std::uint64_t>(place) - reinterpret_cast<std::uint64_t>(data());
         return offset <= data_bytes() && size_bytes <= data_bytes() - offset;
@@ -176,7 +176,7 @@ private:
         return true;
     }
 
-    // Refuses the header of an existing pool if this program cannot work with it; tells the runtime and the machine.
+    // Refuses the header of an existing pool if this program cannot work with it; names the runtime and the machine.
     void attach(const PoolHeader& h, bool fresh) {
         if (!fresh) {
             if (h.magic != pool_magic) fail(exit_usage, "durasim: the file is not a pool of durasim");
@@ -205,10 +205,10 @@ private:
     }
 
     // A pool is new up to the moment when its header is durable: nothing else has been stored there before. So a pool without
-    // a header that holds anything has lost it: words of a runtime behind the header, or the head of the first arena.
+    // a header that holds anything has lost it: words of a runtime after the header, or the head of the first arena.
     static bool has_remains() { return is_written(line_bytes, page_bytes + sizeof(ArenaHeader)); }
 
-    // The same for the first lines of each log of a pool that `contents` describes. Those of the pool that has lost its header need not have been there.
+    // Whether anything is left in the first lines of each log of a pool that `contents` describes. Those of the pool that has lost its header need not have been there.
     static bool has_remains_of_logs(const PoolHeader& contents) {
         if (contents.log_bytes == 0) return false;
         for (std::uint64_t log = 0; log < contents.logs(); ++log) {

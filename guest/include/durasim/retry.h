@@ -1,4 +1,4 @@
-// What happens when the machine aborts a transaction: a conflict is tried again, everything else ends the program. A
+// The response to an abort by the machine: a conflict is tried again, everything else ends the program. A
 // machine that has no identifier for one more transaction calls that a conflict too: another one has to end first.
 #ifndef DURASIM_RETRY_H
 #define DURASIM_RETRY_H
@@ -17,7 +17,7 @@ inline constexpr std::uint64_t abort_cause_conflict = 0x100;
 inline constexpr std::uint64_t abort_cause_capacity = 0x200;
 inline constexpr std::uint64_t abort_cause_out_of_memory = 0x300;
 
-// The attempts of one thread. It lies in ordinary memory on purpose: an abort restores registers, and this has to stay.
+// The attempts of one thread. It is in ordinary memory on purpose: an abort restores registers, and this has to stay.
 class Retry {
 public:
     // Threads with different numbers wait for different times.
@@ -46,7 +46,7 @@ public:
             fail(exit_runtime, "durasim: the machine aborted the same transaction %llu times for conflicts with other cores",
                  static_cast<Long>(attempts_max));
         }
-        // Nobody aborts a transaction that runs while the others wait: the wait grows until it is longer than transactions are,
+        // No other transaction aborts one that runs while the others wait: the wait grows until it is longer than transactions are,
         // a quarter of a million pauses at most.
         const std::uint64_t doublings = attempts_ < doublings_max ? attempts_ : doublings_max;
         for (std::uint64_t wait = random_.below(pauses_first << doublings); wait > 0; --wait) detail::pause_hint();

@@ -33,16 +33,16 @@
 
 namespace durasim {
 
-// What a backend has to offer; `runtime` is the one instance of it.
+// The interface of a backend; `runtime` is the one instance of it.
 //   name, log_kind             for messages and the pool header
-//   marks                      whether it tells the machine where transactions begin and end
+//   marks                      whether it reports to the machine where transactions begin and end
 //   attach(header)             the pool is mapped; called before anything else
 //   format(header, contents)   makes `contents` the header of a fresh pool, all of it or nothing
 //   needs_recovery(), recover()
 //   enter_thread(number)       prepares the calling thread for transactions; the one that attaches is number 0
 //   begin(), commit(), abort() of a transaction of the calling thread; abort returns if the machine leaves it to software
 //   load(place), store(place, value), naturally aligned values of 1, 2, 4 or 8 bytes
-//   isolates                   optional: whether transactions of different threads are isolated without locks. begin() then tells
+//   isolates                   optional: whether transactions of different threads are isolated without locks. begin() then says
 //                              whether the body runs; false: it ran, and has rolled the transaction back
 //   begin_work(path)           optional: the pool in this file is formatted and recovered, and transactions follow
 inline Runtime runtime;
@@ -59,7 +59,7 @@ inline constexpr bool runtime_isolates = detail::isolates<Runtime>;
 
 namespace detail {
 
-// In place of a lock that nobody needs.
+// In place of a lock that no thread needs.
 struct NoLock {
     void lock() {}
     void unlock() {}
@@ -67,7 +67,7 @@ struct NoLock {
 
 }  // namespace detail
 
-// What threads hold around transactions on data that they share: a lock, unless the runtime isolates transactions by itself.
+// The locks that threads hold around transactions on data that they share: one, unless the runtime isolates transactions by itself.
 using TxLock = std::conditional_t<runtime_isolates, detail::NoLock, Lock>;
 
 // The handle of an open transaction.
@@ -80,7 +80,7 @@ public:
         return runtime.load(&place);
     }
 
-    // Makes `value` the content of `place`, which lies in the pool, when the transaction commits.
+    // Makes `value` the content of `place`, which is in the pool, when the transaction commits.
     template <class T>
     void write(T& place, std::type_identity_t<T> value) {
         check_type<T>();

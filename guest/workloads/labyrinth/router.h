@@ -1,4 +1,4 @@
-// How a thread of labyrinth finds a way, in memory of its own: C. Y. Lee, "An Algorithm for Path Connections and Its
+// The router of a thread of labyrinth, in memory of its own: C. Y. Lee, "An Algorithm for Path Connections and Its
 // Applications" (IRE Transactions on Electronic Computers, 1961), with a price for layers and bends as in STAMP.
 //
 // All memory is there before a transaction begins, and each search starts from what prepare() puts in: it can be repeated.
@@ -18,7 +18,7 @@ struct Space {
 
     static constexpr unsigned directions = 6;
 
-    // The neighbours of a point by their direction; `points()` where there is none. The last two lie in other layers.
+    // The neighbours of a point by their direction; `points()` where there is none. The last two are in other layers.
     struct Neighbours {
         std::uint64_t in[directions];
     };
@@ -37,7 +37,7 @@ struct Space {
         return false;
     }
 
-    // Where a point comes to if all are moved, around the edges.
+    // The new place of a point if all are moved, around the edges.
     std::uint64_t moved(std::uint64_t point, std::uint64_t by_x, std::uint64_t by_y, std::uint64_t by_z) const {
         const std::uint64_t x = (point % width + by_x) % width, y = (point / width + by_y) % height;
         return ((point / (width * height) + by_z) % layers * height + y) * width + x;

@@ -13,7 +13,7 @@
 
 namespace durasim::tpcc {
 
-// What is wrong with the sizes that a root object names, null if nothing is. No product of possible sizes overflows.
+// The error in the sizes that a root object names, null if there is none. No product of possible sizes overflows.
 inline const char* problem_of(const Root& root, std::uint64_t data_bytes) {
     const Shape& shape = root.shape;
     if (root.kind != kind_of_root) return "the root object is not one of tpcc";
@@ -244,7 +244,7 @@ private:
         return paid_cents;
     }
 
-    // What a customer paid, by HISTORY.
+    // The payments of a customer, by HISTORY.
     std::uint64_t paid_by(std::uint64_t customer) const {
         if (paid_cents_.empty()) {
             paid_cents_.resize(shape_.all_customers());

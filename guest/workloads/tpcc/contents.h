@@ -1,4 +1,4 @@
-// What the tables hold when they are loaded (clause 4.3.3), each row computed from the seed and its place alone.
+// The content of the tables when they are loaded (clause 4.3.3), each row computed from the seed and its place alone.
 //
 // Smaller tables than those of the specification keep its proportions: a third as many last names as customers of a
 // district, the latest 30 % of the orders undelivered, and A of NURand as large as it is for the range's full size.
@@ -41,7 +41,7 @@ struct Shape {
     std::uint64_t last_names() const { return customers < 3 ? 1 : customers < 3000 ? customers / 3 : 1000; }
     std::uint64_t delivered_at_first() const { return customers * 7 / 10; }  // of a district's orders
 
-    // Every table is loaded evenly: how many of `rows` are there after so many steps.
+    // Every table is loaded evenly: the number of `rows` that are there after this many steps.
     std::uint64_t loaded(std::uint64_t rows, std::uint64_t after_steps) const {
         __extension__ using Wide = unsigned __int128;
         return static_cast<std::uint64_t>((static_cast<Wide>(rows) * after_steps + steps - 1) / steps);

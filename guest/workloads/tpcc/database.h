@@ -34,7 +34,7 @@ struct alignas(64) Root {
 };
 static_assert(sizeof(Root) == 2 * line_bytes);
 
-// Where everything is, in ordinary memory: the places of tables never change.
+// The places of tables, in ordinary memory: they never change.
 struct Database {
     Root* root = nullptr;
     Shape shape{};

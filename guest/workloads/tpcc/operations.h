@@ -1,4 +1,4 @@
-// Which transactions terminals ask for (clauses 2.4.1, 2.5.1 and 2.7.1): each computed from the seed, the thread and its
+// The transactions that terminals ask for (clauses 2.4.1, 2.5.1 and 2.7.1): each computed from the seed, the thread and its
 // number. A thread is a terminal of one warehouse, or of all (tpcc-any.cpp), and its districts are drawn at random, as for
 // Payment in the specification and for all transactions where terminals share a connection.
 #ifndef DURASIM_WORKLOADS_TPCC_OPERATIONS_H
@@ -13,7 +13,7 @@
 
 namespace durasim::tpcc {
 
-// The customers of each last name of each district, by first name: a secondary index. It lies in ordinary memory and is made
+// The customers of each last name of each district, by first name: a secondary index. It is in ordinary memory and is made
 // anew when a pool is opened, since names never change.
 class NameIndex {
 public:
@@ -104,7 +104,7 @@ inline std::uint64_t other_warehouse(Random& random, const Shape& shape, std::ui
 
 }  // namespace detail
 
-// Where an operation takes place whose warehouse is drawn.
+// The place of an operation whose warehouse is drawn.
 inline std::uint64_t warehouse_of(const Shape& shape, std::uint64_t thread, std::uint64_t number) {
     return random_for(shape.seed, for_operation, date_of(thread, number)).below(shape.warehouses);
 }
@@ -148,7 +148,7 @@ inline Operation operation_for(const Shape& shape, const Choices& choices, const
     return made;
 }
 
-// What an order takes from the stock (clause 2.4.2.2).
+// The items that an order takes from the stock (clause 2.4.2.2).
 inline void take_from_stock(Stock& counts, std::uint64_t quantity, bool is_remote) {
     counts.quantity = static_cast<std::uint16_t>(counts.quantity >= quantity + 10 ? counts.quantity - quantity
                                                                                   : counts.quantity + 91 - quantity);
@@ -188,7 +188,7 @@ inline OrderLine order_line_of(const Order& order, const Operation::Line& from, 
 
 inline bool has_bad_credit(const Customer& customer) { return std::memcmp(customer.credit, "BC", 2) == 0; }
 
-// What a payment does to its customer (clause 2.5.2.2). Returns whether C_DATA changed: the payment is written in front, as
+// The effect of a payment on its customer (clause 2.5.2.2). Returns whether C_DATA changed: the payment is written in front, as
 // text of a fixed length, and what passes the end is lost.
 inline bool take_payment(Customer& customer, const Shape& shape, const Operation& from) {
     customer.balance_cents -= static_cast<std::int64_t>(from.amount_cents);

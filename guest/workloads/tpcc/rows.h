@@ -122,7 +122,7 @@ struct alignas(64) History {
     std::uint32_t customer;
     std::uint32_t amount_cents;
     std::uint16_t customer_district, customer_warehouse, district, warehouse;
-    std::uint32_t payment;  // the customer's C_PAYMENT_CNT with this one: tells a check in which order payments came
+    std::uint32_t payment;  // the customer's C_PAYMENT_CNT with this one: shows a check in which order payments came
     std::uint32_t unused;
     char data[24];
     std::uint64_t unused_too;

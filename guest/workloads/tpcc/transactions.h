@@ -12,7 +12,7 @@
 
 namespace durasim::tpcc {
 
-// What a terminal gets to see, of all its transactions so far.
+// The output of a terminal, of all its transactions so far.
 struct Shown {
     std::uint64_t orders = 0;
     std::uint64_t orders_rolled_back = 0;

@@ -1,4 +1,4 @@
-// The workload TPC-C, of which tpcc.cpp and tpcc-any.cpp are programs. Each includes it once, so its names are those of the program
+// The workload TPC-C, for the programs tpcc.cpp and tpcc-any.cpp. Each includes it once, so its names are those of the program
 // alone, and the compiler inlines what is called once.
 #ifndef DURASIM_WORKLOADS_TPCC_WORKLOAD_H
 #define DURASIM_WORKLOADS_TPCC_WORKLOAD_H
@@ -378,7 +378,7 @@ void Tpcc::dump(const Pool& pool, Dump& dump) {
         for (std::uint64_t i = 0; i < threads; ++i) dump.add(durasim::progress_object(i), root->progress[i].finished);
     }
     if (audit.problem() != nullptr) return dump.note_damage();
-    // Blocks that are given out to nobody: an object that is never there.
+    // Blocks that belong to no object: an object that is never there.
     dump.add(object_of(Table::leaked_memory, 0), audit.lines_leaked());
 }
 

@@ -1,4 +1,4 @@
-// What the pool of vacation holds, and what its clients ask for: each request computed from the seed, the thread and its number.
+// The pool of vacation, and the requests of its clients: each request computed from the seed, the thread and its number.
 #ifndef DURASIM_WORKLOADS_VACATION_AGENCY_H
 #define DURASIM_WORKLOADS_VACATION_AGENCY_H
 
@@ -45,7 +45,7 @@ struct Customer {
     std::uint64_t stamp;
 };
 
-// What the operations of a thread have done in sum, modulo 2^64.
+// The sum of the operations of a thread, modulo 2^64.
 struct alignas(64) Ledger {
     std::uint64_t finished;
     std::uint64_t seal;      // over finished; see seal_of
@@ -84,7 +84,7 @@ inline std::uint64_t stamp_of(std::uint64_t seed, std::uint64_t thread, std::uin
     return mix(mix(seed ^ kind_of_root) + operation_of(thread, n)) | 1;
 }
 
-// What an item adds to the sum of stamps: so the sum tells when a price is wrong, too.
+// The share of an item in the sum of stamps: so the sum shows when a price is wrong, too.
 constexpr std::uint64_t worth_of(std::uint64_t stamp, std::uint64_t price) { return stamp + price * 0x9E3779B97F4A7C15u; }
 
 // A check replays what a thread has finished: it has to know that this many is not nonsense.
@@ -115,7 +115,7 @@ inline std::vector<std::uint64_t> order_of(std::uint64_t seed, std::uint64_t tab
 
 enum class Action { reserve, erase_customer, update };
 
-// What an operation is asked to do.
+// The request of an operation.
 struct Request {
     struct Line {
         std::uint64_t kind, id;

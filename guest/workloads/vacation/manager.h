@@ -15,7 +15,7 @@ public:
     Manager(Tx& t, const Pool& pool, Agency* agency, std::uint64_t arena, std::uint64_t stamp)
         : t_(t), pool_(pool), agency_(agency), arena_(arena), stamp_(stamp) {}
 
-    // What the transaction has done so far.
+    // The work of the transaction so far.
     const Ledger& done() const { return done_; }
 
     void perform(const Request& request) {

@@ -1,4 +1,4 @@
-// What a check of vacation compares the tables with.
+// The model that a check of vacation compares the tables with.
 #ifndef DURASIM_WORKLOADS_VACATION_MODEL_H
 #define DURASIM_WORKLOADS_VACATION_MODEL_H
 

@@ -1,4 +1,4 @@
-// What a pool of yada has to hold, whatever happened, and what there is of it if it is damaged.
+// The right content of a pool of yada, and the part of it that is left if it is damaged.
 #ifndef DURASIM_WORKLOADS_YADA_CHECK_H
 #define DURASIM_WORKLOADS_YADA_CHECK_H
 
@@ -298,7 +298,7 @@ inline void dump_mesh(const Pool& pool, durasim::Dump& dump) {
     for (const Element* segment : survey.segments()) dump_object(*segment, dump);
     for (const Element* triangle : survey.triangles()) dump_object(*triangle, dump);
     if (!survey.is_whole()) return dump.note_damage();
-    // What is only referenced. Each list ends where it meets itself or another one.
+    // Elements that are only referenced. Each list ends where it meets itself or another one.
     std::unordered_map<std::uint64_t, int> seen;
     const auto add = [&](std::uint64_t address) {
         if (is_segment_word(address) || !can_be(element_at(address)) || !seen.emplace(address, 0).second) {

@@ -1,4 +1,4 @@
-// What the pool of yada holds: triangles and segments of the boundary, the set of these segments, the work heap, and what each
+// The pool of yada: triangles and segments of the boundary, the set of these segments, the work heap, and what each
 // thread has at hand.
 //
 // All fields are words, and addresses are kept as such, so that an object can be looked at as an array of words. The first one
@@ -50,7 +50,7 @@ struct Bucket {
 
 inline std::uint64_t hash_of(const Point& a, const Point& b) { return durasim::mix(a.hash() + 3 * b.hash()); }
 
-// What a thread alone changes. Its transactions hand over to each other by it.
+// Data that a thread alone changes. Its transactions hand over to each other by it.
 struct alignas(64) Slot {
     std::uint64_t stamp;
     std::uint64_t finished;  // operations
@@ -75,7 +75,7 @@ struct alignas(64) HeapHeader {
     static constexpr std::uint64_t words = 3;
 };
 
-// How many points of the input have been given to the mesh.
+// The number of points of the input that have been given to the mesh.
 struct alignas(64) Given {
     std::uint64_t stamp;
     std::uint64_t points;

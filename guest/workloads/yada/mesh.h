@@ -2,7 +2,7 @@
 // leave the mesh, and triangles around it take their place. That is the algorithm of Bowyer and Watson, and keeps the mesh a
 // Delaunay triangulation.
 //
-// What vertex that is follows Ruppert's algorithm ("A Delaunay Refinement Algorithm for Quality 2-Dimensional Mesh
+// The new vertex follows Ruppert's algorithm ("A Delaunay Refinement Algorithm for Quality 2-Dimensional Mesh
 // Generation", J. Algorithms 1995): the circumcentre of a bad triangle, unless that encroaches on a segment of the boundary,
 // which is split at its middle instead.
 //
@@ -35,7 +35,7 @@ struct Border {
     Element* created;     // the new triangle at this edge
 };
 
-// Where the parts of a mesh lie, and what is bad: the same from its making on.
+// The parts of a mesh, and what is bad: the same from its making on.
 struct Shape {
     explicit Shape(Root* mesh) : Shape(mesh, mesh->bucket, mesh->buckets, mesh->slot, mesh->sine_squared) {}
     Shape(Root* mesh, Bucket* first_bucket, std::uint64_t bucket_count, Slot* first_slot, std::uint64_t sine)
@@ -48,7 +48,7 @@ struct Shape {
     std::uint64_t sine_squared;
 };
 
-// What a thread needs for a transaction, in ordinary memory. Only assigned to there, and never enlarged.
+// The memory that a thread needs for a transaction, in ordinary memory. Only assigned to there, and never enlarged.
 struct Scratch {
     explicit Scratch(std::uint64_t objects) : cavity(cavity_max), border(3 * cavity_max), seen(durasim::has_history ? objects : 0) {}
 
@@ -303,7 +303,7 @@ private:
         set(triangle, triangle.link, link);
     }
 
-    // A triangle leaves the mesh. Whoever refers to it has to find out.
+    // A triangle leaves the mesh. Triangles that refer to it have to find out.
     void discard(Element& triangle) {
         const std::uint64_t state = state_of(triangle);
         if ((state & is_referenced) != 0) {

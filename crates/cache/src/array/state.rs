@@ -16,7 +16,7 @@ pub(super) struct State {
     occupied: Vec<Occupied>,
 }
 
-/// What one occupied slot holds.
+/// The contents of one occupied slot.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Occupied {
@@ -48,7 +48,7 @@ impl Serialize for CacheArray {
 impl TryFrom<State> for CacheArray {
     type Error = String;
 
-    /// Refuses what no run can have left behind, so that a damaged snapshot ends in a sentence.
+    /// Refuses a state that no run can have produced, so that a damaged snapshot ends in a sentence.
     fn try_from(state: State) -> Result<Self, String> {
         let State { geometry, clock, order, stats, occupied } = state;
         if !geometry.sets.is_power_of_two()
@@ -61,12 +61,12 @@ impl TryFrom<State> for CacheArray {
         (array.clock, array.order, array.stats) = (clock, order, stats);
         for Occupied { slot, line, age, ready, tag, dirty, exclusive, data } in occupied {
             if line.0 > u64::MAX / LINE_BYTES {
-                return Err(format!("no address lies in line {:#x} of the cache", line.0));
+                return Err(format!("no address is in line {:#x} of the cache", line.0));
             }
             let first = array.first_slot(line);
             let at = slot as usize;
             if !(first..first + array.ways_of(line)).contains(&at) {
-                return Err(format!("line {line} cannot lie in slot {slot} of the cache"));
+                return Err(format!("line {line} cannot be in slot {slot} of the cache"));
             }
             if *array.lines.get(at) != EMPTY || array.find(line).is_some() {
                 return Err(format!("slot {slot} or line {line} of the cache is there twice"));

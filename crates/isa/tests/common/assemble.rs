@@ -84,7 +84,7 @@ pub fn li(rd: u8, value: u32) -> [u32; 2] {
     [lui(rd, high), addi(rd, rd, value.wrapping_sub(high) as i32)]
 }
 
-/// The same 16-bit jump or branch with another offset: `c.j`, `c.beqz`, `c.bnez`.
+/// A 16-bit jump or branch with another offset: `c.j`, `c.beqz`, `c.bnez`.
 pub fn with_compressed_offset(bits: u16, offset: i32) -> u16 {
     let o = offset as u32;
     let bit = |from: u32, to: u32| (o >> from & 1) << to;

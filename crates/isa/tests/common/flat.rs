@@ -112,7 +112,7 @@ impl Bus for FlatBus {
     }
 }
 
-/// How a program ended.
+/// The end of a program.
 pub struct Outcome {
     pub stdout: Vec<u8>,
     pub exit_code: u64,

@@ -35,7 +35,7 @@ const CSR_FCSR: i32 = 3;
 /// Random instructions in a program.
 pub const ITEMS: usize = 200;
 
-/// What a program is made of.
+/// The parts of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Rv64i,

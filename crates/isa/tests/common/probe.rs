@@ -1,4 +1,4 @@
-//! A program that tries encodings one by one and tells which of them raise an illegal-instruction signal.
+//! A program that tries encodings one by one and reports which of them raise an illegal-instruction signal.
 //!
 //! It writes each encoding between breakpoints, points all registers at scratch memory and jumps to it. Whatever happens
 //! ends in a signal (the breakpoint, if nothing else), whose number the handler notes before it continues with the next.
@@ -24,7 +24,7 @@ pub fn compressed() -> impl Iterator<Item = u16> {
 
 /// Random 32-bit encodings, most of them close to legal ones. ECALL and JAL, which would leave the probe, branches to
 /// themselves, which would stay in it, or into their own second half, and Zicbom, Zicsr and the vector loads and stores,
-/// of which qemu 7.2 accepts a few even where it has no vectors, are left out.
+/// some of them accepted by qemu 7.2 even where it has no vectors, are left out.
 pub fn full(seed: u64, count: usize) -> Vec<u32> {
     let mut rng = Rng::new(seed);
     let mut words = Vec::new();

@@ -15,7 +15,7 @@ pub fn find() -> Option<PathBuf> {
     std::env::split_paths(&path).flat_map(|folder| names.map(|name| folder.join(name))).find(|file| file.is_file())
 }
 
-/// What the program writes to its standard output. The guest CPU has no extensions beyond those of this crate.
+/// The standard output of the program. The guest CPU has no extensions beyond those of this crate.
 pub fn run(qemu: &PathBuf, elf: &[u8]) -> Result<Vec<u8>, String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let program = folder.path().join("program");

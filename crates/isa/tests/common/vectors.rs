@@ -44,7 +44,7 @@ fn legality_path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(format!("legal_{name}.bin"))
 }
 
-/// Which encodings of a list are legal: a bit for each, lowest first.
+/// The legal encodings of a list: a bit for each, lowest first.
 pub fn read_legality(name: &str) -> Vec<bool> {
     let bytes = std::fs::read(legality_path(name)).expect("a recorded list");
     bytes.iter().flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 == 1)).collect()

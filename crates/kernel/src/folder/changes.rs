@@ -214,7 +214,7 @@ impl RootFolder {
             _ => {}
         }
         if let Node::Symlink(target) = node {
-            // Two links that lead to the same place: nobody can distinguish them from one with two names.
+            // Two links that lead to the same place: no program can distinguish them from one with two names.
             return self.symlink(&target, &to);
         }
         // With two names it stays known: one of them may vanish.
@@ -269,7 +269,7 @@ impl RootFolder {
                     let rights = Permissions::from_std(rights);
                     self.host()?.dir().set_permissions(relative(name), rights).map_err(failed)?;
                 }
-                // Open for reading alone and without a name: nobody can find it again.
+                // Open for reading alone and without a name: no program can find it again.
                 (None, None) => {}
             }
         }

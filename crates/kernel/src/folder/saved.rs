@@ -28,17 +28,17 @@ pub enum FileChange {
     Link {
         /// Its path.
         path: String,
-        /// Where it leads.
+        /// The target of a symbolic link.
         target: String,
     },
-    /// What the folder of the host has at one path is now at another.
+    /// An object of the host's folder is now at another path.
     Moved {
         /// The path now.
         path: String,
         /// The path on the host.
         from: String,
     },
-    /// What the folder of the host has there was removed or moved away.
+    /// An object of the host's folder was removed or moved away.
     Removed {
         /// The path.
         path: String,
@@ -86,7 +86,7 @@ impl RootFolder {
         self.host = host.map(Arc::new);
     }
 
-    /// What the program has changed, by path.
+    /// The changes of the program, by path.
     pub(crate) fn changes(&self) -> Result<Vec<FileChange>, Error> {
         let mut changes = Vec::new();
         for (path, name) in self.names.iter() {

@@ -126,7 +126,7 @@ fn fill(folder: &Path) {
     std::os::unix::fs::symlink("d/e", folder.join("l")).unwrap();
 }
 
-/// What a fresh look at the folder of the host shows.
+/// The view of a fresh look at the folder of the host.
 fn on_host(folder: &Path) -> BTreeMap<String, String> {
     Side::on(folder).seen()
 }
@@ -191,7 +191,7 @@ fn files_that_are_closed_are_forgotten_unless_they_were_changed() {
 }
 
 #[test]
-fn changes_are_told() {
+fn changes_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path());
     let mut side = Side::on(folder.path()).clone();

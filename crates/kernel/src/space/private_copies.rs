@@ -1,5 +1,5 @@
-//! Private copies of pages of persistent memory: a page of a private mapping lies in the pool until it is first written, and
-//! in a frame of the DRAM from then on.
+//! Private copies of pages of persistent memory: a page of a private mapping is in the pool until it is first written,
+//! and in a frame of the DRAM from then on.
 
 use super::{AddressSpace, Backing, page_down};
 use crate::PhysMemory;
@@ -44,7 +44,7 @@ impl AddressSpace {
     pub fn populate(&mut self, mem: &mut dyn PhysMemory, start: u64, end: u64) -> Result<(), AccessFault> {
         let populated =
             (start..end).step_by(PAGE_BYTES as usize).try_for_each(|page| self.resolve_copy_on_write(mem, page));
-        // The program is told, and goes on: what it does wrong later is no lack of DRAM.
+        // The program is notified, and continues: what it does wrong later is no lack of DRAM.
         self.dram_spent = false;
         populated
     }

@@ -1,7 +1,7 @@
 //! Rights, owners, times, links and sizes of files by path.
 //!
-//! What the program sets of these is done to the files of the host where that can be; what `stat` shows does not follow
-//! the host (see `stat.rs`).
+//! The program's changes of these are made to the files of the host where that is possible; what `stat` shows does not
+//! follow the host (see `stat.rs`).
 
 use super::files::refuse_pmem_sync;
 use super::paths::PathTarget;

@@ -349,7 +349,7 @@ pub(super) fn pmem_errno(error: PmemError) -> Errno {
     }
 }
 
-/// Why `fsync` and `msync` of persistent memory end the run: they would have to empty the caches, and nothing else
+/// Refuses `fsync` and `msync` of persistent memory: they would require flushing all caches, and nothing else
 /// makes their promise true.
 pub(super) fn refuse_pmem_sync<T>(name: &str) -> Result<T, Stop> {
     refuse(format!("/pmem/{name} can be made durable only with cbo.clean or cbo.flush and a fence"))

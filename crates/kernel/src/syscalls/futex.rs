@@ -103,7 +103,7 @@ impl Call<'_> {
         Ok(woken)
     }
 
-    /// What identifies the futex at `addr`.
+    /// The identity of the futex at `addr`.
     pub(super) fn futex_key(&mut self, addr: u64, private: bool) -> Result<FutexKey, Stop> {
         if !addr.is_multiple_of(4) {
             return Err(Errno::EINVAL.into());

@@ -30,7 +30,7 @@ fn whole_page(addr: u64) -> bool {
     addr.is_multiple_of(PAGE_BYTES)
 }
 
-/// Whether a mapping other than of `/pmem/` may lie there.
+/// Whether a mapping other than of `/pmem/` may be there.
 fn allowed(start: u64, end: u64) -> bool {
     start >= USER_BEGIN && end <= USER_END && (end <= PMEM_WINDOW_BASE || start >= PMEM_WINDOW_END)
 }
@@ -80,7 +80,7 @@ impl Call<'_> {
             _ => return Err(Errno::EINVAL.into()),
         };
         if flags & MAP_HUGETLB != 0 {
-            // As on a machine on which nobody has set huge pages aside.
+            // As on a machine without reserved huge pages.
             return Err(Errno::ENOMEM.into());
         }
         let rights = Rights::of_prot(prot);
@@ -108,7 +108,7 @@ impl Call<'_> {
             return Err(Errno::ENOMEM.into());
         }
         let start = self.place_mapping(hint, len, flags)?;
-        // With one process, memory shared with nobody and private memory are the same.
+        // With one process, shared memory and private memory are the same.
         self.process.space.map_area(start, start + len, rights, Backing::Private);
         Ok(start)
     }
@@ -187,8 +187,8 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Persistent memory lies at the one guest address that belongs to its place in the pool. While a private copy of it lies there,
-    /// it can be shared at another one.
+    /// Persistent memory is at the one guest address that belongs to its place in the pool. While a private copy of it
+    /// is there, it can be shared at another one.
     fn map_pmem(&mut self, name: &str, hint: u64, len: u64, rights: Rights, flags: u64, offset: u64) -> Answer {
         let offset_bytes = self.pmem_offset(name, offset, len)?;
         let start = PMEM_WINDOW_BASE + offset_bytes;
@@ -232,7 +232,7 @@ impl Call<'_> {
         Ok(start)
     }
 
-    /// The offset in the pmem data area of the byte `offset` of a file, of which `len` bytes are to be mapped.
+    /// The offset in the pmem data area of the byte `offset` of a file, with `len` bytes to be mapped.
     fn pmem_offset(&self, name: &str, offset: u64, len: u64) -> Answer {
         let extent = self.pmem_extent(name);
         let end = offset + len;
@@ -327,7 +327,8 @@ impl Call<'_> {
         if kept < old_len {
             self.unmap(old + kept, old_end)?;
         }
-        // What may move does so even if it need not, as under qemu: later mappings then lie where they do there.
+        // A mapping that may move does so even if it need not, as under qemu: later mappings are then at the addresses
+        // that they have there.
         let at = if flags & MAY_MOVE != 0 && area.backing == Backing::Private {
             let new = self.process.space.find_gap(new_len).ok_or(Errno::ENOMEM)?;
             self.process.space.relocate(old, new, kept);
@@ -435,7 +436,7 @@ impl Call<'_> {
     }
 }
 
-/// Why MADV_POPULATE_WRITE stops: the mapping forbids writes, or there is no DRAM left.
+/// The error of MADV_POPULATE_WRITE: the mapping forbids writes, or there is no DRAM left.
 fn no_page(fault: &AccessFault) -> Stop {
     if fault.why == AccessFaultKind::Protected { Errno::EINVAL.into() } else { Errno::ENOMEM.into() }
 }

@@ -27,7 +27,7 @@ use durasim_isa::{AccessFault, Hart};
 use durasim_types::GuestFault;
 use futex::FutexArguments;
 
-/// How a system call ended.
+/// The end of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyscallOutcome {
     /// The registers hold the result and the pc is after the ECALL.
@@ -52,7 +52,7 @@ pub enum SyscallOutcome {
     Exit(i32),
 }
 
-/// Why a system call does not simply return a value.
+/// The reason why a system call does not simply return a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// It failed as Linux would fail it.
@@ -98,9 +98,9 @@ pub(crate) struct Call<'a> {
 impl Process {
     /// Carries out the system call of `thread`, whose registers are `hart`, with the pc at the ECALL, and whose earlier
     /// stores `mem` sees. Ends with the pc after the ECALL unless thread or program are over. `now_ns` is the simulated
-    /// time since the start. What it means for other threads is told by [`Process::take_events`].
+    /// time since the start. [`Process::take_events`] reports its effects on other threads.
     ///
-    /// What is not supported is a [`GuestFault`] that names it; it never turns silently into an error code.
+    /// An unsupported request is a [`GuestFault`] that names it; it never turns silently into an error code.
     ///
     /// # Panics
     /// If `thread` does not exist or has ended.
@@ -153,7 +153,7 @@ impl Process {
     }
 }
 
-/// What a system call that failed returns.
+/// The result of a system call that failed.
 fn negative(errno: Errno) -> u64 {
     (-i64::from(errno.into_raw())) as u64
 }

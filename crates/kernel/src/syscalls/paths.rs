@@ -1,4 +1,4 @@
-//! What a path of the program names.
+//! The object that a path of the program names.
 
 use super::{Call, Stop};
 use crate::files::{Device, Kind};
@@ -6,7 +6,7 @@ use ::syscalls::Errno;
 
 const AT_FDCWD: i32 = -100;
 
-/// What a path names, whether it exists or not.
+/// The object that a path names, whether it exists or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PathTarget {
     /// A path inside the root folder, absolute and without `.` and `..`.
@@ -55,7 +55,7 @@ fn place(path: String) -> PathTarget {
 }
 
 impl Call<'_> {
-    /// What `path` names, relative to the open folder `folder_fd`.
+    /// The object that `path` names, relative to the open folder `folder_fd`.
     pub(super) fn resolve(&mut self, folder_fd: i32, path: &str) -> Result<PathTarget, Stop> {
         if path.is_empty() {
             return Err(Errno::ENOENT.into());
@@ -77,7 +77,7 @@ impl Call<'_> {
         }
     }
 
-    /// What the path at `addr` names.
+    /// The object that the path at `addr` names.
     pub(super) fn place_at(&mut self, folder_fd: i32, addr: u64) -> Result<PathTarget, Stop> {
         let path = self.text_from(addr)?;
         self.resolve(folder_fd, &path)

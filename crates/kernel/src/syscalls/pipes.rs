@@ -8,7 +8,7 @@ use ::syscalls::Errno;
 
 pub(super) const O_NONBLOCK: u64 = 0x800;
 const O_DIRECT: u64 = 0x4000;
-/// What a pipe holds, as in Linux.
+/// The capacity of a pipe, as in Linux.
 const CAPACITY_BYTES: usize = 65536;
 
 impl Call<'_> {

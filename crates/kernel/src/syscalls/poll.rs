@@ -12,7 +12,7 @@ const WRITABLE: u16 = 0x4 | 0x100;
 const ERROR: u16 = 0x8;
 const HANG_UP: u16 = 0x10;
 const INVALID: u16 = 0x20;
-const ALWAYS_TOLD: u16 = ERROR | HANG_UP | INVALID;
+const ALWAYS_REPORTED: u16 = ERROR | HANG_UP | INVALID;
 const MONOTONIC: u64 = 1;
 
 impl Call<'_> {
@@ -25,14 +25,14 @@ impl Call<'_> {
             let [word] = self.words_from(entry)?;
             // struct pollfd: descriptor, what is asked for, what there is.
             let (fd, asked) = (word as i32, (word >> 32) as u16);
-            let found = if fd < 0 { 0 } else { self.state_of(fd) & (asked | ALWAYS_TOLD) };
+            let found = if fd < 0 { 0 } else { self.state_of(fd) & (asked | ALWAYS_REPORTED) };
             ready += u64::from(found != 0);
             self.bytes_to(entry.wrapping_add(6), &found.to_le_bytes())?;
         }
         if ready > 0 { Ok(ready) } else { self.wait_for_nothing(timeout) }
     }
 
-    /// What `poll` finds at a descriptor.
+    /// The state of a descriptor for `poll`.
     fn state_of(&mut self, fd: i32) -> u16 {
         let Ok(opened) = self.process.files.get(fd) else { return INVALID };
         let writable = opened.writable;
@@ -61,7 +61,7 @@ impl Call<'_> {
                 let mut found = 0;
                 for bit in (0..64).filter(|bit| asked >> bit & 1 != 0) {
                     let fd = first as i32 + bit;
-                    // Files are ready for all that can be done; the third set is for exceptions, of which there are none.
+                    // Files are ready for all that can be done; the third set is for exceptions, and there are none.
                     let ready = match (set, &self.process.files.get(fd)?.kind) {
                         (0, Kind::Pipe { .. }) => self.state_of(fd) & (READABLE | HANG_UP) != 0,
                         (1, Kind::Pipe { .. }) => self.state_of(fd) & (WRITABLE | ERROR) != 0,

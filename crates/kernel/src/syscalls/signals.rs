@@ -152,7 +152,7 @@ impl Call<'_> {
     }
 }
 
-/// The bit of a signal in a set; none for signal 0, with which programs ask whether somebody exists.
+/// The bit of a signal in a set; none for signal 0, with which programs ask whether a process exists.
 fn bit_of(signal: u64) -> Result<Option<u64>, Stop> {
     match signal {
         0 => Ok(None),

@@ -1,4 +1,4 @@
-//! What the program is told about files. Times, owners, inode numbers and rights of the host are not shown: they
+//! Information about files for the program. Times, owners, inode numbers and rights of the host are not shown: they
 //! would differ from run to run.
 
 use super::paths::PathTarget;
@@ -88,7 +88,7 @@ fn inode_of(path: &str) -> u64 {
     u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("eight bytes")) >> 1
 }
 
-/// A file of so many bytes with these bits of rights.
+/// A file of this many bytes with these bits of rights.
 fn file_facts(path: &str, size_bytes: u64, mode: u32) -> Facts {
     Facts::new(path, REGULAR | if mode & 0o100 != 0 { 0o755 } else { 0o644 }, size_bytes)
 }

@@ -114,7 +114,7 @@ impl Call<'_> {
         unless_refused(self.leave_robust_futexes())?;
         let word = self.thread().clear_child_tid;
         if word != 0 {
-            // As in Linux, nobody learns of a bad pointer.
+            // As in Linux, no error reports a bad pointer.
             unless_refused(self.bytes_to(word, &[0; 4]))?;
             if let Ok(key) = self.futex_key(word, false) {
                 self.process.threads.wake(key, u32::MAX, 1);
@@ -137,7 +137,7 @@ impl Call<'_> {
             if entry == head {
                 break;
             }
-            // Read first: whoever is woken may free the entry.
+            // Read first: a thread that is woken may free the entry.
             let [next] = self.words_from(entry)?;
             if entry != pending & !1 {
                 self.owner_died(entry.wrapping_add(offset), false)?;
@@ -201,7 +201,7 @@ impl Call<'_> {
         Ok(0)
     }
 
-    /// `getpriority`, `sched_getscheduler` and their like know the process and its threads and nobody else.
+    /// `getpriority`, `sched_getscheduler` and their like know the process and its threads and no others.
     pub(super) fn scheduling_fact(&self, tid: u64, value: u64) -> Answer {
         self.thread_of(tid)?;
         Ok(value)

@@ -4,7 +4,7 @@ use super::{Answer, Call, Stop};
 use ::syscalls::Errno;
 
 const NS_PER_S: u64 = 1_000_000_000;
-/// What the real-time clock shows at the start of a simulation: 2020-01-01 00:00 UTC.
+/// The real-time clock at the start of a simulation: 2020-01-01 00:00 UTC.
 const START_OF_REAL_TIME_NS: u64 = 1_577_836_800 * NS_PER_S;
 
 const CLOCK_REALTIME: u64 = 0;
@@ -14,7 +14,7 @@ const CLOCK_TAI: u64 = 11;
 const CLOCKS_FROM_ZERO: [u64; 6] = [1, 2, 3, 4, 6, 7];
 const TIMER_ABSTIME: u64 = 1;
 
-/// What `clock` shows when the simulation starts.
+/// The value of `clock` at the start of a simulation.
 fn clock_origin_ns(clock: u64) -> Result<u64, Stop> {
     match clock {
         CLOCK_REALTIME | CLOCK_REALTIME_COARSE | CLOCK_TAI => Ok(START_OF_REAL_TIME_NS),

@@ -1,4 +1,4 @@
-//! Queues that ask before they take a write. Whoever is asked sees how full the queue is, and may hold the write in it or
+//! Queues that ask before they accept a write. The design sees how full the queue is, and may hold the write in it or
 //! refuse it. A refused write stays outside, where writes to other lines may pass it; it is asked about again when the
 //! queue has changed.
 
@@ -44,7 +44,7 @@ impl Controller {
         Some(Step::HasRoom { at_ps: waiting.arrived_ps.max(self.freed_ps), line: waiting.write.line })
     }
 
-    /// How full the queue is.
+    /// The occupancy of the queue.
     pub fn occupancy(&self) -> Occupancy {
         let (entries, held) = (self.write_queue_entries as u32, self.held as u32);
         Occupancy { entries, held, ordinary: self.occupied() as u32 - held }
@@ -55,7 +55,7 @@ impl Controller {
     /// # Panics
     /// If there is none, or if the queue is full and it would be held.
     pub fn admit(&mut self, held: Option<u64>, yields: bool) -> Write {
-        let index = self.candidate().expect("somebody was asked about a write");
+        let index = self.candidate().expect("the design was asked about a write");
         let Waiting { write, local, arrived_ps, .. } = self.inbound.remove(index).expect("it was found");
         let write = Write { held, yields, ..write };
         let at_ps = arrived_ps.max(self.freed_ps);
@@ -71,7 +71,7 @@ impl Controller {
     /// # Panics
     /// If there is none.
     pub fn refuse(&mut self) {
-        let index = self.candidate().expect("somebody was asked about a write");
+        let index = self.candidate().expect("the design was asked about a write");
         self.inbound[index].is_refused = true;
         self.refresh();
     }

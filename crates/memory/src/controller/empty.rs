@@ -5,7 +5,7 @@ use super::{Controller, Step, Waiting};
 use crate::Write;
 
 impl Controller {
-    /// Whether the next of what waits outside is one: it needs no room, and nobody is asked about it.
+    /// Whether the next write that waits outside has no bytes: it needs no room, and the design is not asked about it.
     pub(super) fn is_empty_next(&self) -> bool {
         self.inbound.front().is_some_and(|waiting| waiting.write.mask == 0)
     }

@@ -14,11 +14,11 @@ impl Controller {
         if self.held == 0 || self.inbound.is_empty() || has_room {
             return;
         }
-        let behind_held =
+        let follows_held =
             |at: usize, line| self.queue.iter().take(at).any(|older| older.is_held() && older.write.line == line);
         // An entry that is free with its command leaves no place when the cells have it.
         let leaves_place = |entry: &Entry| self.write_entry_until == EntryUntil::Data || entry.finish_ps.is_none();
-        let is_leaving = |at: usize, e: &Entry| !e.is_held() && leaves_place(e) && !behind_held(at, e.write.line);
+        let is_leaving = |at: usize, e: &Entry| !e.is_held() && leaves_place(e) && !follows_held(at, e.write.line);
         let leaving = self.queue.iter().enumerate().filter(|(at, entry)| is_leaving(*at, entry)).count();
         let missing = self.inbound().filter(|write| write.mask != 0).count().saturating_sub(leaving);
         if missing == 0 {
@@ -56,7 +56,7 @@ impl Controller {
     }
 
     /// Held entries of `group` vanish, and those of the group that still wait for room: their tokens are given back,
-    /// since nobody will acknowledge them.
+    /// since no controller will acknowledge them.
     pub fn discard(&mut self, group: u64, at_ps: Picos) -> Vec<WriteToken> {
         let waiting = self.inbound().filter(|w| w.held == Some(group));
         let tokens = waiting.filter_map(|w| w.token).collect();

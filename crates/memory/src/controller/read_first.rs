@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 /// The drain of a write queue, in entries, and the reads that it and the writes outside of it have to respect.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ReadFirst {
-    /// So many entries in the queue begin a drain.
+    /// The number of entries in the queue that starts a drain.
     start_entries: usize,
-    /// No more than so many wait when it ends.
+    /// The largest number of entries that wait when it ends.
     stop_entries: usize,
     /// When the last drain began, and when its last write starts.
     pub(super) drain_ps: (Picos, Picos),

@@ -9,11 +9,11 @@ impl Controller {
     pub(super) fn read_row(&mut self, line: LineAddr, local: u64, data: Line, at_ps: Picos) -> Read {
         self.run_rows(at_ps);
         let (rows, _) = self.media.rows().expect("the media have rows");
-        let is_behind_drain = rows.is_draining();
+        let is_after_drain = rows.is_draining();
         let answer = rows.read(local, at_ps);
         let counters = self.counters(line);
         counters.rows.count(answer.found);
-        counters.stats.reads_behind_drains += u64::from(is_behind_drain);
+        counters.stats.reads_behind_drains += u64::from(is_after_drain);
         counters.stats.read_latency_ps += answer.done_ps - at_ps;
         // Writes are looked at again: when they are served has changed.
         self.upcoming = None;
@@ -30,7 +30,7 @@ impl Controller {
         let mut before_ps = until_ps.min(finish_ps);
         let Some((rows, _)) = self.media.rows() else { return false };
         if before_ps == Picos::MAX {
-            // Somebody waits for whatever comes next: reads go no further than to the next write.
+            // A requester waits for the next event: reads go no further than to the next write.
             let Some(write_ps) = rows.next_write_ps() else { return false };
             before_ps = write_ps + 1;
         }
@@ -65,7 +65,7 @@ impl Controller {
     }
 
     /// Entries that may leave and that the media do not know of yet are put to their requests: those that are not held and not
-    /// behind a held one of their line.
+    /// after a held one of their line.
     pub(super) fn submit_to_rows(&mut self, at_ps: Picos) {
         if !self.media.has_rows() {
             return;

@@ -1,4 +1,4 @@
-//! Which entry of the write queue starts next, and which is finished next.
+//! The entry of the write queue that starts next, and the one that is finished next.
 
 use super::Controller;
 use crate::media::Direction;
@@ -7,7 +7,7 @@ use durasim_types::Picos;
 /// More banks than any configuration may have.
 const BANKS_MAX: usize = 1024;
 
-/// Banks of which something is known.
+/// The largest number of banks with known times.
 #[derive(Default)]
 struct Banks([u64; BANKS_MAX / 64]);
 
@@ -21,7 +21,7 @@ impl Banks {
     }
 }
 
-/// What the entries of a queue do next, each with its place in the queue, as long as nothing changes.
+/// The next events of the entries of a queue, each with its place in the queue, as long as nothing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Upcoming {
     pub(super) start: Option<(usize, Picos)>,
@@ -41,7 +41,7 @@ impl Upcoming {
 }
 
 impl Controller {
-    /// What the entries do next. It is worked out once for each change of the queue and of the bookings of the media.
+    /// The next events of the entries. They are computed at each change of the queue or of the bookings of the media.
     pub(super) fn upcoming(&mut self) -> Upcoming {
         if let Some(upcoming) = self.upcoming {
             debug_assert_eq!(upcoming, self.find_upcoming(), "something has changed unnoticed");
@@ -103,7 +103,7 @@ impl Controller {
             if best.is_some_and(|(_, s)| bound_ps >= s) {
                 continue;
             }
-            // Behind an older write of the line that is being served, even if the bank has a gap before it.
+            // After an older write of the line that is being served, even if the bank has a gap before it.
             let mut earliest_ps = bound_ps;
             if in_service.contains(bank) {
                 let older = self.queue.iter().take(index).filter(|e| e.write.line == line);
@@ -111,7 +111,7 @@ impl Controller {
             }
             let start_ps = self.media.first_start(local, Direction::Write, earliest_ps.max(from_ps));
             if from_ps <= earliest_ps {
-                // With a later `from_ps` this would be no bound for whoever may start earlier, in a drain.
+                // With a later `from_ps` this would be no bound for an access that may start earlier, in a drain.
                 self.queue[index].start_bound_ps = start_ps;
             }
             if best.is_none_or(|(_, s)| start_ps < s) {

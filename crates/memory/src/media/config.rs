@@ -7,14 +7,14 @@ use durasim_types::{ConfigError, LINE_BYTES, Picos};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the bits are kept in, and how much of it is modelled.
+/// The cells that keep the bits, and how much of them is modelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MediaKind {
     /// One latency for reads, one for writes, banks, and a channel of so much bandwidth.
     #[default]
     Fixed,
-    /// STT-RAM behind a memory bus: the latencies of its cells, banks in ranks, a data bus that changes ranks.
+    /// STT-RAM on a memory bus: the latencies of its cells, banks in ranks, a data bus that changes ranks.
     SttRam,
     /// DDR3 or memory with its commands: rows that are opened and closed.
     Ddr3,
@@ -42,7 +42,7 @@ impl MediaKind {
     }
 }
 
-/// What becomes of a row after an access.
+/// The state of a row after an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PagePolicy {
@@ -52,23 +52,23 @@ pub enum PagePolicy {
     Closed,
 }
 
-/// Which bits of an address choose what, from the highest to the lowest.
+/// The address bits that choose bank, row and column, from the highest to the lowest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressMapping {
     /// Adjacent lines share a row.
     RowRankBankColumn,
-    /// Adjacent lines lie in different banks, then in different ranks.
+    /// Adjacent lines are in different banks, then in different ranks.
     RowColumnRankBank,
 }
 
-/// Media behind a controller.
+/// Media of a controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MediaConfig {
     /// The kind, which decides what else can be set.
     pub kind: MediaKind,
-    /// What one write costs the media at least, in bytes: shorter writes count as this much.
+    /// The least cost of one write for the media, in bytes: shorter writes count as this much.
     pub write_granularity_bytes: u32,
     /// `fixed` (150), `stt-ram` (65, TC DAC 2017): latency of a read in nanoseconds. `pmem-module` (195): that of a read that no
     /// buffer answers, of a page with an entry in the table of addresses.
@@ -226,7 +226,7 @@ impl MediaConfig {
         self.cell_write_mb_per_s.get_or_insert(2_300);
     }
 
-    /// The same with all defaults of its kind.
+    /// The media of a kind with all its defaults.
     pub fn completed(&self) -> Self {
         let mut complete = self.clone();
         complete.complete();
@@ -363,7 +363,7 @@ impl MediaConfig {
             if given && !allowed {
                 let kind = self.kind.name();
                 let problem = format!(
-                    "media of the kind '{kind}' have no such parameter; to change the kind set the whole section, {field}={{ kind = \"{kind}\" }}, to leave those of another kind behind"
+                    "media of the kind '{kind}' have no such parameter; to change the kind set the whole section, {field}={{ kind = \"{kind}\" }}, to remove those of another kind"
                 );
                 return Err(ConfigError::new(format!("{field}.{name}"), problem));
             }

@@ -1,4 +1,4 @@
-//! DDR3, DDR4, and nonvolatile media behind such an interface: banks with a row buffer, commands and the times between
+//! DDR3, DDR4, and nonvolatile media with such an interface: banks with a row buffer, commands and the times between
 //! them, and the queues of requests in front of them.
 //!
 //! **When a read is decided.** The core wants to know at once when a read is done, but requests that arrive later may pass it:
@@ -34,7 +34,7 @@ use std::hash::Hasher;
 /// early or too late before.
 const CHANGED_PERCENT: i64 = 50;
 
-/// What accesses found in the row buffer of their bank.
+/// The states in which accesses found the row buffer of their bank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowStats {
     /// Their row.
@@ -110,7 +110,7 @@ impl Ddr {
         self.scheduler.drains()
     }
 
-    /// So many held entries fill the write queue.
+    /// The number of held entries that fills the write queue.
     pub fn set_held(&mut self, held: usize) {
         self.scheduler.set_held(held);
     }

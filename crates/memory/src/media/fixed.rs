@@ -33,7 +33,7 @@ impl Fixed {
         }
     }
 
-    /// The bank of a line: adjacent rows lie in different banks, and higher address bits permute the banks (as Zhang,
+    /// The bank of a line: adjacent rows are in different banks, and higher address bits permute the banks (as Zhang,
     /// Zhu and Zhang, MICRO 2000, do with pages), or a victim would always meet the line that replaces it.
     #[inline]
     pub fn bank(&self, line: u64) -> usize {

@@ -60,7 +60,7 @@ enum Model {
     Module(Module),
 }
 
-/// The media behind one controller. Lines are counted from the first one of the controller.
+/// The media of one controller. Lines are counted from the first one of the controller.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Media {
     model: Model,
@@ -132,7 +132,7 @@ impl Media {
         }
     }
 
-    /// What the buffers of modules have done.
+    /// The work of the buffers of modules.
     pub fn module_stats(&self) -> Option<ModuleStats> {
         match &self.model {
             Model::Module(module) => Some(module.stats),

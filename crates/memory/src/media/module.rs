@@ -13,7 +13,7 @@
 //!   measured write amplification rises slowly with the size of a region that is larger than the buffer, where the oldest one
 //!   leaving would make a step. What it lacks is read before it is written. That takes time, but no turn of the cells: measured
 //!   random writes of 64 and 128 bytes cost as much as a whole block, within 1 %.
-//! - So many blocks may be in flight to the cells. A write that would send another one waits.
+//! - A limited number of blocks may be in flight to the cells. A write that would send another one waits.
 
 use super::{Access, Direction, MediaConfig};
 use crate::reservations::Reservations;
@@ -29,7 +29,7 @@ const BANKS: u64 = 64;
 /// Bytes of a page of the table of addresses (Wang et al., MICRO 2020).
 const PAGE_BYTES: u64 = 4096;
 
-/// What the buffers of modules have done.
+/// The work of the buffers of modules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleStats {
     /// Reads that found their line in a buffer.
@@ -57,7 +57,7 @@ impl ModuleStats {
         self.table_misses += other.table_misses;
     }
 
-    /// What was counted since `before`.
+    /// The counts since `before`.
     pub(crate) fn since(&self, before: &ModuleStats) -> ModuleStats {
         ModuleStats {
             read_hits: self.read_hits - before.read_hits,
@@ -78,7 +78,7 @@ struct ReadBlock {
     ready_ps: Picos,
 }
 
-/// A block of which lines were written.
+/// A block with the lines that were written.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct WrittenBlock {
     block: u64,
@@ -124,7 +124,7 @@ pub(super) struct Module {
     read_ps: Picos,
     buffer_ps: Picos,
     transfer_ps: Picos,
-    /// How long the cells are taken by a block.
+    /// The time for which a block takes the cells.
     cells_read_ps: Picos,
     cells_write_ps: Picos,
     read_blocks: usize,

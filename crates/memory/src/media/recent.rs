@@ -15,7 +15,7 @@ const REMEMBERED: usize = 256;
 /// ACTs that a rank may be given within tFAW.
 const ACTIVATIONS_IN_FAW: usize = 4;
 
-/// What a command needs of the channel.
+/// The demands of a command on the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum ChannelUse {
     /// The command bus alone: PRE.
@@ -44,7 +44,7 @@ pub(super) struct CommandSpacing {
 }
 
 impl CommandSpacing {
-    /// How long after `first` a command `second` of another bank may be given.
+    /// The time after `first` at which a command `second` of another bank may be given.
     pub fn apart_ps(&self, first: IssuedCommand, second: IssuedCommand) -> Picos {
         let t = &self.t;
         let (same_rank, same_group) = (first.rank == second.rank, first.group == second.group);

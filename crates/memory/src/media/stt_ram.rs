@@ -50,7 +50,7 @@ impl DataBus {
     }
 }
 
-/// Where a line lies.
+/// The place of a line.
 #[derive(Clone, Copy, Debug)]
 struct LineLocation {
     rank: u32,
@@ -89,7 +89,7 @@ impl SttRam {
         }
     }
 
-    /// Adjacent lines lie in different banks, then in different ranks.
+    /// Adjacent lines are in different banks, then in different ranks.
     fn place(&self, line: u64) -> LineLocation {
         let (banks, ranks) = (u64::from(self.banks_per_rank), u64::from(self.ranks));
         let row = line / (banks * ranks);
@@ -105,7 +105,7 @@ impl SttRam {
         self.index(self.place(line))
     }
 
-    /// How long the bank is taken, and when from the start on the burst begins.
+    /// The time for which the bank is taken, and when from the start on the burst starts.
     fn lengths_ps(&self, direction: Direction) -> (Picos, Picos) {
         match direction {
             Direction::Read => (self.read_ps, self.read_ps - self.bus.burst_ps),

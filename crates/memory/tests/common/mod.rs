@@ -20,7 +20,7 @@ pub fn memory(config: &MemoryConfig) -> Memory {
 }
 
 /// One controller in front of these media.
-pub fn behind(media: MediaConfig) -> MemoryConfig {
+pub fn controller_of(media: MediaConfig) -> MemoryConfig {
     MemoryConfig { capacity_mib: 1, media, ..MemoryConfig::default() }
 }
 
@@ -103,7 +103,7 @@ pub fn drawn_media(kind: MediaKind, rng: &mut Rng) -> MediaConfig {
 
 /// A memory of a kind with drawn queues, policies and controllers.
 pub fn drawn(kind: MediaKind, rng: &mut Rng) -> MemoryConfig {
-    let mut config = behind(drawn_media(kind, rng));
+    let mut config = controller_of(drawn_media(kind, rng));
     config.controllers = 1 + rng.below(4) as u16;
     config.interleave_bytes = 64 << rng.below(3);
     config.controller.write_queue_entries = 1 + rng.below(12) as u32;
@@ -127,7 +127,7 @@ pub fn drawn(kind: MediaKind, rng: &mut Rng) -> MemoryConfig {
     config
 }
 
-/// The commands of so many random requests, some of which come from a while ago, and the end of their time.
+/// The commands of this number of random requests, some with earlier times, and the end of their time.
 pub fn traced(config: &MemoryConfig, seed: u64, requests: u64) -> Vec<Command> {
     let mut rng = Rng::new(seed);
     let mut memory = memory(config);

@@ -21,7 +21,7 @@ fn settle(memory: &mut Memory, until_ps: Picos, wanted: Option<u64>) -> (Option<
     (None, written_ps)
 }
 
-/// What a replay measured.
+/// The measurements of a replay.
 pub struct Replayed {
     /// Requests in the trace.
     pub requests: u64,
@@ -35,7 +35,7 @@ pub struct Replayed {
     pub mb_per_s: u64,
 }
 
-/// Replays a trace whose clock has so many picoseconds.
+/// Replays a trace with this clock, in picoseconds.
 ///
 /// # Errors
 /// A line of the trace that is no request.

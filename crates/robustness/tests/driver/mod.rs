@@ -17,7 +17,7 @@ const INPUT_BYTES_MAX: usize = 1 << 16;
 /// A case that takes so long is in an endless loop: the process ends, as there is no other way out of one.
 const CASE_SECONDS_MAX: u64 = 120;
 
-/// How much is tried.
+/// The amount of trials.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     pub cases: u32,
@@ -171,7 +171,7 @@ impl Change {
     }
 }
 
-/// How an input comes about.
+/// The origin of an input.
 #[derive(Clone, Debug)]
 enum Recipe {
     /// A file of the corpus, changed.
@@ -200,7 +200,7 @@ impl Recipe {
     }
 }
 
-/// What a body panics with on this input, if it does.
+/// The message with which a body panics on this input, if it does.
 pub fn fails(target: &Target, input: &[u8]) -> Option<String> {
     let panic = std::panic::catch_unwind(|| (target.body)(input)).err()?;
     let text = panic.downcast_ref::<String>().cloned();

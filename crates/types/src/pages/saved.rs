@@ -41,7 +41,7 @@ struct Read {
     pages: ReadPages,
 }
 
-/// Pages that lie in place already, from address 0 on, so that a large memory is never held twice.
+/// Pages that are in place already, from address 0 on, so that a large memory is never held twice.
 struct ReadPages {
     pages: Pages,
     end_bytes: u64,

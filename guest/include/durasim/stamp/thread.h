@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* How many threads there will be, the calling one included. */
+/* Sets the number of threads, the calling one included. */
 void thread_startup(long thread_count);
 
 /* All threads, the calling one included, execute function(argument); returns when all have. */

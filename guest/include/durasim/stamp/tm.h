@@ -4,7 +4,7 @@
  * docs/programs-of-others.md explains what a program can rely on.
  *
  * Isolation comes from one lock around all transactions, or from the runtime, where that isolates by hardware transactions. What
- * TM_MALLOC gives lies in the pool, survives, and is found again by the root; everything else is ordinary memory. */
+ * TM_MALLOC gives is in the pool, survives, and is found again by the root; everything else is ordinary memory. */
 #ifndef DURASIM_STAMP_TM_H
 #define DURASIM_STAMP_TM_H
 #define TM_H /* that of STAMP is not read then */
@@ -63,7 +63,7 @@ void durasim_stamp_go_to_reality(void);
 #define TM_THREAD_ENTER() durasim_stamp_thread_enter()
 #define TM_THREAD_EXIT() durasim_stamp_thread_exit()
 
-/* TM_BEGIN stands in the frame of its caller, and that is where an aborted transaction goes on: hardware returns a second
+/* TM_BEGIN is in the frame of its caller, and there an aborted transaction continues: hardware returns a second
  * time from durasim_tx_begin, TM_RESTART of a software log jumps to the checkpoint before it. Both need the frame to be
  * alive, as setjmp does, so neither may be called by a function that has returned by then: hence macros. */
 #if defined(DURASIM_NEVER_ABORTS_)

@@ -1,4 +1,4 @@
-//! Banks with a row buffer behind one channel: when which command may be given, and what it changes.
+//! Banks with a row buffer on one channel: when which command may be given, and what it changes.
 //!
 //! A bank knows when each kind of command may be given to it next. What banks share (command bus, data bus, the current of a
 //! rank) is in [`Recent`], with gaps: a command for a request with an earlier time may come before commands that were given
@@ -13,7 +13,7 @@ use durasim_types::{LINE_BYTES, Picos};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
-/// What a request found in the row buffer of its bank.
+/// The state in which a request found the row buffer of its bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RowFound {
     /// Its row.
@@ -43,7 +43,7 @@ struct Bank {
     opened_for: u32,
 }
 
-/// Where a line lies.
+/// The place of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LineLocation {
     pub rank: u32,
@@ -62,7 +62,7 @@ pub(super) struct NextCommand {
     pub at_ps: Picos,
 }
 
-/// The device behind a channel.
+/// The device on a channel.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Device {
     ranks: u32,
@@ -190,7 +190,7 @@ impl Device {
         }
     }
 
-    /// What a request needs next.
+    /// The next command of a request.
     pub fn next_kind(&self, place: LineLocation, direction: Direction) -> CommandKind {
         match self.open_row(place) {
             Some(row) if row == place.row => match direction {

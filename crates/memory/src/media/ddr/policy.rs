@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 /// The policy of writes, with its marks in entries of the write queue.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Policy {
-    /// So many entries begin a drain while reads wait.
+    /// The number of entries that starts a drain while reads wait.
     pub start_entries: usize,
-    /// Without reads, writes begin when so many wait.
+    /// The number of entries that starts writes without reads.
     pub idle_entries: usize,
-    /// Reads that wait have their turn when no more than so many writes wait ...
+    /// Reads that wait have their turn when no more than this number of writes wait ...
     pub stop_entries: usize,
-    /// ... or when so many writes were served in one go, if that is not 0.
+    /// ... or when this number of writes were served in one go, if it is not 0.
     pub writes_min: usize,
-    /// Without reads, writes end when no more than so many wait.
+    /// The largest number of entries that wait when writes without reads end.
     pub idle_stop_entries: usize,
-    /// So many reads or writes of an open row go before older requests for another row of the bank.
+    /// The number of reads or writes of an open row that go before older requests for another row of the bank.
     pub row_hits_max: u32,
 }
 
-/// What is served now.
+/// The kind of request that is served now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Mode {
     #[default]
@@ -51,7 +51,8 @@ impl Mode {
 }
 
 impl Policy {
-    /// What is served next, with so many reads and writes that wait for their first command and so many held entries.
+    /// The kind of request that is served next, with these numbers of reads and writes that wait for their first
+    /// command and of held entries.
     pub fn next_mode(&self, mode: Mode, reads: usize, writes: usize, held: usize) -> Mode {
         let filled = writes + held;
         match mode {

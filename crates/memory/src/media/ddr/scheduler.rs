@@ -1,4 +1,4 @@
-//! Which request gets the next command: of all that are ready the one that has waited longest (first ready, first come), so
+//! The choice of the next command: of all ready requests, the one that has waited longest (first ready, first come), so
 //! that hits of open rows pass requests for other rows. Writes are gathered as the policy says.
 //!
 //! The scheduler goes from command to command. [`Scheduler::run`] gives all commands up to a time, for good; a request that
@@ -46,7 +46,7 @@ pub(crate) struct Served {
     pub done_ps: Picos,
 }
 
-/// Why the next command may be given, in the order of precedence at one time.
+/// The reason of the next command, in the order of precedence at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
     /// A row was opened for the request.
@@ -73,7 +73,7 @@ impl Choice {
     }
 }
 
-/// What bounds the next command of a kind in a bank: no earlier than so, after so many commands of the channel.
+/// The bound of the next command of a kind in a bank: the earliest time, after this number of commands of the channel.
 type Bound = (Picos, u64);
 
 /// Requests in front of a device, and the time up to which commands were given.
@@ -239,7 +239,8 @@ impl Scheduler {
 
     /// Gives the next command if it comes before `before_ps`; whether there may be another one.
     fn step(&mut self, before_ps: Picos, trace: &mut Trace) -> bool {
-        // What is served next is decided in the first clock that has no command yet, with all that has arrived by then.
+        // The next kind of request is decided in the first clock that has no command yet, with all that has arrived by
+        // then.
         let is_decided = self.now_ps.max(self.free_clock_ps) >= before_ps;
         if is_decided && !self.requests.iter().any(|request| request.is_late) {
             return false;
@@ -276,7 +277,8 @@ impl Scheduler {
         }
     }
 
-    /// What is served now, and when the next request takes its entry: `Picos::MAX` if all that can have theirs.
+    /// The kind of request that is served now, and the time at which the next request takes its entry: `Picos::MAX` if
+    /// all that can have theirs.
     fn next_mode(&self) -> (Mode, Picos) {
         let (mut reads, mut writes, mut wake_ps) = (0, 0, Picos::MAX);
         for request in &self.requests {
@@ -361,7 +363,7 @@ impl Scheduler {
         Some(Choice { at_ps, turn, order: number, index, kind })
     }
 
-    /// Whether so many have used the row that an older request for another row of the bank goes first.
+    /// Whether the row had its number of accesses, so that an older request for another row of the bank goes first.
     fn has_had_its_hits(&self, request: &Request) -> bool {
         self.device.columns_in_row(request.place) >= self.policy.row_hits_max
             && self.requests.iter().any(|other| {
