@@ -10,6 +10,7 @@ mod booksim;
 mod crossbar;
 mod link;
 mod mesh;
+mod wires;
 
 pub(crate) use mesh::{End, Mesh};
 
