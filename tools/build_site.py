@@ -152,7 +152,7 @@ def configuration() -> str:
             lines += ["| key | what it is | allowed | default | here |", "| --- | --- | --- | --- | --- |"]
         here = _code(preset[key]) if key in preset else ""
         lines.append(f"| `{key}` | {_cell(description)} | {_cell(allowed)} | {default} | {here} |")
-    # Rows that share their hardware share its parameters.
+    # Variants that share their hardware share its parameters.
     row_of = {row["hardware"]: row["name"] for row in reversed(durasim.designs())}
     for name in sorted(row_of):
         parameters = durasim.describe_design(row_of[name])["parameters"]
@@ -199,7 +199,7 @@ def _group(title: str, *entries: str | tuple[str, str] | Nav) -> dict[str, Any]:
 def _folder(pattern: str, *without: str) -> Nav:
     found = [page for page in sorted(ROOT.glob(pattern)) if page.name not in without]
     # What explains a name in its heading is too long for a list.
-    return [{re.split(r"[:,]", title_of(page))[0]: page.relative_to(ROOT).as_posix()} for page in found]
+    return [{title_of(page).partition(":")[0]: page.relative_to(ROOT).as_posix()} for page in found]
 
 
 def navigation() -> Nav:
@@ -207,19 +207,20 @@ def navigation() -> Nav:
     return [
         _group("Start", ("README.md", "durasim"), ("docs/first-hour.md", "Tutorial: the first hour"),
                ("docs/concepts.md", "Concepts"), ("docs/citing.md", "How to cite")),
-        _group("Designs", ("docs/designs.md", "Designs and machines"), _folder("docs/designs/*.md"),
+        _group("Designs", ("docs/designs.md", "All designs"), _folder("docs/designs/*.md"),
                ("docs/software-logging.md", "Logs in software"),
                ("docs/hardware-transactions.md", "Hardware transactions")),
-        _group("Machines", ("docs/machine-model.md", "The model in detail"),
-               ("docs/machine-assumptions.md", "Assumptions about machines"), ("docs/performance.md", "Speed")),
+        _group("Machines", ("docs/machines.md", "All machines, and how to change one"),
+               ("docs/machine-model.md", "The model in detail"),
+               ("docs/machine-assumptions.md", "Assumptions about machines"),
+               ("docs/performance.md", "Speed, and memory beside Ramulator")),
         _group("Programs", ("docs/workloads.md", "Workloads"), ("docs/own-programs.md", "Programs with own flushes"),
-               ("docs/programs-of-others.md", "Programs of others")),
+               ("docs/programs-of-others.md", "Programs with transactions")),
         _group("Crash laboratory", ("docs/crash.md", "Crashes and recovery"), ("docs/models.md", "Protocol models"),
                ("docs/fuzzing.md", "Fuzzing")),
-        _group("Results", ("docs/results/scoreboard.md", "Scoreboard"), _folder("docs/results/*.md", "scoreboard.md"),
-               ("tests/timing/README.md", "Timing beside gem5")),
+        _group("Results", ("docs/results/scoreboard.md", "Scoreboard"), _folder("docs/results/*.md", "scoreboard.md")),
         _group("Trust", ("TRUST.md", "What the results are worth"), ("LIMITS.md", "Limits"),
-               ("DEVIATIONS.md", "Deviations and assumptions")),
+               ("DEVIATIONS.md", "Deviations and assumptions"), ("tests/timing/README.md", "Timing beside gem5")),
         _group("Reference", ("reference/commands.md", "Commands"), ("reference/configuration.md", "Configuration"),
                ("reference/python.md", "Python API")),
         _group("Contributing", ("CONTRIBUTING.md", "Contributing"), ("ARCHITECTURE.md", "Architecture"),

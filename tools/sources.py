@@ -1,4 +1,4 @@
-"""What each model was made from: the paper of its design, what other papers say about it, or recollection."""
+"""Sources of the models: the paper of a design, what other papers say about it, or recollection."""
 
 from __future__ import annotations
 

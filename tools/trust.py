@@ -224,16 +224,17 @@ def leading(design: str) -> str:
     """Gives the assumptions of a design that matter most: for its throughput, and for the published comparison."""
     text = deviations.leading(design)
     moved = [of for of in _largest(of for of in _moved() if of.design == design) if of.factor >= SMALL_FACTOR]
-    if not moved:
-        return text
-    found = []
-    for of in moved[:2]:
-        ratios = ", ".join(f"{ratio:.2f}" for ratio in of.ratios)
-        found.append(f"[{of.key}]({_from_page(design, of.key)}) ({ratios}: {of.alternative})")
-    return (
-        f"{text} For the published comparison, Hercules over `{design}` ({moved[0].assumed:.2f} as assumed), it is "
-        f"{', then '.join(found)}."
-    )
+    if moved:
+        found = []
+        for of in moved[:2]:
+            ratios = ", ".join(f"{ratio:.2f}" for ratio in of.ratios)
+            found.append(f"[{of.key}]({_from_page(design, of.key)}) ({ratios}: {of.alternative})")
+        text += (
+            f" For the published comparison, Hercules over `{design}` ({moved[0].assumed:.2f} as assumed), it is "
+            f"{', then '.join(found)}."
+        )
+    pages = ", ".join(f"[{name}](../results/{name}.md)" for name in published.pages_with(design))
+    return f"{text}\n\nMeasured again: {pages}." if pages else text
 
 
 def _from_page(design: str, key: str) -> str:

@@ -8,6 +8,7 @@ import typer
 
 import durasim
 from durasim import api, cli_crash, cli_lists, comparison, documents, formats, hints, options, output, render
+from durasim._core import __build__
 from durasim.comparison_tables import comparison_tables
 from durasim.difference import diff as difference_of
 from durasim.errors import refusal
@@ -29,13 +30,15 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        output.write_stdout(f"durasim {durasim.__version__}\n")
+        output.write_stdout(f"durasim {durasim.__version__} (sources {__build__})\n")
         raise typer.Exit
 
 
 @app.callback()
 def _program(
-    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print version and source hash.")
+    ] = False,
 ) -> None:
     """Simulate RISC-V machines with persistent memory, crash them at any point, recover and check."""
 

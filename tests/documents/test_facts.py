@@ -122,7 +122,7 @@ def ipc_error(of_all):
 
 
 def far_from_gem5():
-    """Returns the bound of rows with several cores, how many exceed it beside gem5 and its variant, and their number."""
+    """Returns the bound of rows with several cores, how many exceed it beside gem5 and its variant, of how many."""
     rows = multicore.recorded()
     far = sum(not row.is_close for row in rows)
     return lambda: str(multicore.DIFFERENCE_PERCENT_MAX), lambda: str(far), lambda: str(len(rows))
@@ -408,7 +408,7 @@ FACTS = [
     ),
     (
         "docs/first-hour.md",
-        "The default machine has an LLC of {} MiB",
+        "The default machine, `hercules-tecs23-modern`, has an LLC of {} MiB",
         of_machine("llc.size_bytes", scale=MIB),
     ),
     # Programs, runtimes and campaigns.
