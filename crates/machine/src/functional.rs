@@ -114,7 +114,7 @@ fn load<W: ExecutionObserver>(
 enum Stopped {
     /// The program exited.
     Exit(i32),
-    /// The output wants no more, or a fast_forward_state has come to its mark.
+    /// The output wants no more, or a fast-forward has reached its snapshot point.
     Early,
     /// A limit was reached.
     Limit(Unfinished),
