@@ -49,6 +49,7 @@ def test_every_page_of_the_repository_and_what_it_links_to_is_gathered():
     assert ROOT / "machines/tc-dac17.toml" in gathered
     assert ROOT / "docs/images/overview.svg" in gathered
     assert ROOT / "CITATION.cff" in gathered
+    assert set(ROOT.glob("docs/results/*.csv")) <= gathered
 
 
 def test_the_reference_has_every_option_key_and_function():
