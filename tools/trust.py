@@ -240,7 +240,7 @@ def leading(design: str) -> str:
             f"{', then '.join(found)}."
         )
     pages = ", ".join(f"[{name}](../results/{name}.md)" for name in published.pages_with(design))
-    return f"{text}\n\nMeasured again: {pages}." if pages else text
+    return f"{text}\n\nMeasured again, numbers that score first: {pages}." if pages else text
 
 
 def _from_page(design: str, key: str) -> str:
