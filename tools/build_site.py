@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,53 @@ def configuration_rows(
         else:
             is_needed = name in schema.get("required", ())
             default = _code(json.dumps(merged["default"])) if "default" in merged else "needed" if is_needed else ""
-            yield f"{prefix}{name}", _allowed(merged), default, merged.get("description", "")
+            yield f"{prefix}{name}", accepted(f"{prefix}{name}", merged), default, merged.get("description", "")
+
+
+# Values that are out of almost every range: a check that refuses one names the range.
+EXTREMES = (0, 2**16 - 1, 2**32 - 1, 2**63 - 1)
+# Machines that have all sections of machine files together.
+PROBED_MACHINES = (DEFAULT_MACHINE, "lad-micro19", "pinspect-micro20", "spht-eadr-2022")
+BETWEEN = re.compile(r"is not (between (?P<low>\d+) and (?P<high>\d+)|(?P<text>a power of two [\w ^]+?))(?:$|[;,.])")
+
+
+def refusal(key: str, value: object, machine: str = DEFAULT_MACHINE) -> str:
+    """Gives the reason with which the program refuses a value of a key on a machine; empty if it accepts the value.
+
+    No run starts: a file that is no program is refused after the machine has been checked.
+    """
+    try:
+        durasim.run(design="opt", elf=str(ROOT / "LICENSE"), machine=machine, set=[f"{key}={json.dumps(value)}"])
+    except durasim.ConfigError as error:
+        at, _, reason = str(error).partition(": ")
+        return reason if at == key else ""
+    raise AssertionError(f"{key}: a file that is no program has run")
+
+
+@cache
+def accepted_range(key: str) -> str:
+    """Gives the range of a key that the program accepts, in the words of its refusal; empty if it names none."""
+    for machine in PROBED_MACHINES:
+        for value in EXTREMES:
+            if found := BETWEEN.search(refusal(key, value, machine)):
+                return found["text"] or f"{found['low']} to {found['high']}"
+    return ""
+
+
+def accepted(key: str, schema: Mapping[str, Any]) -> str:
+    """Gives the values that the program accepts: those of the schema without what its checks refuse."""
+    text = _allowed(schema)
+    if "integer" in text:
+        null = " or null" if "null" in text else ""
+        low = int(schema.get("minimum") or 0)
+        bounds = accepted_range(key) or ("" if refusal(key, low) else f"from {low}")
+        return f"integer{null} {bounds}".rstrip()
+    words = re.findall(r"`([\w-]+)`", text)
+    refused = [word for word in words if NOT_SUPPORTED in refusal(key, word)]
+    return ", ".join(f"`{word}`" for word in words if word not in refused) if refused else text
+
+
+NOT_SUPPORTED = "not supported"
 
 
 def configuration() -> str:
@@ -135,7 +182,8 @@ def configuration() -> str:
     lines = [
         "# Configuration",
         "",
-        "The keys of a machine file and of `--set KEY=VALUE`, from the schema that refuses all others. "
+        "The keys of a machine file and of `--set KEY=VALUE`, from the schema that refuses all others. Ranges are "
+        "those of the checks that refuse a value. "
         "`durasim machines --show NAME` prints the file of a machine with the source of each value; "
         "[Add a machine](../CONTRIBUTING.md#add-a-machine) says how to write one. "
         "*Needed* keys have no default: the file, or the section if it is there, must have them. "
@@ -152,7 +200,7 @@ def configuration() -> str:
             lines += ["| key | what it is | allowed | default | here |", "| --- | --- | --- | --- | --- |"]
         here = _code(preset[key]) if key in preset else ""
         lines.append(f"| `{key}` | {_cell(description)} | {_cell(allowed)} | {default} | {here} |")
-    # Rows that share their hardware share its parameters.
+    # Variants that share their hardware share its parameters.
     row_of = {row["hardware"]: row["name"] for row in reversed(durasim.designs())}
     for name in sorted(row_of):
         parameters = durasim.describe_design(row_of[name])["parameters"]
@@ -199,7 +247,7 @@ def _group(title: str, *entries: str | tuple[str, str] | Nav) -> dict[str, Any]:
 def _folder(pattern: str, *without: str) -> Nav:
     found = [page for page in sorted(ROOT.glob(pattern)) if page.name not in without]
     # What explains a name in its heading is too long for a list.
-    return [{re.split(r"[:,]", title_of(page))[0]: page.relative_to(ROOT).as_posix()} for page in found]
+    return [{title_of(page).partition(":")[0]: page.relative_to(ROOT).as_posix()} for page in found]
 
 
 def navigation() -> Nav:
@@ -207,19 +255,20 @@ def navigation() -> Nav:
     return [
         _group("Start", ("README.md", "durasim"), ("docs/first-hour.md", "Tutorial: the first hour"),
                ("docs/concepts.md", "Concepts"), ("docs/citing.md", "How to cite")),
-        _group("Designs", ("docs/designs.md", "Designs and machines"), _folder("docs/designs/*.md"),
+        _group("Designs", ("docs/designs.md", "All designs"), _folder("docs/designs/*.md"),
                ("docs/software-logging.md", "Logs in software"),
                ("docs/hardware-transactions.md", "Hardware transactions")),
-        _group("Machines", ("docs/machine-model.md", "The model in detail"),
-               ("docs/machine-assumptions.md", "Assumptions about machines"), ("docs/performance.md", "Speed")),
+        _group("Machines", ("docs/machines.md", "All machines, and how to change one"),
+               ("docs/machine-model.md", "The model in detail"),
+               ("docs/machine-assumptions.md", "Assumptions about machines"),
+               ("docs/performance.md", "Speed, and memory beside Ramulator")),
         _group("Programs", ("docs/workloads.md", "Workloads"), ("docs/own-programs.md", "Programs with own flushes"),
-               ("docs/programs-of-others.md", "Programs of others")),
+               ("docs/programs-of-others.md", "Programs with transactions")),
         _group("Crash laboratory", ("docs/crash.md", "Crashes and recovery"), ("docs/models.md", "Protocol models"),
                ("docs/fuzzing.md", "Fuzzing")),
-        _group("Results", ("docs/results/scoreboard.md", "Scoreboard"), _folder("docs/results/*.md", "scoreboard.md"),
-               ("tests/timing/README.md", "Timing beside gem5")),
+        _group("Results", ("docs/results/scoreboard.md", "Scoreboard"), _folder("docs/results/*.md", "scoreboard.md")),
         _group("Trust", ("TRUST.md", "What the results are worth"), ("LIMITS.md", "Limits"),
-               ("DEVIATIONS.md", "Deviations and assumptions")),
+               ("DEVIATIONS.md", "Deviations and assumptions"), ("tests/timing/README.md", "Timing beside gem5")),
         _group("Reference", ("reference/commands.md", "Commands"), ("reference/configuration.md", "Configuration"),
                ("reference/python.md", "Python API")),
         _group("Contributing", ("CONTRIBUTING.md", "Contributing"), ("ARCHITECTURE.md", "Architecture"),

@@ -24,7 +24,8 @@ Generated from `python/durasim/assumptions.toml` by `make generate`.
 Where a paper is silent, contradicts itself, or states something that this model does not do, durasim makes an
 assumption. Code, presets and the registry cite its key. An entry lists the paper and the silent section, the
 assumption, the parameter that changes it, the alternatives, and their effect; its link leads to the full text, next to
-the mechanism. `durasim designs NAME` lists those of a design. No assumption was chosen to match a published number.
+the mechanism. `durasim designs NAME` lists those of a design. No assumption was chosen to match a published number that
+scores; [hercules-regime](#hercules-regime) was chosen by numbers that are inputs for that reason.
 
 An effect is that of an alternative, one at a time, as a multiple of the run as assumed: throughput relative to `opt`
 under the same alternative, then pmem writes. Both show the smallest and the largest multiple over all measured designs.

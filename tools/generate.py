@@ -137,6 +137,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "trust-assumptions": trust.headline_assumptions,
     "trust-gem5": trust.gem5,
     "trust-papers": trust.papers_not_read,
+    "tc-by-machine": trust.tc_by_machine,
     "trust-crashes": trust.crashes,
     "trust-planted": trust.planted,
     "published-lad-micro19": partial(published.table, "lad-micro19"),
@@ -165,7 +166,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
         f"published-hercules-tecs23-{part}": partial(published.part_table, "hercules-tecs23", part)
         for part in (
             *("throughput", "bytes", "workloads", "pairs", "readings", "medium", "sizes"),
-            *("tails", "huge", "resets", "scaling", "full"),
+            *("tails", "huge", "resets", "scaling", "full", "tc"),
         )
     },
     "published-tc-dac17": partial(published.table, "tc-dac17"),

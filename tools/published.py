@@ -16,6 +16,7 @@ import argparse
 import csv
 import io
 import json
+import re
 import runpy
 import shlex
 import subprocess
@@ -47,6 +48,7 @@ from scoring import (  # noqa: E402
     verdict,
 )
 
+RESULTS = ROOT / "docs" / "results"
 DURASIM = Path(sys.executable).with_name("durasim")
 COLUMNS = (
     "figure", "metric", "design", "workload", "baseline", "published", "unit", "ours", "values", "class", "verdict",
@@ -291,19 +293,34 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
 
 
 def table(name: str) -> str:
-    """Returns the results of a paper as a table of its page, with the counts of verdicts above it."""
+    """Returns the results of a paper as tables of its page: numbers that score, then the others."""
     rows = recorded(name)
-    lines = [
-        f"{summary(rows)}.",
+    scored = [row for row in rows if row["class"] in SCORING and row["verdict"] != NOT_COMPARABLE]
+    others = [row for row in rows if row not in scored]
+    return "\n".join([
+        f"{summary(rows)}. {_as_csv(name)}",
         "",
-        "| where | what | design | baseline | workload | published | ours | verdict | note |",
-        "| --- | --- | --- | --- | --- | ---: | ---: | --- | --- |",
-    ]
+        "### Numbers that score",
+        "",
+        *_result_lines(scored),
+        "",
+        "### Numbers that do not score",
+        "",
+        *_result_lines(others),
+    ])  # fmt: skip
+
+
+def _result_lines(rows: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    yield "| where | what | design | baseline | workload | published | ours | verdict | note |"
+    yield "| --- | --- | --- | --- | --- | ---: | ---: | --- | --- |"
     for row in rows:
         published = f"{row['published']} {row['unit']}".strip()
         names = (row["figure"], row["metric"], row["design"], row["baseline"], row["workload"])
-        lines.append(f"| {' | '.join((*names, published, row['ours'], shown_verdict(row), row['reason']))} |")
-    return "\n".join(lines)
+        yield f"| {' | '.join((*names, published, row['ours'], shown_verdict(row), row['reason']))} |"
+
+
+def _as_csv(name: str) -> str:
+    return f"[As CSV]({name}.csv)."
 
 
 def shown_verdict(row: Mapping[str, str]) -> str:
@@ -347,7 +364,7 @@ def experiments_table(name: str) -> str:
     lines = [f"| {' | '.join(column.replace('_', ' ') for column in shown)} |"]
     lines.append("| --- | --- | --- |" + " ---: |" * (len(shown) - 3))
     lines += [f"| {' | '.join(row[column] for column in shown)} |" for row in rows]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", _as_csv(f"{name}-experiments")])
 
 
 def part_table(name: str, part: str) -> str:
@@ -359,7 +376,24 @@ def part_table(name: str, part: str) -> str:
         f"| {' | '.join(header)} |",
         f"| {' | '.join('---:' if is_number else '---' for is_number in are_numbers)} |",
     ]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows), "", _as_csv(f"{name}-{part}")])
+
+
+def pages_with(design: str) -> list[str]:
+    """Returns the names of the pages of results whose files have a design."""
+    names = re.compile(rf"(?:--design {re.escape(design)} |[,.`]{re.escape(design)}[,.`])")
+    found = []
+    for name in (folder.name.replace("_", "-") for folder in sorted(_papers())):
+        files = [file for file in RESULTS.glob(f"{name}*.csv") if _page_of(file) == name]
+        if any(names.search(file.read_text(encoding="utf-8")) for file in files):
+            found.append(name)
+    return found
+
+
+def _page_of(file: Path) -> str:
+    """Returns the page of a file of results: the longest name of a page with which its name begins."""
+    pages = [page.stem for page in RESULTS.glob("*.md") if file.stem.startswith(page.stem)]
+    return max(pages, key=len, default="")
 
 
 def _is_number(cell: str) -> bool:

@@ -1,4 +1,4 @@
-"""Sources of each model: the paper of its design, what other papers say about it, or recollection."""
+"""Sources of the models: the paper of a design, what other papers say about it, or recollection."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from durasim.crashes.mutants import all_mutants
 from durasim.runs.assumptions import MEASURED, assumptions, headline
+from durasim.runs.sensitivity import PLACES, measurements
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "timing")]
@@ -75,6 +76,11 @@ READINGS = (
     Reading("HOOP: on eADR", "hoop", "hoop-eadr", "on a machine with eADR"),
     Reading("FWB: on eADR", "fwb", "fwb-eadr", "on a machine with eADR"),
     Reading("SWL_eADR: a log of four times the LLC", "swl-eadr", LOG_SIZE, "a log of 4 times the LLC"),
+    Reading("pipelined array", "tc", "tc-ports", "an array that takes an access in each cycle", TC_PART),
+    Reading("four ports of each kind", "tc", "tc-ports", "four ports for reads and four for writes", TC_PART),
+    Reading("no latency of the array", "tc", "tc-latency", "an array without latency", TC_PART),
+    Reading("a commit holds no later store", "tc", "tc-commit", "a commit holds no later store", TC_PART),
+    Reading("each store takes an entry", "tc", "tc-coalescing", "each store takes an entry", TC_PART),
 )
 # Kiln where all caches survive is another variant and no assumption of this one. In the part of TC, the run as assumed,
 # and two assumptions at once.
@@ -224,16 +230,17 @@ def leading(design: str) -> str:
     """Gives the assumptions of a design that matter most: for its throughput, and for the published comparison."""
     text = deviations.leading(design)
     moved = [of for of in _largest(of for of in _moved() if of.design == design) if of.factor >= SMALL_FACTOR]
-    if not moved:
-        return text
-    found = []
-    for of in moved[:2]:
-        ratios = ", ".join(f"{ratio:.2f}" for ratio in of.ratios)
-        found.append(f"[{of.key}]({_from_page(design, of.key)}) ({ratios}: {of.alternative})")
-    return (
-        f"{text} For the published comparison, Hercules over `{design}` ({moved[0].assumed:.2f} as assumed), it is "
-        f"{', then '.join(found)}."
-    )
+    if moved:
+        found = []
+        for of in moved[:2]:
+            ratios = ", ".join(f"{ratio:.2f}" for ratio in of.ratios)
+            found.append(f"[{of.key}]({_from_page(design, of.key)}) ({ratios}: {of.alternative})")
+        text += (
+            f" For the published comparison, Hercules over `{design}` ({moved[0].assumed:.2f} as assumed), it is "
+            f"{', then '.join(found)}."
+        )
+    pages = ", ".join(f"[{name}](../results/{name}.md)" for name in published.pages_with(design))
+    return f"{text}\n\nMeasured again, numbers that score first: {pages}." if pages else text
 
 
 def _from_page(design: str, key: str) -> str:
@@ -252,6 +259,25 @@ def _not_measured() -> list[str]:
     found = [of for of in assumptions().values() if of.key not in measured and compared & set(of.designs)]
     found.sort(key=lambda of: (of.status != MEASURED, -round(headline(of), 2)))
     return [of.key for of in found]
+
+
+def tc_by_machine() -> str:
+    """Gives TC and Hercules relative to `opt` on three machines, from recorded runs."""
+    lines = ["| machine, program | a commit of TC | `tc` | `hercules` |", "| --- | --- | ---: | ---: |"]
+    for column, machine in (("gem5 1.4", "hercules-tecs23"), ("modern 1.4", "hercules-tecs23-modern")):
+        over_opt, over_tc = (_throughput(design, column)[0] for design in ("opt", "tc"))
+        lines.append(
+            f"| `{machine}`, mean of seven, 1.4 x LLC | `accepted` | {over_opt / over_tc:.2f} | {over_opt:.2f} |"
+        )
+    for place in (place for place in PLACES if place.workload == "sps"):
+        of = {
+            run.design: run.numbers[0]
+            for run in measurements()
+            if run.key == "core-queues" and run.place == place.name and not run.setting and run.numbers
+        }
+        ours = (f"{of[design] / of['opt']:.2f}" for design in ("tc", "hercules"))
+        lines.append(f"| `{place.machine}`, sps, {place.what} | `early` | {' | '.join(ours)} |")
+    return "\n".join(lines)
 
 
 def papers_not_read() -> str:

@@ -34,11 +34,12 @@ def test_no_interval_is_shown_as_zero():
 
 
 def test_every_recorded_reading_is_used_or_named():
-    recorded = {row["reading"] for row in TRUST["_csv"]("readings")}
-    used = [reading.name for reading in TRUST["READINGS"]]
-    assert len(set(used)) == len(used)
-    assert {*used, *TRUST["NOT_VARIED"]} == recorded
-    assert not TRUST["NOT_VARIED"] & set(used)
+    for part, column, without in (("readings", "reading", "NOT_VARIED"), ("tc", "TC", "NOT_VARIED_OF_TC")):
+        recorded = {row[column] for row in TRUST["_csv"](part)}
+        used = [reading.name for reading in TRUST["READINGS"] if reading.part == part]
+        assert len(set(used)) == len(used)
+        assert {*used, *TRUST[without]} == recorded
+        assert not TRUST[without] & set(used)
 
 
 def test_a_reading_names_an_assumption_of_its_design():

@@ -408,7 +408,7 @@ FACTS = [
     ),
     (
         "docs/first-hour.md",
-        "The default machine has an LLC of {} MiB",
+        "The default machine, `hercules-tecs23-modern`, has an LLC of {} MiB",
         of_machine("llc.size_bytes", scale=MIB),
     ),
     # Programs, runtimes and campaigns.

@@ -5,6 +5,7 @@ import re
 import sys
 import tomllib
 from collections import Counter
+from functools import cache
 from importlib.metadata import version
 
 import pytest
@@ -48,6 +49,7 @@ def test_every_page_of_the_repository_and_what_it_links_to_is_gathered():
     assert ROOT / "machines/tc-dac17.toml" in gathered
     assert ROOT / "docs/images/overview.svg" in gathered
     assert ROOT / "CITATION.cff" in gathered
+    assert set(ROOT.glob("docs/results/*.csv")) <= gathered
 
 
 def test_the_reference_has_every_option_key_and_function():
@@ -60,6 +62,33 @@ def test_the_reference_has_every_option_key_and_function():
     parameters = {of["name"] for of in durasim.describe_machine("hercules-tecs23")["parameters"]}
     assert parameters <= shown, sorted(parameters - shown)[:9]
     assert all(f"::: durasim.{name}\n" in f"{build_site.python_api()}\n" for name in durasim.__all__ if name[0] != "_")
+
+
+@cache
+def _allowed_values():
+    schema = durasim.machine_schema()
+    return {key: allowed for key, allowed, _, _ in build_site.configuration_rows(schema, schema["$defs"])}
+
+
+def test_the_reference_has_the_ranges_that_the_program_accepts():
+    ranges = {key: found for key, allowed in _allowed_values().items()
+              if (found := re.fullmatch(r"integer(?: or null)? (\d+) to (\d+)", allowed))}  # fmt: skip
+    assert len(ranges) > 100
+    assert ranges["cores"].groups() == ("1", "32")
+    for key, (low, high) in ((key, map(int, found.groups())) for key, found in ranges.items()):
+        machines = [name for name in build_site.PROBED_MACHINES if build_site.refusal(key, high + 1, name)]
+        assert machines, key
+        for value in (low, high):
+            assert "is not between" not in build_site.refusal(key, value, machines[0]), f"{key}={value}"
+        if low:
+            assert build_site.refusal(key, low - 1, machines[0]), key
+
+
+def test_the_reference_has_no_word_that_is_refused():
+    assert _allowed_values()["interconnect.inclusion"] == "`inclusive`, `non-inclusive`"
+    for key, allowed in _allowed_values().items():
+        for word in re.findall(r"`([\w-]+)`", allowed):
+            assert build_site.NOT_SUPPORTED not in build_site.refusal(key, word), f"{key}={word}"
 
 
 def _diagrams(page):

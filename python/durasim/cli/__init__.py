@@ -8,6 +8,7 @@ import typer
 
 import durasim
 from durasim import api, output
+from durasim._core import __build__
 from durasim.cli import crash_commands, formats, hints, list_commands, options, render
 from durasim.cli.comparison_tables import comparison_tables
 from durasim.cli.options import check_json, finish
@@ -32,13 +33,15 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        output.write_stdout(f"durasim {durasim.__version__}\n")
+        output.write_stdout(f"durasim {durasim.__version__} (sources {__build__})\n")
         raise typer.Exit
 
 
 @app.callback()
 def _program(
-    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print version and source hash.")
+    ] = False,
 ) -> None:
     """Simulate RISC-V machines with persistent memory, crash them at any point, recover and check."""
 
