@@ -1,52 +1,30 @@
-"""Requirements of every design with several threads: locks held past commit, more threads than cores, and threads that
-write words of shared lines."""
+"""Requirements of every design with several threads beyond test_pairs.py and campaigns/quick.toml: more threads than
+cores, hardware threads, and threads that write words of shared lines."""
 
 import pytest
 
 import durasim as ds
-from pairing import pairs, rows_with
+from pairing import rows_with
 
 DURABLE = rows_with("transactions", control=False)
-LOCKED = ("array-swap", "btree")
 
 
 def _quiet(*_):
     pass
 
 
-def _crash(design, workload, threads, *, points=120, settings=(), **workload_args):
+def _crash(design, threads, settings):
     return ds.crash(
-        design=design,
-        workload=workload,
-        machine="tiny",
-        ops=6 * threads,
-        threads=threads,
-        points=points,
-        set=settings,
-        workload_args={"populate": 40, **workload_args},
-    )
-
-
-@pytest.mark.parametrize(
-    ("design", "workload", "threads"),
-    pairs(DURABLE, LOCKED, (2, 4), keep=lambda design, *others: others == (design % 2, design // 2 % 2)),
-)
-def test_threads_with_locks_held_past_commit_survive(design, workload, threads):
-    result = _crash(design, workload, threads)
-    assert result.trials_by_fault["clean"] == 120
-    assert result.failures == ()
-
-
-@pytest.mark.parametrize("threads", [2, 4])
-def test_a_control_is_caught_with_threads(threads):
-    assert _crash("opt", "btree", threads).violations > 0
+        design=design, workload="array-swap", machine="tiny", ops=6 * threads, threads=threads, points=60, set=settings,
+        workload_args={"populate": 40},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("design", DURABLE)
 def test_threads_that_lose_their_core_inside_transactions_survive(design):
     """Six threads on two cores, with slices much shorter than a transaction."""
     settings = ["cores=2", "core.time_slice_cycles=3000", "core.context_switch_cycles=500"]
-    result = _crash(design, "array-swap", 6, settings=settings)
+    result = _crash(design, 6, settings)
     assert result.failures == ()
     run = ds.run(
         design=design, workload="array-swap", machine="tiny", ops=36, threads=6, set=settings,
@@ -57,14 +35,19 @@ def test_threads_that_lose_their_core_inside_transactions_survive(design):
 
 
 @pytest.mark.parametrize("design", DURABLE)
-def test_two_hardware_threads_for_each_core_survive_or_are_refused(design):
+@pytest.mark.parametrize(
+    "cores",
+    [
+        pytest.param(["cores=3"], id="3-cores", marks=pytest.mark.long),
+        pytest.param(["cores=2", "core.time_slice_cycles=3000"], id="2-cores"),
+    ],
+)
+def test_two_hardware_threads_for_each_core_survive_or_are_refused(design, cores):
     """Six threads on three cores with two hardware threads, or on two cores, where they also share them in time."""
-    settings = ["threads_per_core=2", "core.context_switch_cycles=500"]
     try:
-        for more in (["cores=3"], ["cores=2", "core.time_slice_cycles=3000"]):
-            result = _crash(design, "array-swap", 6, settings=settings + more, points=60)
-            assert result.failures == ()
-            assert result.trials_by_fault["clean"] == 60
+        result = _crash(design, 6, ["threads_per_core=2", "core.context_switch_cycles=500", *cores])
+        assert result.failures == ()
+        assert result.trials_by_fault["clean"] == 60
     except ds.ConfigError as refusal:
         assert refusal.field == "threads_per_core"
         assert "has structures beside each core, which one hardware thread uses" in str(refusal)

@@ -140,6 +140,7 @@ blocks (void)
     P_FREE(ordinary);
 }
 
+enum { THREADS = 4, INCREMENTS = 100, INCREMENTS_OF_ROUND = 20 }; /* of each thread */
 static THREAD_BARRIER_T *barrier;
 static long rounds_seen[8];
 
@@ -151,12 +152,12 @@ count (void *argument)
     TM_THREAD_ENTER();
     id = thread_getId();
     thread_barrier_wait();
-    for (i = 0; i < 500; i++) {
+    for (i = 0; i < INCREMENTS; i++) {
         TM_BEGIN();
         TM_SHARED_WRITE(m->number, TM_SHARED_READ(m->number) + 1);
         TM_SHARED_WRITE(shared_outside, TM_SHARED_READ(shared_outside) + 1);
         TM_END();
-        if (i % 100 == 0) {
+        if (i % INCREMENTS_OF_ROUND == 0) {
             rounds_seen[id] = i;
             THREAD_BARRIER(barrier, id);
             REQUIRE(rounds_seen[(id + 1) % thread_getNumThread()] == i);
@@ -171,9 +172,9 @@ threads (void)
 {
     mixed_t *m = make();
     TIMER_T start, stop;
-    thread_startup(4);
-    barrier = THREAD_BARRIER_ALLOC(4);
-    THREAD_BARRIER_INIT(barrier, 4);
+    thread_startup(THREADS);
+    barrier = THREAD_BARRIER_ALLOC(THREADS);
+    THREAD_BARRIER_INIT(barrier, THREADS);
     TIMER_READ(start);
     GOTO_SIM();
     thread_start(count, m);
@@ -184,7 +185,7 @@ threads (void)
     REQUIRE(TIMER_DIFF_SECONDS(start, stop) >= 0);
     THREAD_BARRIER_FREE(barrier);
     thread_shutdown();
-    REQUIRE(m->number == (1L << 40) + 4000 && shared_outside == 4000);
+    REQUIRE(m->number == (1L << 40) + 2 * THREADS * INCREMENTS && shared_outside == 2 * THREADS * INCREMENTS);
 }
 
 MAIN(argc, argv)
