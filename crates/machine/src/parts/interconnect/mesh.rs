@@ -91,7 +91,7 @@ pub(crate) struct Mesh {
     /// Number of pairs of ports.
     ports: usize,
     /// The ports out of each core, then of each bank, then of each controller, or those of each tile; four links for each tile,
-    /// one for each direction, of which those that would lead off the mesh are never used; the ports into ends.
+    /// one for each direction (those that would lead off the mesh are never used); the ports into ends.
     wires: Wires,
     /// Memory for the route of a message.
     #[serde(skip)]
@@ -425,7 +425,7 @@ mod tests {
         let mut mesh = mesh(3);
         // It has the link from tile 1 to tile 2 from cycle 13 on.
         assert_eq!(mesh.send(core(1), core(2), 64, 13), 19);
-        // One flit goes before, and the three behind it are a cycle later, which this answer pays.
+        // One flit goes before, and the three after it are a cycle later, which this answer pays.
         assert_eq!(mesh.send(core(0), core(2), 0, 10), 10 + 3 + 1 + 3 + 1);
         // The same pair of tiles in another order of X and Y meets no other message.
         assert_eq!(mesh.send(core(4), bank(2), 0, 10), 10 + 9);

@@ -1,14 +1,13 @@
 //! Wires that messages share by the flit: the links between routers, and the ports of ends.
 //!
-//! In each cycle a wire carries a flit of one of the messages that have one there: of that which has waited longest since its last flit
-//! went, or since it came. A message that waits keeps no wire busy. At a port out of an end the messages of an end go one after
-//! the other, and ends that share the port take turns.
+//! In each cycle a wire carries one flit, of the message that has waited longest since its last flit went, or since it came. A
+//! message that waits keeps no wire busy. At a port out of an end the messages of this end go one after the other, and ends
+//! that share the port alternate.
 //!
-//! **When a message is answered.** Its sender wants to know at once when it arrives, but messages that are sent later share its
-//! wires. It is answered with the time at which it arrives if nothing else is sent, and keeps that answer. The flits go as the
-//! wires decide: a new message moves those of others, on all wires that follow. By what it makes others later, or earlier,
-//! the answers of later messages are changed, its own first, each by at most [`CHANGED_PERCENT`]: the mean latency is that of the
-//! wires. Media with rows answer reads in the same way.
+//! **Answers.** A sender asks at once when its message arrives, but messages that are sent later share its wires. The answer is
+//! the time of arrival if nothing else is sent, and it is kept. A new message moves flits of others on all wires of its route and
+//! after them. The sum of these delays is added to the answers of later messages, to its own first, each by at most
+//! [`CHANGED_PERCENT`], so the mean latency is that of the wires. Media with rows answer reads in the same way.
 //!
 //! **Messages with earlier times.** Cores run ahead, so a message may be sent after others with later times. It takes its
 //! place among them. A wire remembers [`REMEMBERED`] messages, and nothing goes before those that it has forgotten.
@@ -19,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 /// Messages that a wire remembers.
 pub(super) const REMEMBERED: usize = 256;
-/// So much of the latency of a message is added to its answer at most, or taken from the time that it waits.
+/// Largest share of the latency of a message that is added to its answer, or taken from the time that it waits.
 const CHANGED_PERCENT: i64 = 50;
 /// A flit that has no cycle yet.
 const NOT_PLACED: Cycle = Cycle::MAX;
@@ -37,7 +36,7 @@ struct Flit {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Passage {
     message: u64,
-    /// What it waits in to be sent, at the port of an end: messages of one queue go one after the other. Elsewhere its own.
+    /// Queue at the port of an end: its messages go one after the other. On other wires each message has its own.
     queue: u64,
     /// The wire that follows on its route.
     next: Option<usize>,
@@ -64,7 +63,7 @@ struct Turn {
     place: usize,
     /// The next flit.
     flit: usize,
-    /// When its last flit went before.
+    /// Cycle in which its last flit went before.
     ended: Cycle,
     /// Cycles between which flits have left or gained a place.
     moved: Span,
@@ -92,7 +91,7 @@ impl Span {
     }
 }
 
-/// What a wire is.
+/// Properties of a wire.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Kind {
     /// No message goes on to a wire of a smaller or equal rank.
@@ -124,7 +123,7 @@ struct Changed {
     ready: Span,
 }
 
-/// Memory that is used again; what it has is of no meaning between messages.
+/// Memory that is used again. Its contents mean nothing between messages.
 #[derive(Clone, Debug, Default)]
 struct Scratch {
     changed: Vec<Changed>,
@@ -139,7 +138,7 @@ struct Scratch {
 pub(super) struct Sent<'a> {
     /// The wires of its route, by increasing rank.
     pub route: &'a [usize],
-    /// Where it waits to be sent: an end.
+    /// The end at which it waits to be sent.
     pub queue: u64,
     pub flits: Cycle,
     pub at: Cycle,
@@ -150,7 +149,7 @@ pub(super) struct Sent<'a> {
 pub(super) struct Wires {
     wires: Vec<Wire>,
     messages: u64,
-    /// By how much messages were answered too early so far, less what was added to later ones.
+    /// Cycles by which messages were answered too early so far, less those that were added to later ones.
     owed: i64,
     #[serde(skip)]
     scratch: Scratch,
@@ -241,7 +240,7 @@ impl Wires {
         note(&mut scratch.changed, Changed { rank: wire.kind.rank, wire: number, ready: span });
     }
 
-    /// A message that was there before reaches a wire in other cycles, those of `goes`.
+    /// A message that is on the wire already reaches it in other cycles, those of `goes`.
     fn follow(&mut self, message: u64, number: usize, scratch: &mut Scratch) {
         let wire = &mut self.wires[number];
         let Some(passage) = wire.passages.iter_mut().find(|passage| passage.message == message) else {
@@ -306,7 +305,7 @@ impl Wire {
         (spare.len() - before) as u64
     }
 
-    /// Places the flits again that go in the first cycle of `ready` or later, until it is as before: no flit waits behind the last one.
+    /// Places the flits again that go in the first cycle of `ready` or later, until no flit waits after the last one.
     fn find_cycles(&mut self, ready: Span, scratch: &mut Scratch) {
         let from = ready.from.max(self.forgotten_until);
         scratch.turns.clear();
@@ -418,7 +417,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
     impl Wires {
-        /// The cycles in which flits go on a wire: each has one of its own, in the order of its message, and not before it is there.
+        /// The cycles in which flits go on a wire: each has its own, in the order of its message, not before it is there.
         pub(in crate::parts::interconnect) fn cycles_of_flits(&self, wire: usize) -> BTreeSet<Cycle> {
             let mut seen = BTreeSet::new();
             for passage in &self.wires[wire].passages {
@@ -433,7 +432,7 @@ mod tests {
             seen
         }
 
-        /// When all of a message that is remembered is at the end of its route.
+        /// Cycle in which all of a remembered message is at the end of its route.
         fn arrives(&self, message: u64) -> Cycle {
             let all = self.wires.iter().flat_map(|wire| wire.passages.iter().map(move |passage| (wire, passage)));
             let mut last = all.filter(|(_, passage)| passage.message == message && passage.next.is_none());
@@ -566,10 +565,10 @@ mod tests {
         let of = |route, flits, at| Drawn { route, queue: 0, flits, at };
         let lone = 1 + 3 + 2;
         assert_eq!(send(&mut wires, &of([0, 4, 8, 12], 9, 10)), 10 + lone + 8);
-        // Behind one flit. The eight others are a cycle later.
+        // After one flit. The eight others are a cycle later.
         assert_eq!(send(&mut wires, &of([1, 4, 8, 12], 1, 10)), 10 + lone + 1 + 1);
         assert_eq!(wires.arrives(0), 10 + lone + 9);
-        // Behind the long one at its end, and before what it sends later.
+        // After the long one at its end, and before what it sends later.
         assert_eq!(send(&mut wires, &of([0, 5, 9, 13], 1, 12)), 19 + lone);
     }
 }
