@@ -37,6 +37,7 @@ with its suite. *Settled*: all sources agree, or no source can decide. All other
 settle them.
 """
 EFFECT = "- Effect: "
+MOST = "**Which assumption matters most.**"
 SECTIONS = (
     (MEASURED, "Measured, largest effect first"),
     (NO_EFFECT, "No effect: within 1 %, or not reached by the workloads"),
@@ -121,9 +122,9 @@ def leading(design: str) -> str:
     ends = relative_throughput(first.key, design)
     link = f"[{first.key}]({link_from(design, first.page, first.key)})"
     if ends is None:
-        return f"Of the assumptions of `{design}`, {link} has the largest measured effect."
+        return f"{MOST} Of those of `{design}`, {link} has the largest measured effect."
     low, high = (f"{end.value:.2f}x" for end in ends)
-    return f"Largest measured effect on the throughput of `{design}`, in short runs: {link}, {low} to {high}."
+    return f"{MOST} For the throughput of `{design}` in short runs {link}: {low} to {high}."
 
 
 def link_from(design: str, page: str, key: str) -> str:

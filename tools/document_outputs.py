@@ -39,7 +39,7 @@ def _rewrite_block(page: Path, block: blocks.Block, folder: Path) -> None:
         if exit_code != command.exit_code:
             print(f"{block.place}: exit code {exit_code}: {command.text}")
         lines.append(f"$ {command.text}")
-        lines += shown(command.output or [], printed)
+        lines += shown(command.output or [], [line.rstrip() for line in printed])
     text = "".join(f"{line.rstrip()}\n" for line in lines)
     if text != block.text:
         print(f"{block.place} is rewritten")

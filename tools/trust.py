@@ -236,7 +236,7 @@ def leading(design: str) -> str:
             ratios = ", ".join(f"{ratio:.2f}" for ratio in of.ratios)
             found.append(f"[{of.key}]({_from_page(design, of.key)}) ({ratios}: {of.alternative})")
         text += (
-            f" For the published comparison, Hercules over `{design}` ({moved[0].assumed:.2f} as assumed), it is "
+            f" For the published comparison, Hercules over `{design}` ({moved[0].assumed:.2f} as assumed), "
             f"{', then '.join(found)}."
         )
     pages = ", ".join(f"[{name}](../results/{name}.md)" for name in published.pages_with(design))
