@@ -20,7 +20,7 @@ pub enum WritePolicy {
     /// A write starts only while no read waits (media without rows: or is in service), or while the queue drains. A drain begins
     /// when the queue is filled to a high threshold and ends when it is down to a low one; reads that arrive meanwhile wait
     /// until its last write has started. TC (DAC 2017), table 2, has this policy. With media that have rows, writes that began
-    /// because no read waited go on down to the low threshold too.
+    /// because no read waited continue down to the low threshold too.
     ReadFirst,
     /// Media with rows: what gem5's memory controller does (`src/mem/mem_ctrl.cc`, `processNextReqEvent`). Without reads, writes begin
     /// when more than `drain_idle_percent` of the queue waits, with reads when more than `drain_start_percent` does. They end

@@ -31,7 +31,7 @@ pub struct Read {
     pub queued_ps: Picos,
     /// When the media began with it.
     pub started_ps: Picos,
-    /// When it is there.
+    /// The time at which it has arrived.
     pub done_ps: Picos,
 }
 
@@ -412,7 +412,7 @@ impl Controller {
         true
     }
 
-    /// From now on, the begin of each write to the media is a step.
+    /// From now on, the start of each write to the media is a step.
     pub fn report_starts(&mut self) {
         self.reports_starts = true;
     }

@@ -109,7 +109,7 @@ pub enum ProtocolFault {
     YoungerVersionStaysHeld,
     /// The youngest speculative entry is logged first.
     LoggedNewestFirst,
-    /// A full undo log goes on in the places of its oldest entries.
+    /// A full undo log continues in the places of its oldest entries.
     LogOverrun,
     /// Undo entries of open transactions are reclaimed.
     ReclaimedWhileOpen,

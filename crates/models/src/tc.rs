@@ -5,7 +5,7 @@
 //! committed in one step; committed ones are issued in order, and the acknowledgement of the NVRAM makes them available.
 //! The caches drop what they evict. [`Machine`] is the state while the machine runs, [`Recovery`] the state from a power
 //! failure until recovery ended, [`Action`] a step. Which line leaves the caches when, when writes arrive and which entry
-//! the fall-back path takes home is left to chance.
+//! the fall-back path writes home is left to chance.
 //!
 //! `state.rs` has the states, `step.rs` the steps of a running machine, `recovery.rs` those from a power failure on,
 //! `properties.rs` what must hold and what must happen.
@@ -74,7 +74,7 @@ pub enum ProtocolFault {
     MissIgnoresEntries,
     /// A miss gets the entry nearest the tail.
     MissTakesOldest,
-    /// Persistent lines that leave the caches go home.
+    /// Persistent lines that leave the caches are written home.
     EvictsHome,
     /// An abort leaves its lines in the caches.
     AbortKeepsLines,

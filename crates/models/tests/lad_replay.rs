@@ -23,7 +23,7 @@ fn runs_of_the_simulator_are_runs_of_the_model() {
             &["Commit", "CommitArrives", "Accept", "Flush", "Recorded", "Reclaim", "Drain", "Crash", "Load"],
             &[
                 "an identifier wraps around",
-                "a begin before the last acknowledgement",
+                "a transaction starts before the last acknowledgement",
                 "a flush goes in place",
                 "a line is flushed twice",
                 "power fails between two receipts",

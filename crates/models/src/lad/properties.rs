@@ -107,7 +107,7 @@ fn of_undo_logs() -> Vec<Property<Lad>> {
         Property::sometimes("the undo log is full", |model: &Lad, s: &State| {
             s.is_running(|m| m.controllers.iter().any(|mc| mc.log.len() == model.bounds.log_entries))
         }),
-        Property::sometimes("a transaction commits while its undo entry is in the making", |model: &Lad, s: &State| {
+        Property::sometimes("a transaction commits before its undo entry is complete", |model: &Lad, s: &State| {
             s.is_running(|m| {
                 let over = |mc: &Controller| mc.logging.is_some_and(|l| mc.has_committed(l.of.1, model.bounds.ids()));
                 m.controllers.iter().any(over)
@@ -134,15 +134,18 @@ fn of_identifiers(bounds: &Bounds) -> Vec<Property<Lad>> {
             && bounds.controllers > 1
             && bounds.transactions_per_thread >= u32::from(bounds.ids().half())
         {
-            all.push(Property::sometimes("a begin waits for identifiers", |model: &Lad, s: &State| {
-                s.is_running(|m| {
-                    (0..model.bounds.threads).any(|thread| {
-                        let (t, ids) = (m.thread(thread), model.bounds.ids());
-                        let may_begin = t.phase == Phase::Off && t.number < model.bounds.transactions_per_thread;
-                        may_begin && model.age(m, thread, ids.next(t.id)) >= ids.half()
+            all.push(Property::sometimes(
+                "the start of a transaction waits for identifiers",
+                |model: &Lad, s: &State| {
+                    s.is_running(|m| {
+                        (0..model.bounds.threads).any(|thread| {
+                            let (t, ids) = (m.thread(thread), model.bounds.ids());
+                            let may_begin = t.phase == Phase::Off && t.number < model.bounds.transactions_per_thread;
+                            may_begin && model.age(m, thread, ids.next(t.id)) >= ids.half()
+                        })
                     })
-                })
-            }));
+                },
+            ));
         }
     }
     if may_be_late(bounds) && bounds.first_ack && bounds.controllers > 1 {

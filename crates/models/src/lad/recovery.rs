@@ -85,7 +85,7 @@ impl Durable {
 
 impl Lad {
     /// Power fails: speculative entries go to the purgatory, and with them the ordinary ones after one of their line.
-    /// Others go home. What no queue has accepted is lost, and so are the caches.
+    /// Others are written home. What no queue has accepted is lost, and so are the caches.
     pub(super) fn crash(&self, m: &Machine) -> PowerFailure<LadProtocol> {
         let mut home = m.home.clone();
         let mut purgatory = Vec::new();

@@ -125,7 +125,7 @@ pub struct Controller {
     pub committed: Vec<u8>,
     /// Lines that are in the undo log, for each transaction once.
     pub logged: BTreeSet<(u8, Dtx)>,
-    /// The undo entry that is in the making.
+    /// The undo entry that is not complete.
     pub logging: Option<Logging>,
     /// The undo log, oldest entry first.
     pub log: Vec<Record>,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// A version of a line, named after the store that made it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// The transaction; none is the version that the line had in the beginning.
+    /// The transaction; none is the version at the start.
     pub tx: Option<Tx>,
     /// The number of the transaction's store to the line.
     pub store: u32,

@@ -263,7 +263,7 @@ impl Replay<Lad> {
         let is_pending = self.machine.pending.iter().any(|pending| pending.dtx.thread == thread);
         self.step(Action::Begin(thread))?;
         if is_pending {
-            self.count("a begin before the last acknowledgement");
+            self.count("a transaction starts before the last acknowledgement");
         }
         if self.machine.thread(thread).id == 0 {
             self.count("an identifier wraps around");
