@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// More controllers than any memory may have.
 pub const CONTROLLERS_MAX: u16 = 8;
 
-/// When writes leave the write pending queue.
+/// The time at which writes leave the write pending queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WritePolicy {
@@ -39,7 +39,8 @@ pub struct ControllerConfig {
     pub write_queue_entries: u32,
     /// Whether a write joins a waiting entry of the same line and cause.
     pub coalesce_writes: bool,
-    /// When writes leave the queue: `read-first` for media with rows, `when-free` for others, if not given.
+    /// The time at which writes leave the queue: `read-first` for media with rows, `when-free` for others, if not
+    /// given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_policy: Option<WritePolicy>,
     /// `read-first`, `gem5`: writes go before reads when so much of the write pending queue is filled. 80 if not given, with `gem5`
@@ -62,12 +63,12 @@ pub struct ControllerConfig {
     /// bank. 16 if not given (`max_accesses_per_row` of gem5's MemInterface).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row_hits_max: Option<u32>,
-    /// Until when a read takes its entry of the read queue: until its first command (`command`, if not given and the media have
-    /// rows) or until its data is there (`data`, if not given for other media).
+    /// The event up to which a read takes its entry of the read queue: its first command (`command`, if not given and
+    /// the media have rows) or the arrival of its data (`data`, if not given for other media).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_entry_until: Option<EntryUntil>,
-    /// Until when a write takes its entry of the write pending queue: until the command that writes it (`command`) or until the
-    /// cells hold it (`data`, if not given).
+    /// The event up to which a write takes its entry of the write pending queue: the command that writes it (`command`)
+    /// or the moment at which the cells hold it (`data`, if not given).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_entry_until: Option<EntryUntil>,
 }

@@ -127,7 +127,9 @@ impl Life {
             if self.ports[port].thread != Some(index) && tx.read.contains(&place.line()) {
                 self.check_health()?;
                 let (line, id) = (place.line(), tx.id.0);
-                return Err(format!("port {port} stores to {line}, and transaction {id}, which has read it, continues"));
+                return Err(format!(
+                    "port {port} stores to {line}, and transaction {id}, which has read it, continues"
+                ));
             }
         }
         Ok(())
