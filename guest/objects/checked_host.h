@@ -55,7 +55,7 @@ public:
 
     static std::uint64_t& register_of(Hart& hart, CheckRegister number) { return hart.registers[static_cast<unsigned>(number)]; }
 
-    // Tables IV and V: 0 if the hardware goes on, else the number of the handler. The thread is inside of an access then, and
+    // Tables IV and V: 0 if the hardware continues, else the number of the handler. The thread is inside of an access then, and
     // leaves it if a handler has to run.
     static unsigned enter_load(Hart& hart, const void* base) {
         enter(hart);

@@ -34,7 +34,7 @@ inline constexpr std::uint64_t object_threads_max = threads_max + 1;
 enum class Place : std::uint64_t {
     outside,  // holds no address of an object
     inside,   // in an operation
-    waiting,  // in an operation, inside of no access: looks at everything anew when it goes on
+    waiting,  // in an operation, inside of no access: looks at everything anew when it continues
 };
 
 // The progress of a thread with what it moves: its copies are durable (copied), and not queued any more (cleared).
@@ -165,7 +165,7 @@ public:
 
     bool is_stopping() const { return get(&stopping_) != 0; }
 
-    // Stops all other threads at their safepoints, calls `work`, and lets them go on. The caller is outside. False, and
+    // Stops all other threads at their safepoints, calls `work`, and lets them continue. The caller is outside. False, and
     // nothing done, if another thread does that already.
     template <class Work>
     bool stop_others(Thread& thread, Work&& work) {

@@ -227,7 +227,7 @@ public:
     template <class Operation>
     static Ref<Node> build(Operation& o, std::vector<Child> children) {
         for (std::uint64_t level = 1;; ++level) {
-            // Nodes with one place left, so that the next split below does not go on to the top.
+            // Nodes with one place left, so that the next split below does not continue to the top.
             const std::uint64_t count = children.size(), nodes = (count + keys_max - 1) / keys_max;
             for (std::uint64_t i = 0; i < nodes; ++i) {
                 const std::uint64_t from = count * i / nodes, to = count * (i + 1) / nodes;

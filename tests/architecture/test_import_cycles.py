@@ -28,7 +28,6 @@ KNOWN = {
     "contract": {("action", "crash", "hooks", "verdict")},
     # What a controller has is beside what the whole state does with it.
     "designs": {tuple(f"hercules/{name}" for name in HERCULES), ("kiln/banks", "kiln/state")},
-    "models": {("hercules/recovery", "hercules/state"), ("tc/recovery", "tc/state")},
 }
 
 

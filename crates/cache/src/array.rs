@@ -191,7 +191,7 @@ impl CacheArray {
         self.data.get_mut(slot.0 as usize)
     }
 
-    /// When the data of a line is there.
+    /// The time at which the data of a line arrives.
     #[inline]
     pub fn ready(&self, slot: Slot) -> Cycle {
         self.meta.get(slot.0 as usize).ready

@@ -69,7 +69,7 @@ impl ExactSizeIterator for Cores {}
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     line: u64,
-    /// When the last writer had the line and had made the access that asked for it.
+    /// The time at which the last writer had the line and had made the access that asked for it.
     busy_until: Cycle,
     sharers: u32,
     owned: bool,

@@ -23,7 +23,7 @@ struct Block {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Occupancy {
     blocks: Vec<Block>,
-    /// When the request that was answered last gets its register.
+    /// The time at which the request that was answered last gets its register.
     start: Cycle,
 }
 

@@ -9,7 +9,7 @@ use crate::inst::Inst;
 use crate::op::Op;
 use crate::stop::Stop;
 
-/// The destination register of the begin of a transaction after it has begun. No status is this value.
+/// The destination register of the start of a transaction after it has begun. No status is this value.
 pub const HTM_STARTED: u64 = u64::MAX;
 
 /// The largest value of the upper bits of an abort code: three of the five bits of their field.

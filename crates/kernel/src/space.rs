@@ -84,7 +84,7 @@ impl Rights {
 pub(crate) enum Backing {
     /// DRAM frames of its own, taken at the first touch.
     Private,
-    /// As `Private`, but the frames start as a copy of a file.
+    /// `Private`, with frames that start as a copy of a file.
     FileCopy,
     /// Pages of the pmem data area itself, from this offset on.
     Pmem { offset_bytes: u64 },

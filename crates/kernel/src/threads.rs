@@ -159,7 +159,7 @@ impl Threads {
         self.live.get(&thread).unwrap_or_else(|| panic!("thread {thread} is not alive"))
     }
 
-    /// As [`Threads::get`].
+    /// [`Threads::get`] for changes.
     pub(crate) fn get_mut(&mut self, thread: ThreadId) -> &mut Thread {
         self.live.get_mut(&thread).unwrap_or_else(|| panic!("thread {thread} is not alive"))
     }

@@ -1,4 +1,4 @@
-//! When something is there, as a union of intervals.
+//! The times at which something is there, as a union of intervals.
 
 use durasim_types::Picos;
 use serde::{Deserialize, Serialize};

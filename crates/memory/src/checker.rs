@@ -73,7 +73,7 @@ struct Bank {
     act_ps: Option<Picos>,
     read_ps: Option<Picos>,
     write_ps: Option<Picos>,
-    /// When its row was, or will be, closed.
+    /// The time at which its row was, or will be, closed.
     pre_ps: Option<Picos>,
     /// Media without rows: when the bank is free.
     free_ps: Option<Picos>,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// More controllers than any memory may have.
 pub const CONTROLLERS_MAX: u16 = 8;
 
-/// When writes leave the write pending queue.
+/// The time at which writes leave the write pending queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WritePolicy {
@@ -20,7 +20,7 @@ pub enum WritePolicy {
     /// A write starts only while no read waits (media without rows: or is in service), or while the queue drains. A drain begins
     /// when the queue is filled to a high threshold and ends when it is down to a low one; reads that arrive meanwhile wait
     /// until its last write has started. TC (DAC 2017), table 2, has this policy. With media that have rows, writes that began
-    /// because no read waited go on down to the low threshold too.
+    /// because no read waited continue down to the low threshold too.
     ReadFirst,
     /// Media with rows: what gem5's memory controller does (`src/mem/mem_ctrl.cc`, `processNextReqEvent`). Without reads, writes begin
     /// when more than `drain_idle_percent` of the queue waits, with reads when more than `drain_start_percent` does. They end
@@ -39,7 +39,8 @@ pub struct ControllerConfig {
     pub write_queue_entries: u32,
     /// Whether a write joins a waiting entry of the same line and cause.
     pub coalesce_writes: bool,
-    /// When writes leave the queue: `read-first` for media with rows, `when-free` for others, if not given.
+    /// The time at which writes leave the queue: `read-first` for media with rows, `when-free` for others, if not
+    /// given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_policy: Option<WritePolicy>,
     /// `read-first`, `gem5`: writes go before reads when so much of the write pending queue is filled. 80 if not given, with `gem5`
@@ -62,12 +63,12 @@ pub struct ControllerConfig {
     /// bank. 16 if not given (`max_accesses_per_row` of gem5's MemInterface).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row_hits_max: Option<u32>,
-    /// Until when a read takes its entry of the read queue: until its first command (`command`, if not given and the media have
-    /// rows) or until its data is there (`data`, if not given for other media).
+    /// The event up to which a read takes its entry of the read queue: its first command (`command`, if not given and
+    /// the media have rows) or the arrival of its data (`data`, if not given for other media).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_entry_until: Option<EntryUntil>,
-    /// Until when a write takes its entry of the write pending queue: until the command that writes it (`command`) or until the
-    /// cells hold it (`data`, if not given).
+    /// The event up to which a write takes its entry of the write pending queue: the command that writes it (`command`)
+    /// or the moment at which the cells hold it (`data`, if not given).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_entry_until: Option<EntryUntil>,
 }

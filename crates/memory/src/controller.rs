@@ -27,11 +27,11 @@ use schedule::Upcoming;
 pub struct Read {
     /// The newest accepted data.
     pub data: Line,
-    /// When it took its entry of the read queue.
+    /// The time at which it took its entry of the read queue.
     pub queued_ps: Picos,
-    /// When the media began with it.
+    /// The time at which the media started it.
     pub started_ps: Picos,
-    /// When it is there.
+    /// The time at which it has arrived.
     pub done_ps: Picos,
 }
 
@@ -168,11 +168,11 @@ pub(crate) struct Controller {
     asks: bool,
     /// The begin of each write to the media is a step of its own.
     reports_starts: bool,
-    /// When each entry of the read queue that is taken becomes free; unused with media that have rows.
+    /// The times at which the taken entries of the read queue become free; unused with media that have rows.
     reads_in_flight: Vec<Picos>,
     /// Present if writes leave media without rows only while there is no read, or in a drain.
     read_first: Option<ReadFirst>,
-    /// When the queue last gave up an entry: a waiting write cannot be accepted earlier.
+    /// The time at which the queue last gave up an entry: a waiting write cannot be accepted earlier.
     freed_ps: Picos,
     /// Held entries in the queue.
     held: usize,
@@ -412,7 +412,7 @@ impl Controller {
         true
     }
 
-    /// From now on, the begin of each write to the media is a step.
+    /// From now on, the start of each write to the media is a step.
     pub fn report_starts(&mut self) {
         self.reports_starts = true;
     }

@@ -171,7 +171,7 @@ impl Memory {
         self.controllers.iter_mut().for_each(Controller::ask_before_accepting);
     }
 
-    /// From now on, the begin of each write to the media is a step: [`Step::Started`].
+    /// From now on, the start of each write to the media is a step: [`Step::Started`].
     pub fn report_starts(&mut self) {
         self.controllers.iter_mut().for_each(Controller::report_starts);
     }

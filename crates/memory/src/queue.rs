@@ -11,7 +11,7 @@ pub struct WriteToken {
     pub number: u64,
     /// The receiver of the acknowledgement.
     pub to: Origin,
-    /// When its write arrived at the controller; 0 before.
+    /// The time at which its write arrived at the controller; 0 before.
     pub arrived: Cycle,
 }
 
@@ -79,9 +79,9 @@ pub struct Entry {
     pub(crate) start_bound_ps: Picos,
     /// Media with rows: its number among their requests, once it may leave.
     pub(crate) request: Option<u64>,
-    /// When the media will have written it; `None` while it waits.
+    /// The time at which the media will have written it; `None` while it waits.
     pub(crate) finish_ps: Option<Picos>,
-    /// When the media begins with it, until that is reported, in a memory that reports starts.
+    /// The time at which the media starts it, until that is reported, in a memory that reports starts.
     pub(crate) unreported_start_ps: Option<Picos>,
 }
 

@@ -23,7 +23,7 @@ pub enum CommandKind {
 /// A command in flight to the media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Command {
-    /// When it is given.
+    /// The time at which it is given.
     pub at_ps: Picos,
     /// The controller that gives it.
     pub controller: u16,

@@ -52,7 +52,7 @@ fn chase_ns(region: u64) -> f64 {
     idle_ns(warm, order.into_iter())
 }
 
-/// When the last of these lines is there, offered one a nanosecond as the queue takes them.
+/// The time at which the last of these lines has arrived, offered one a nanosecond as the queue takes them.
 fn read_all(lines: impl Iterator<Item = u64>) -> Picos {
     let mut memory = module(|_| {});
     let (mut at, mut last, mut in_flight) = (0, 0, Vec::new());
@@ -70,7 +70,7 @@ fn read_all(lines: impl Iterator<Item = u64>) -> Picos {
     last
 }
 
-/// When the module has the last of these lines, offered so often, as the queue takes them.
+/// The time at which the module has the last of these lines, offered so often, as the queue takes them.
 fn write_all(memory: &mut Memory, every_ps: Picos, lines: impl Iterator<Item = u64>) -> Picos {
     let (mut at, mut last) = (0, 0);
     for line in lines {

@@ -37,7 +37,7 @@ fn read(memory: &mut Memory, line: u64, at: Picos) -> Picos {
     memory.read(LineAddr(line), at).done_ps - at
 }
 
-/// When each of these writes, given at once, is in the module.
+/// The time at which each of these writes, given at once, is in the module.
 fn written(memory: &mut Memory, lines: impl IntoIterator<Item = u64>, at: Picos) -> Vec<Picos> {
     let mut done = Vec::new();
     while memory.step(at).is_some() {}

@@ -49,7 +49,7 @@ struct Controller {
     read_ends: Vec<u64>,
     /// Writes, with their end once they have started.
     writes: VecDeque<(usize, Option<u64>)>,
-    /// When each bank is free.
+    /// The time at which each bank is free.
     banks: Vec<((u16, u16), u64)>,
     /// Begin and rank of bursts.
     bursts: VecDeque<(u64, u16)>,

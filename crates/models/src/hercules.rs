@@ -3,7 +3,7 @@
 //!
 //! A line has one version at home, a stack of dirty versions in the caches, newest first, and at most one entry in the
 //! log. What of that carries the tag of an open transaction, who may see it, and what a power failure makes of it is the
-//! protocol; which cache a version lies in, who evicts it and when is left to chance, so every replacement policy is
+//! protocol; the cache of a version and the time of its eviction are left to chance, so every replacement policy is
 //! covered. [`Machine`] is the state while the machine runs, [`Recovery`] the state from a power failure until recovery
 //! ended, [`Action`] a step.
 //!
@@ -15,12 +15,14 @@ mod recovery;
 mod state;
 mod step;
 
-pub use recovery::{Durable, Flag, Judge, Recovery, RecoveryWrite};
-pub use state::{Entry, Flight, LogSlot, Machine, OnChip, Phase, State, Thread, Tx, Version};
+pub use crate::protocol::Tx;
+pub use recovery::{Durable, Flag, Judge, RecoveryWrite};
+pub use state::{Entry, Flight, LogSlot, Machine, OnChip, Phase, Thread, Version};
 
-use stateright::{Model, Property};
+use crate::protocol::{Recovery, protocol};
 
-/// How large the model is. The checker needs small numbers; a run of the simulator is replayed with those of its machine.
+/// The size of the model. The checker needs small numbers; a run of the simulator is replayed with those of its
+/// machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Threads, each with at most one open transaction.
@@ -62,7 +64,7 @@ pub enum ProtocolFault {
     StoreBeforeTxLenCleared,
     /// A transaction aborts though its TxLen is stored.
     AbortAfterTxLen,
-    /// A tagged line that leaves the last level goes home.
+    /// A tagged line that leaves the last level is written home.
     TaggedLineGoesHome,
     /// The entry of an open transaction migrates.
     OpenEntryMigrates,
@@ -72,7 +74,7 @@ pub enum ProtocolFault {
     CopyDownForgotten,
     /// A log entry is freed when its migration starts.
     EntryFreedBeforeHome,
-    /// A newer version goes home before the migration of an older one has arrived.
+    /// A newer version is written home before the migration of an older one has arrived.
     MigrationOvertaken,
     /// The eWPQ names a log entry before the line is in it.
     EntryBeforeLog,
@@ -143,7 +145,7 @@ pub enum Action {
     Reload(u8, Option<u8>),
     /// A miss finds nothing in the log.
     Fetch(u8, Option<u8>),
-    /// A core gets a line that lies in the caches.
+    /// A core gets a line that is in the caches.
     Access(u8, Option<u8>),
     /// The migration of a committed entry starts: its data is read.
     MigrationStarted(u8),
@@ -155,89 +157,15 @@ pub enum Action {
     Leave(u8),
     /// It comes back on any core.
     Come(u8),
-    /// Power fails: what survives is flushed.
-    Crash,
-    /// Recovery makes its next write.
-    RecoveryStep,
-    /// Power fails during recovery.
-    RecoveryCut,
-    /// The machine starts again with what recovery left.
-    Restart,
 }
 
-/// Why a transaction aborts.
+/// The reason why a transaction aborts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// Somebody asked for a line of another one's open transaction.
+    /// Another requester asked for a line of an open transaction.
     Conflict,
     /// The program wanted it, or a structure is full.
     Other,
 }
 
-/// The protocol in these bounds, with at most one fault.
-#[derive(Clone, Debug)]
-pub struct Hercules {
-    /// The bounds.
-    pub bounds: Bounds,
-    /// What is wrong with it.
-    pub fault: Option<ProtocolFault>,
-}
-
-impl Hercules {
-    /// The protocol as it is meant.
-    pub fn new(bounds: Bounds) -> Self {
-        Hercules { bounds, fault: None }
-    }
-
-    /// The protocol with a planted fault.
-    pub fn with_fault(bounds: Bounds, fault: ProtocolFault) -> Self {
-        Hercules { bounds, fault: Some(fault) }
-    }
-
-    /// Whether this fault is planted.
-    pub(crate) fn has(&self, fault: ProtocolFault) -> bool {
-        self.fault == Some(fault)
-    }
-
-    /// The state before the first step.
-    pub fn start(&self) -> State {
-        State::Running(Box::new(Machine::new(&self.bounds)))
-    }
-
-    /// The one transition function: the state after a step, or `None` if the protocol does not allow it there.
-    pub fn step(&self, state: &State, action: Action) -> Option<State> {
-        match state {
-            State::Running(machine) => match action {
-                Action::Crash => Some(State::Recovering(Box::new(self.crash(machine)))),
-                _ => self.run(machine, action).map(|next| State::Running(Box::new(next))),
-            },
-            State::Recovering(recovery) => self.recover(recovery, action),
-        }
-    }
-}
-
-impl Model for Hercules {
-    type State = State;
-    type Action = Action;
-
-    fn init_states(&self) -> Vec<State> {
-        vec![self.start()]
-    }
-
-    /// All steps that could be allowed; [`Hercules::step`] decides.
-    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        match state {
-            State::Running(machine) => self.candidates(machine, actions),
-            State::Recovering(recovery) if recovery.has_ended() => actions.push(Action::Restart),
-            State::Recovering(_) => actions.extend([Action::RecoveryStep, Action::RecoveryCut]),
-        }
-    }
-
-    fn next_state(&self, state: &State, action: Action) -> Option<State> {
-        self.step(state, action)
-    }
-
-    fn properties(&self) -> Vec<Property<Self>> {
-        properties::all(&self.bounds)
-    }
-}
+protocol! { HerculesProtocol, Hercules }

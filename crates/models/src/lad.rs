@@ -2,11 +2,11 @@
 //! the paper is silent: identifiers that wrap around, aborts, and stores outside of transactions.
 //!
 //! A durable transaction (DTX) flushes the lines that it has stored to. The queue of a memory controller holds them as
-//! speculative entries. When all flushes are acknowledged every controller is told that the DTX commits, and the first
-//! acknowledgement completes it. A controller may write a speculative entry in place behind an undo entry. Recovery commits
-//! everywhere what any controller has committed. [`Machine`] is the state while the machine runs, [`Recovery`] the state
-//! from a power failure until recovery ended, [`Action`] a step. Which line leaves the caches, which message arrives and
-//! which entry is logged or written at what time is left to chance.
+//! speculative entries. When all flushes are acknowledged every controller is notified that the DTX commits, and the
+//! first acknowledgement completes it. A controller may write a speculative entry in place after an undo entry.
+//! Recovery commits everywhere what any controller has committed. [`Machine`] is the state while the machine runs,
+//! [`Recovery`] the state from a power failure until recovery ended, [`Action`] a step. Which line leaves the caches,
+//! which message arrives and which entry is logged or written at what time is left to chance.
 //!
 //! `state.rs` has the states, `step.rs` the steps of a running machine, `controller.rs` those of a memory controller,
 //! `recovery.rs` those from a power failure on, `properties.rs` what must hold and what must happen.
@@ -17,14 +17,16 @@ mod recovery;
 mod state;
 mod step;
 
-pub use recovery::{Doubt, Durable, Judge, Kept, Recovery, RecoveryWrite, Saved};
+pub use crate::protocol::Tx;
+pub use recovery::{Doubt, Durable, Judge, Kept, RecoveryWrite, Saved};
 pub use state::{
-    Controller, Dtx, Entry, Flight, Ids, Logging, Machine, Pending, Phase, Record, Stage, Thread, Tx, Version,
+    Controller, Dtx, Entry, Flight, Ids, Logging, Machine, Pending, Phase, Record, Stage, Thread, Version,
 };
 
-use stateright::{Model, Property};
+use crate::protocol::{Recovery, protocol};
 
-/// How large the model is. The checker needs small numbers; a run of the simulator is replayed with those of its machine.
+/// The size of the model. The checker needs small numbers; a run of the simulator is replayed with those of its
+/// machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Threads, each with at most one open transaction.
@@ -61,7 +63,7 @@ impl Bounds {
         usize::from(line % self.controllers)
     }
 
-    /// DTX_IDs of so many bits.
+    /// DTX_IDs of this model.
     pub fn ids(&self) -> Ids {
         Ids::new(self.id_bits)
     }
@@ -91,7 +93,7 @@ pub enum ProtocolFault {
     /// A begin counts identifiers from the oldest commit that is not acknowledged everywhere, and not from the DTX_CID that a
     /// controller has before it.
     OldestCidForgotten,
-    /// What stores outside of transactions left in a line waits for the transaction that stores there next.
+    /// A line written outside of transactions waits for the transaction that stores there next.
     PlainBytesNotHome,
     /// An ordinary entry passes a speculative one of its line.
     DrainPassesHeld,
@@ -107,13 +109,13 @@ pub enum ProtocolFault {
     YoungerVersionStaysHeld,
     /// The youngest speculative entry is logged first.
     LoggedNewestFirst,
-    /// A full undo log goes on in the places of its oldest entries.
+    /// A full undo log continues in the places of its oldest entries.
     LogOverrun,
     /// Undo entries of open transactions are reclaimed.
     ReclaimedWhileOpen,
     /// Lines that an abort restores are not marked.
     RestoredNotMarked,
-    /// At a power failure ordinary entries go home, also those behind a speculative one of their line.
+    /// At a power failure ordinary entries are written home, also those after a speculative one of their line.
     WriteBehindHeldGoesHome,
     /// The queues drain into the purgatory newest entry first.
     PurgatoryNewestFirst,
@@ -178,89 +180,6 @@ pub enum Action {
     Reclaim(u8),
     /// An undo entry of a controller, counted from the oldest, is voided.
     Void(u8, u8),
-    /// Power fails.
-    Crash,
-    /// Recovery makes its next write.
-    RecoveryStep,
-    /// Power fails during recovery.
-    RecoveryCut,
-    /// The machine starts again with what recovery left.
-    Restart,
 }
 
-/// A state of the model.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum State {
-    /// The machine runs.
-    Running(Box<Machine>),
-    /// Power has failed.
-    Recovering(Box<Recovery>),
-}
-
-/// The protocol in these bounds, with at most one fault.
-#[derive(Clone, Debug)]
-pub struct Lad {
-    /// The bounds.
-    pub bounds: Bounds,
-    /// What is wrong with it.
-    pub fault: Option<ProtocolFault>,
-}
-
-impl Lad {
-    /// The protocol as it is meant.
-    pub fn new(bounds: Bounds) -> Self {
-        Lad { bounds, fault: None }
-    }
-
-    /// The protocol with a planted fault.
-    pub fn with_fault(bounds: Bounds, fault: ProtocolFault) -> Self {
-        Lad { bounds, fault: Some(fault) }
-    }
-
-    /// Whether this fault is planted.
-    pub(crate) fn has(&self, fault: ProtocolFault) -> bool {
-        self.fault == Some(fault)
-    }
-
-    /// The state before the first step.
-    pub fn start(&self) -> State {
-        State::Running(Box::new(Machine::new(&self.bounds)))
-    }
-
-    /// The one transition function: the state after a step, or `None` if the protocol does not allow it there.
-    pub fn step(&self, state: &State, action: Action) -> Option<State> {
-        match state {
-            State::Running(machine) => match action {
-                Action::Crash => Some(State::Recovering(Box::new(self.crash(machine)))),
-                _ => self.run(machine, action).map(|next| State::Running(Box::new(next))),
-            },
-            State::Recovering(recovery) => self.recover(recovery, action),
-        }
-    }
-}
-
-impl Model for Lad {
-    type State = State;
-    type Action = Action;
-
-    fn init_states(&self) -> Vec<State> {
-        vec![self.start()]
-    }
-
-    /// All steps that could be allowed; [`Lad::step`] decides.
-    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        match state {
-            State::Running(machine) => self.candidates(machine, actions),
-            State::Recovering(recovery) if recovery.has_ended() => actions.push(Action::Restart),
-            State::Recovering(_) => actions.extend([Action::RecoveryStep, Action::RecoveryCut]),
-        }
-    }
-
-    fn next_state(&self, state: &State, action: Action) -> Option<State> {
-        self.step(state, action)
-    }
-
-    fn properties(&self) -> Vec<Property<Self>> {
-        properties::all(&self.bounds)
-    }
-}
+protocol! { LadProtocol, Lad }

@@ -5,7 +5,7 @@
 //! committed in one step; committed ones are issued in order, and the acknowledgement of the NVRAM makes them available.
 //! The caches drop what they evict. [`Machine`] is the state while the machine runs, [`Recovery`] the state from a power
 //! failure until recovery ended, [`Action`] a step. Which line leaves the caches when, when writes arrive and which entry
-//! the fall-back path takes home is left to chance.
+//! the fall-back path writes home is left to chance.
 //!
 //! `state.rs` has the states, `step.rs` the steps of a running machine, `recovery.rs` those from a power failure on,
 //! `properties.rs` what must hold and what must happen.
@@ -15,12 +15,14 @@ mod recovery;
 mod state;
 mod step;
 
-pub use recovery::{Durable, Judge, Recovery, RecoveryWrite, Saved};
-pub use state::{Entry, EntryState, Flight, Machine, Overflow, Phase, Shadow, State, Thread, Tx, Version};
+pub use crate::protocol::Tx;
+pub use recovery::{Durable, Judge, RecoveryWrite, Saved};
+pub use state::{Entry, EntryState, Flight, Machine, Overflow, Phase, Shadow, Thread, Version};
 
-use stateright::{Model, Property};
+use crate::protocol::{Recovery, protocol};
 
-/// How large the model is. The checker needs small numbers; a run of the simulator is replayed with those of its machine.
+/// The size of the model. The checker needs small numbers; a run of the simulator is replayed with those of its
+/// machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Threads, each with at most one open transaction.
@@ -72,7 +74,7 @@ pub enum ProtocolFault {
     MissIgnoresEntries,
     /// A miss gets the entry nearest the tail.
     MissTakesOldest,
-    /// Persistent lines that leave the caches go home.
+    /// Persistent lines that leave the caches are written home.
     EvictsHome,
     /// An abort leaves its lines in the caches.
     AbortKeepsLines,
@@ -121,80 +123,6 @@ pub enum Action {
     Evict(u8),
     /// A miss fetches a line.
     Fetch(u8),
-    /// Power fails.
-    Crash,
-    /// Recovery makes its next write.
-    RecoveryStep,
-    /// Power fails during recovery.
-    RecoveryCut,
-    /// The machine starts again with what recovery left.
-    Restart,
 }
 
-/// The protocol in these bounds, with at most one fault.
-#[derive(Clone, Debug)]
-pub struct TransactionCaches {
-    /// The bounds.
-    pub bounds: Bounds,
-    /// What is wrong with it.
-    pub fault: Option<ProtocolFault>,
-}
-
-impl TransactionCaches {
-    /// The protocol as it is meant.
-    pub fn new(bounds: Bounds) -> Self {
-        TransactionCaches { bounds, fault: None }
-    }
-
-    /// The protocol with a planted fault.
-    pub fn with_fault(bounds: Bounds, fault: ProtocolFault) -> Self {
-        TransactionCaches { bounds, fault: Some(fault) }
-    }
-
-    /// Whether this fault is planted.
-    pub(crate) fn has(&self, fault: ProtocolFault) -> bool {
-        self.fault == Some(fault)
-    }
-
-    /// The state before the first step.
-    pub fn start(&self) -> State {
-        State::Running(Box::new(Machine::new(&self.bounds)))
-    }
-
-    /// The one transition function: the state after a step, or `None` if the protocol does not allow it there.
-    pub fn step(&self, state: &State, action: Action) -> Option<State> {
-        match state {
-            State::Running(machine) => match action {
-                Action::Crash => Some(State::Recovering(Box::new(self.crash(machine)))),
-                _ => self.run(machine, action).map(|next| State::Running(Box::new(next))),
-            },
-            State::Recovering(recovery) => self.recover(recovery, action),
-        }
-    }
-}
-
-impl Model for TransactionCaches {
-    type State = State;
-    type Action = Action;
-
-    fn init_states(&self) -> Vec<State> {
-        vec![self.start()]
-    }
-
-    /// All steps that could be allowed; [`TransactionCaches::step`] decides.
-    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        match state {
-            State::Running(machine) => self.candidates(machine, actions),
-            State::Recovering(recovery) if recovery.has_ended() => actions.push(Action::Restart),
-            State::Recovering(_) => actions.extend([Action::RecoveryStep, Action::RecoveryCut]),
-        }
-    }
-
-    fn next_state(&self, state: &State, action: Action) -> Option<State> {
-        self.step(state, action)
-    }
-
-    fn properties(&self) -> Vec<Property<Self>> {
-        properties::all(&self.bounds)
-    }
-}
+protocol! { TcProtocol, TransactionCaches }

@@ -2,14 +2,14 @@
 //!
 //! `make models` goes deeper: `DURASIM_MODEL=deep cargo test -p durasim-models -- --nocapture`.
 
+mod checker;
+
+use checker::{faults, holds, holds_deeper};
 use durasim_models::lad::properties::{
     ACKNOWLEDGED_IS_KEPT, ALL_OR_NOTHING, LOADS_FIND_THE_NEWEST, NEVER_COMMITTED_IS_NOT_SEEN, RECEIVED_IS_COMMITTED,
-    RECOVERY_CONVERGES,
 };
-use durasim_models::lad::{Bounds, Lad, ProtocolFault};
-use stateright::{Checker, Expectation, HasDiscoveries, Model};
-use std::collections::BTreeSet;
-use std::time::Instant;
+use durasim_models::lad::{Bounds, LadProtocol, ProtocolFault};
+use durasim_models::protocol::RECOVERY_CONVERGES;
 
 /// Two threads with one transaction each on the same two lines, which have a controller each.
 const TWO_THREADS: Bounds = Bounds {
@@ -34,7 +34,7 @@ const TWO_STORES: Bounds = Bounds { threads: 1, stores_per_line: 2, ..TWO_THREAD
 /// One controller, whose undo log has room for both lines.
 const ONE_CONTROLLER: Bounds = Bounds { controllers: 1, log_entries: 2, ..TWO_STORES };
 
-/// The same with room for one, and one store to each line.
+/// One controller, whose undo log has room for one line, and one store to each line.
 const SHORT_LOG: Bounds = Bounds { stores_per_line: 1, log_entries: 1, ..ONE_CONTROLLER };
 
 /// Three stores to one line.
@@ -53,105 +53,77 @@ const PLAIN: Bounds = Bounds { lines: 1, plain_stores: 1, ..TWO_THREADS };
 /// One thread that may abort.
 const ABORTS: Bounds = Bounds { threads: 1, aborts: true, ..TWO_THREADS };
 
-/// Explores all states.
-fn holds(name: &str, bounds: Bounds) {
-    let begin = Instant::now();
-    let checker = Lad::new(bounds.clone()).checker().spawn_bfs().join();
-    let (states, depth) = (checker.unique_state_count(), checker.max_depth());
-    println!("{name}: {states} states, {depth} steps deep, {:.1} s; {bounds:?}", begin.elapsed().as_secs_f64());
-    checker.assert_properties();
-    for property in checker.model().properties() {
-        assert!(property.expectation != Expectation::Sometimes || checker.discovery(property.name).is_some());
-    }
-}
-
-/// Explores states until the property is broken, as it has to be, and prints how.
-fn is_caught(fault: ProtocolFault, bounds: Bounds, property: &'static str) {
-    let until = HasDiscoveries::AnyOf(BTreeSet::from([property]));
-    let checker = Lad::with_fault(bounds, fault).checker().finish_when(until).spawn_bfs().join();
-    assert_eq!(checker.model().property(property).expectation, Expectation::Always);
-    let path = checker.discovery(property).unwrap_or_else(|| panic!("{fault:?} does not break \"{property}\""));
-    let states = checker.unique_state_count();
-    println!("{fault:?} breaks \"{property}\" (within {states} states): {:?}", path.into_actions());
-}
-
-/// Explores all states, if `DURASIM_MODEL=deep` asks for it.
-fn holds_deeper(name: &str, bounds: Bounds) {
-    if std::env::var("DURASIM_MODEL").is_ok_and(|setting| setting == "deep") {
-        holds(name, bounds);
-    } else {
-        println!("{name}: only with DURASIM_MODEL=deep");
-    }
-}
-
 #[test]
 fn two_threads() {
-    holds("two threads", TWO_THREADS);
+    holds::<LadProtocol>("two threads", TWO_THREADS);
 }
 
 #[test]
 fn two_stores_to_a_line() {
-    holds("two stores to a line", TWO_STORES);
+    holds::<LadProtocol>("two stores to a line", TWO_STORES);
 }
 
 #[test]
 fn one_controller() {
-    holds("one controller", ONE_CONTROLLER);
+    holds::<LadProtocol>("one controller", ONE_CONTROLLER);
 }
 
 #[test]
 fn an_undo_log_of_one_entry() {
-    holds("an undo log of one entry", SHORT_LOG);
+    holds::<LadProtocol>("an undo log of one entry", SHORT_LOG);
 }
 
 #[test]
 fn three_stores_to_a_line() {
-    holds("three stores to a line", THREE_STORES);
+    holds::<LadProtocol>("three stores to a line", THREE_STORES);
 }
 
 #[test]
 fn identifiers_wrap_around() {
-    holds("identifiers wrap around", WRAPS);
+    holds::<LadProtocol>("identifiers wrap around", WRAPS);
 }
 
 #[test]
 fn four_identifiers() {
-    holds("four identifiers", FOUR_IDS);
+    holds::<LadProtocol>("four identifiers", FOUR_IDS);
 }
 
 #[test]
 fn stores_outside_of_transactions() {
-    holds("stores outside of transactions", PLAIN);
+    holds::<LadProtocol>("stores outside of transactions", PLAIN);
 }
 
 #[test]
 fn aborts() {
-    holds("aborts", ABORTS);
+    holds::<LadProtocol>("aborts", ABORTS);
 }
 
 #[test]
 fn two_lives() {
-    holds("two lives", Bounds { lives: 2, ..TWO_STORES });
+    holds::<LadProtocol>("two lives", Bounds { lives: 2, ..TWO_STORES });
 }
 
 #[test]
 fn complete_at_the_last_acknowledgement() {
-    holds("LAD-Base", Bounds { first_ack: false, log_entries: 0, ..TWO_THREADS });
+    holds::<LadProtocol>("LAD-Base", Bounds { first_ack: false, log_entries: 0, ..TWO_THREADS });
 }
 
 #[test]
 fn deep_two_threads_store_twice() {
-    holds_deeper("two threads, two stores to a line", Bounds { stores_per_line: 2, log_entries: 0, ..TWO_THREADS });
+    holds_deeper::<LadProtocol>(
+        "two threads, two stores to a line",
+        Bounds { stores_per_line: 2, log_entries: 0, ..TWO_THREADS },
+    );
 }
 
 #[test]
 fn deep_complete_at_the_last_acknowledgement() {
-    holds_deeper("LAD-Base with undo logs", Bounds { first_ack: false, ..TWO_THREADS });
+    holds_deeper::<LadProtocol>("LAD-Base with undo logs", Bounds { first_ack: false, ..TWO_THREADS });
 }
 
 #[test]
 fn deep_two_threads_two_transactions() {
-    holds_deeper(
+    holds_deeper::<LadProtocol>(
         "two threads, two transactions",
         Bounds { lines: 1, transactions_per_thread: 2, id_bits: 3, ..TWO_THREADS },
     );
@@ -159,17 +131,17 @@ fn deep_two_threads_two_transactions() {
 
 #[test]
 fn deep_three_lines() {
-    holds_deeper("three lines", Bounds { threads: 1, lines: 3, ..TWO_THREADS });
+    holds_deeper::<LadProtocol>("three lines", Bounds { threads: 1, lines: 3, ..TWO_THREADS });
 }
 
 #[test]
 fn deep_wrap_around_with_undo_logs() {
-    holds_deeper("identifiers wrap around, with undo logs", Bounds { log_entries: 2, ..WRAPS });
+    holds_deeper::<LadProtocol>("identifiers wrap around, with undo logs", Bounds { log_entries: 2, ..WRAPS });
 }
 
 #[test]
 fn deep_two_lines_wrap_around() {
-    holds_deeper(
+    holds_deeper::<LadProtocol>(
         "identifiers wrap around, two lines",
         Bounds { lines: 2, transactions_per_thread: 2, last_id: 6, log_entries: 1, ..WRAPS },
     );
@@ -177,20 +149,11 @@ fn deep_two_lines_wrap_around() {
 
 #[test]
 fn deep_two_threads_and_stores_outside() {
-    holds_deeper("two threads, two lines, stores outside", Bounds { lines: 2, log_entries: 0, ..PLAIN });
-}
-
-/// One test per fault.
-macro_rules! faults {
-    ($($name:ident: $fault:ident in $bounds:ident breaks $property:ident;)*) => {
-        $(#[test]
-        fn $name() {
-            is_caught(ProtocolFault::$fault, $bounds, $property);
-        })*
-    };
+    holds_deeper::<LadProtocol>("two threads, two lines, stores outside", Bounds { lines: 2, log_entries: 0, ..PLAIN });
 }
 
 faults! {
+    LadProtocol:
     mark_lost: MarkLost in ONE_CONTROLLER breaks ALL_OR_NOTHING;
     flushed_line_not_marked: FlushedLineNotMarked in ONE_CONTROLLER breaks ALL_OR_NOTHING;
     flushes_not_awaited: FlushesNotAwaited in ONE_CONTROLLER breaks ACKNOWLEDGED_IS_KEPT;

@@ -4,59 +4,33 @@
 //!
 //! `DURASIM_SEEDS=100000 cargo test -p durasim-models --test lad_replay` tries more seeds than usual.
 
-mod lad_common;
+mod harness;
+mod lad;
 
-use durasim_contract::{ActiveFault, Design, PlantedFault};
+use durasim_contract::{Design, PlantedFault};
 use durasim_designs::Lad as LadDesign;
-use durasim_models::lad::{Lad, ProtocolFault};
-use lad_common::driver::run;
-use lad_common::replay::{Tally, replay};
+use durasim_models::lad::ProtocolFault;
+use harness::trials::{assert_broken_model_follows, assert_design_is_refused, assert_model_is_refused, sound_runs};
+use lad::Lad;
 
-/// Operations of a run.
-const OPERATIONS: u64 = 300;
-/// Runs until a fault must have shown itself.
-const PATIENCE: u64 = 100;
-
-fn seeds(usual: u64) -> u64 {
-    std::env::var("DURASIM_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(usual)
-}
-
-/// Replays runs; what they did, or the first one that the model does not allow.
-fn replayed(seeds: u64, cores: u16, planted: ActiveFault, fault: Option<ProtocolFault>) -> Result<Tally, String> {
-    let mut sum = Tally::new();
-    for seed in 0..seeds {
-        let named = |what: String| format!("{cores} cores, seed {seed}: {what}");
-        let run = run(seed, cores, OPERATIONS, planted).map_err(named)?;
-        if planted == ActiveFault::NONE {
-            run.ending.clone().map_err(named)?;
-        }
-        let tally = replay(&run, |bounds| Lad { bounds, fault }).map_err(named)?;
-        tally.into_iter().for_each(|(name, n)| *sum.entry(name).or_default() += n);
-    }
-    Ok(sum)
-}
+/// Runs within which a fault must show.
+const RUNS_PER_FAULT: u64 = 100;
 
 #[test]
 fn runs_of_the_simulator_are_runs_of_the_model() {
-    for cores in [1, 2, 4] {
-        let seeds = seeds(500);
-        let tally = replayed(seeds, cores, ActiveFault::NONE, None).unwrap_or_else(|what| panic!("{what}"));
-        println!("{cores} cores, {seeds} runs: {tally:?}");
-        let count = |name: &str| tally.get(name).copied().unwrap_or(0);
-        for often in ["Commit", "CommitArrives", "Accept", "Flush", "Recorded", "Reclaim", "Drain", "Crash", "Load"] {
-            assert!(count(often) > seeds, "{often} is rare: {}", count(often));
-        }
-        for at_times in [
-            "an identifier wraps around",
-            "a begin before the last acknowledgement",
-            "a flush goes in place",
-            "a line is flushed twice",
-            "power fails between two receipts",
-            "Void",
-        ] {
-            assert!(count(at_times) > seeds / 20, "{at_times} is rare: {}", count(at_times));
-        }
-        assert!(count("a commit comes late") > 0, "a commit never comes late");
+    for counts in sound_runs::<Lad>() {
+        counts.assert_seen(
+            &["Commit", "CommitArrives", "Accept", "Flush", "Recorded", "Reclaim", "Drain", "Crash", "Load"],
+            &[
+                "an identifier wraps around",
+                "a transaction starts before the last acknowledgement",
+                "a flush goes in place",
+                "a line is flushed twice",
+                "power fails between two receipts",
+                "Void",
+            ],
+            &["a commit comes late"],
+        );
     }
 }
 
@@ -70,15 +44,11 @@ const fn rare(name: &'static str) -> PlantedFault {
 /// Without this the replay proves nothing: a design that breaks the protocol makes no run of the model.
 #[test]
 fn runs_of_a_broken_design_are_not() {
-    let mut missed = Vec::new();
-    for planted in LadDesign::PLANTED.iter().filter(|p| p.equivalent.is_none()).chain(RARE) {
-        let patience = if planted.name == "cid-goes-back" { 10 * PATIENCE } else { PATIENCE };
-        match replayed(patience, 2, planted.fault(), None) {
-            Ok(_) => missed.push(planted.name),
-            Err(what) => println!("{}: {}", planted.name, what.lines().next().unwrap_or_default()),
-        }
-    }
-    assert!(missed.is_empty(), "not caught: {missed:?}");
+    let faults = LadDesign::PLANTED.iter().filter(|p| p.equivalent.is_none()).chain(RARE);
+    assert_design_is_refused::<Lad>(faults.map(|planted| {
+        let runs = if planted.name == "cid-goes-back" { 10 * RUNS_PER_FAULT } else { RUNS_PER_FAULT };
+        (planted.name.to_owned(), planted.fault(), 2, runs)
+    }));
 }
 
 /// The other way round: a model that does something else than the design does not follow it.
@@ -108,9 +78,7 @@ fn runs_of_the_simulator_are_not_runs_of_a_broken_model() {
         RecoveryWritesUncommitted,
         RecoveryOverlooksLast,
     ];
-    let follows = |fault: &ProtocolFault| replayed(PATIENCE, 2, ActiveFault::NONE, Some(*fault)).is_ok();
-    let missed: Vec<ProtocolFault> = faults.into_iter().filter(follows).collect();
-    assert!(missed.is_empty(), "followed: {missed:?}");
+    assert_model_is_refused::<Lad>(faults, RUNS_PER_FAULT);
 }
 
 /// A fault of the design is the fault of the model with the same meaning: where the sound model gives up, the broken one
@@ -127,11 +95,5 @@ fn a_broken_model_follows_a_broken_design() {
         ("plain-bytes-not-home", PlainBytesNotHome),
         ("cid-goes-back", CidGoesBack),
     ];
-    let mut differ = Vec::new();
-    for (name, fault) in pairs {
-        if let Err(what) = replayed(PATIENCE, 2, rare(name).fault(), Some(fault)) {
-            differ.push(format!("{name} is not {fault:?}: {}", what.lines().next().unwrap_or_default()));
-        }
-    }
-    assert!(differ.is_empty(), "{differ:#?}");
+    assert_broken_model_follows::<Lad>(pairs.map(|(name, fault)| (rare(name).fault(), fault, 2)), RUNS_PER_FAULT);
 }

@@ -2,13 +2,12 @@
 //!
 //! `make models` goes deeper: `DURASIM_MODEL=deep cargo test -p durasim-models -- --nocapture`.
 
-use durasim_models::tc::properties::{
-    COMMITTED_IS_KEPT, LOADS_FIND_THE_NEWEST, NEVER_COMMITTED_IS_NOT_SEEN, RECOVERY_CONVERGES,
-};
-use durasim_models::tc::{Bounds, ProtocolFault, TransactionCaches};
-use stateright::{Checker, Expectation, HasDiscoveries, Model};
-use std::collections::BTreeSet;
-use std::time::Instant;
+mod checker;
+
+use checker::{faults, holds, holds_deeper};
+use durasim_models::protocol::RECOVERY_CONVERGES;
+use durasim_models::tc::properties::{COMMITTED_IS_KEPT, LOADS_FIND_THE_NEWEST, NEVER_COMMITTED_IS_NOT_SEEN};
+use durasim_models::tc::{Bounds, ProtocolFault, TcProtocol};
 
 /// Two threads on two cores, with one transaction each on the same two lines.
 const TWO_CORES: Bounds = Bounds {
@@ -30,65 +29,34 @@ const ONE_CORE: Bounds = Bounds { cores: 1, largest_id: 2, entries: 3, ..TWO_COR
 const ONE_THREAD: Bounds =
     Bounds { threads: 1, transactions_per_thread: 2, stores_per_line: 2, largest_id: 1, entries: 3, ..ONE_CORE };
 
-/// Explores all states.
-fn holds(name: &str, bounds: Bounds) {
-    let begin = Instant::now();
-    let checker = TransactionCaches::new(bounds.clone()).checker().spawn_bfs().join();
-    let (states, depth) = (checker.unique_state_count(), checker.max_depth());
-    println!("{name}: {states} states, {depth} steps deep, {:.1} s; {bounds:?}", begin.elapsed().as_secs_f64());
-    checker.assert_properties();
-    for property in checker.model().properties() {
-        assert!(property.expectation != Expectation::Sometimes || checker.discovery(property.name).is_some());
-    }
-}
-
-/// Explores states until the property is broken, as it has to be, and prints how.
-fn is_caught(fault: ProtocolFault, bounds: Bounds, property: &'static str) {
-    let until = HasDiscoveries::AnyOf(BTreeSet::from([property]));
-    let checker = TransactionCaches::with_fault(bounds, fault).checker().finish_when(until).spawn_bfs().join();
-    assert_eq!(checker.model().property(property).expectation, Expectation::Always);
-    let path = checker.discovery(property).unwrap_or_else(|| panic!("{fault:?} does not break \"{property}\""));
-    let states = checker.unique_state_count();
-    println!("{fault:?} breaks \"{property}\" (within {states} states): {:?}", path.into_actions());
-}
-
-/// Explores all states, if `DURASIM_MODEL=deep` asks for it.
-fn holds_deeper(name: &str, bounds: Bounds) {
-    if std::env::var("DURASIM_MODEL").is_ok_and(|setting| setting == "deep") {
-        holds(name, bounds);
-    } else {
-        println!("{name}: only with DURASIM_MODEL=deep");
-    }
-}
-
 #[test]
 fn two_cores() {
-    holds("two cores", TWO_CORES);
+    holds::<TcProtocol>("two cores", TWO_CORES);
 }
 
 #[test]
 fn two_threads_on_one_core() {
-    holds("two threads on one core", ONE_CORE);
+    holds::<TcProtocol>("two threads on one core", ONE_CORE);
 }
 
 #[test]
 fn one_thread() {
-    holds("one thread", ONE_THREAD);
+    holds::<TcProtocol>("one thread", ONE_THREAD);
 }
 
 #[test]
 fn two_runs() {
-    holds("two lives", Bounds { lives: 2, stores_per_line: 1, entries: 2, ..ONE_THREAD });
+    holds::<TcProtocol>("two lives", Bounds { lives: 2, stores_per_line: 1, entries: 2, ..ONE_THREAD });
 }
 
 #[test]
 fn without_the_fall_back_path() {
-    holds("without the fall-back path", Bounds { copies_in_flight: 0, stores_per_line: 2, ..TWO_CORES });
+    holds::<TcProtocol>("without the fall-back path", Bounds { copies_in_flight: 0, stores_per_line: 2, ..TWO_CORES });
 }
 
 #[test]
 fn deep_one_identifier_on_each_core() {
-    holds_deeper(
+    holds_deeper::<TcProtocol>(
         "one identifier on each core",
         Bounds { lines: 1, entries: 1, transactions_per_thread: 2, ..TWO_CORES },
     );
@@ -96,7 +64,7 @@ fn deep_one_identifier_on_each_core() {
 
 #[test]
 fn deep_two_stores_to_a_line() {
-    holds_deeper(
+    holds_deeper::<TcProtocol>(
         "two stores to a line",
         Bounds { lines: 1, stores_per_line: 2, transactions_per_thread: 2, ..ONE_CORE },
     );
@@ -104,20 +72,11 @@ fn deep_two_stores_to_a_line() {
 
 #[test]
 fn deep_two_copies_in_flight() {
-    holds_deeper("two copies in flight", Bounds { copies_in_flight: 2, entries: 4, ..ONE_THREAD });
-}
-
-/// One test per fault.
-macro_rules! faults {
-    ($($name:ident: $fault:ident in $bounds:ident breaks $property:ident;)*) => {
-        $(#[test]
-        fn $name() {
-            is_caught(ProtocolFault::$fault, $bounds, $property);
-        })*
-    };
+    holds_deeper::<TcProtocol>("two copies in flight", Bounds { copies_in_flight: 2, entries: 4, ..ONE_THREAD });
 }
 
 faults! {
+    TcProtocol:
     commit_misses_copying: CommitMissesCopying in ONE_THREAD breaks COMMITTED_IS_KEPT;
     commit_forgotten: CommitForgotten in ONE_THREAD breaks COMMITTED_IS_KEPT;
     identifier_reused: IdentifierReused in ONE_IDENTIFIER breaks NEVER_COMMITTED_IS_NOT_SEEN;

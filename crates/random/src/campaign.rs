@@ -26,7 +26,7 @@ pub struct RandomRequest {
     pub designs: Vec<String>,
     /// The first seed. Each design gets this one and those after it.
     pub seed: u64,
-    /// Runs in all. Without a number they go on until the caller ends them.
+    /// Runs in all. Without a number they continue until the caller ends them.
     #[serde(default)]
     pub runs: Option<u64>,
     /// The planted fault that the designs have.

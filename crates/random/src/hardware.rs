@@ -127,7 +127,9 @@ impl PowerCycle {
             if self.ports[port].thread != Some(index) && tx.read.contains(&place.line()) {
                 self.check_health()?;
                 let (line, id) = (place.line(), tx.id.0);
-                return Err(format!("port {port} stores to {line}, and transaction {id}, which has read it, goes on"));
+                return Err(format!(
+                    "port {port} stores to {line}, and transaction {id}, which has read it, continues"
+                ));
             }
         }
         Ok(())

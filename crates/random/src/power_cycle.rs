@@ -251,7 +251,7 @@ impl PowerCycle {
         let port = self.next_port()?;
         self.steps = if port.is_some() { 0 } else { self.steps + 1 };
         if self.steps > STEPS_MAX {
-            return Err(format!("the memory system has made {STEPS_MAX} steps, and no port can go on"));
+            return Err(format!("the memory system has made {STEPS_MAX} steps, and no port can continue"));
         }
         Ok(port)
     }

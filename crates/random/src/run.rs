@@ -19,7 +19,7 @@ pub fn run(setting: &Setting, seed: u64, effort: Effort, trace: &Trace) -> Resul
     run_until(&AtomicBool::new(false), setting, seed, effort, trace)
 }
 
-/// As [`run`], and ends early, as an error, once `stop` is true.
+/// A [`run`] that ends early, as an error, once `stop` is true.
 pub(crate) fn run_until(
     stop: &AtomicBool,
     setting: &Setting,

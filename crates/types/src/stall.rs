@@ -25,7 +25,7 @@ pub enum StallCause {
     Dram,
     /// The media of persistent memory.
     Pmem,
-    /// The design looks something up before an access goes on.
+    /// The design looks something up before an access continues.
     DesignLookup,
     /// A structure of the design is full or its port is taken: the one that the design lists at this place.
     Structure(u8),

@@ -3,7 +3,7 @@
 // model of time, none ever begins.
 //
 // Everything that a transaction has stored, wherever it lies, and every register comes back when it aborts: the program is
-// then after its begin once more, with a status instead of htm_started. Functional runs answer 0: no retry helps.
+// then after its start once more, with a status instead of htm_started. Functional runs answer 0: no retry helps.
 #ifndef DURASIM_HTM_H
 #define DURASIM_HTM_H
 
@@ -17,7 +17,7 @@
 
 namespace durasim {
 
-// The result of a begin.
+// The result of the start of a transaction.
 inline constexpr std::uint64_t htm_started = ~std::uint64_t{0};
 
 // Bits of a status, numbered as Intel numbers them.
@@ -91,7 +91,7 @@ inline const bool rtm = has_rtm();
 }  // namespace detail
 
 // The bytes are those of xbegin, xend, xabort and xtest (Intel SDM, volume 2): compilers know the names with a flag alone that would let them use
-// RTM where there is none. The abort of a transaction continues after its begin.
+// RTM where there is none. The abort of a transaction continues after its start.
 [[gnu::always_inline]] inline std::uint64_t htm_begin() {
     if (!detail::rtm) return 0;
     std::uint32_t status = ~std::uint32_t{0};

@@ -32,16 +32,17 @@ use futex::FutexArguments;
 pub enum SyscallOutcome {
     /// The registers hold the result and the pc is after the ECALL.
     Continue,
-    /// As `Continue`, but the thread asks that others run before it continues.
+    /// `Continue`, but the thread asks that others run before it continues.
     Yield,
-    /// As `Continue`, but the thread sleeps: it may not execute before this simulated time. Cores without other work
+    /// `Continue`, but the thread sleeps: it may not execute before this simulated time. Cores without other work
     /// let their time pass.
     Sleep {
         /// Nanoseconds since the start of the simulation.
         until_ns: u64,
     },
-    /// As `Continue`, but the thread waits for a futex: it may execute again when [`ThreadEvent::Woken`](crate::ThreadEvent::Woken) names it. If
-    /// that has not happened at the time given, the machine calls [`Process::time_out`] and lets it continue.
+    /// `Continue`, but the thread waits for a futex: it may execute again when
+    /// [`ThreadEvent::Woken`](crate::ThreadEvent::Woken) names it. If that has not happened at the time given, the
+    /// machine calls [`Process::time_out`] and lets it continue.
     Wait {
         /// Nanoseconds since the start of the simulation; without it the thread waits as long as it takes.
         until_ns: Option<u64>,

@@ -261,7 +261,7 @@ impl Program {
         self.outcome_of(ThreadId::FIRST, sysno, args)
     }
 
-    /// As `outcome`, by another thread; all use the same registers.
+    /// The outcome of a call by another thread; all use the same registers.
     pub fn outcome_of(&mut self, thread: ThreadId, sysno: Sysno, args: &[u64]) -> Result<SyscallOutcome, GuestFault> {
         self.hart.pc = 0x10_0400;
         self.hart.x[17] = sysno.id() as u64;

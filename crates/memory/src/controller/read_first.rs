@@ -13,9 +13,9 @@ pub(super) struct ReadFirst {
     start_entries: usize,
     /// The largest number of entries that wait when it ends.
     stop_entries: usize,
-    /// When the last drain began, and when its last write starts.
+    /// The time at which the last drain started, and that at which its last write starts.
     pub(super) drain_ps: (Picos, Picos),
-    /// When reads wait or are in service.
+    /// The times at which reads wait or are in service.
     pub(super) reads: BusyIntervals,
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Upcoming {
 }
 
 impl Upcoming {
-    /// When the first of them happens.
+    /// The time of the first of them.
     pub(super) fn first_ps(&self) -> Picos {
         let at_ps = |step: Option<(usize, Picos)>| step.map_or(Picos::MAX, |(_, at_ps)| at_ps);
         at_ps(self.start).min(at_ps(self.finish)).min(at_ps(self.reported_start)).min(self.rows_ps)

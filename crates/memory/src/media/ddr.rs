@@ -30,8 +30,8 @@ use scheduler::Scheduler;
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
-/// So much of the latency of a read is added to its answer at most, or taken from the time that it waits, for what was answered too
-/// early or too late before.
+/// The part of the latency of a read that is added to its answer at most, or taken from the time that it waits, for
+/// answers that were too early or too late before.
 const CHANGED_PERCENT: i64 = 50;
 
 /// The states in which accesses found the row buffer of their bank.
@@ -60,7 +60,7 @@ impl RowStats {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Answered {
     number: u64,
-    /// When it will be done, as far as was known last.
+    /// The time at which it will be done, as far as was known last.
     done_ps: Picos,
 }
 
@@ -142,7 +142,7 @@ impl Ddr {
         answer
     }
 
-    /// When the first write is served, if nothing else arrives and the policy lets one go.
+    /// The time at which the first write is served, if nothing else arrives and the policy lets one go.
     pub fn next_write_ps(&mut self) -> Option<Picos> {
         if !self.scheduler.has_writes() {
             return None;

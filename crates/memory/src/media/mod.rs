@@ -33,20 +33,20 @@ pub(crate) enum Direction {
     Write,
 }
 
-/// Until when a request takes its entry of a queue.
+/// The event up to which a request takes its entry of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EntryUntil {
-    /// Until its command is given. A read of media with rows leaves its entry with the command that opens its row, if there is one.
+    /// Its command. A read of media with rows leaves its entry with the command that opens its row, if there is one.
     Command,
-    /// Until its data is there: that of a read at the controller, that of a write in the cells.
+    /// The arrival of its data: that of a read at the controller, that of a write in the cells.
     Data,
 }
 
 /// An access that has its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
-    /// When its first command is given.
+    /// The time at which its first command is given.
     pub start_ps: Picos,
     /// A read: when its last data is there. A write: when the cells hold it.
     pub done_ps: Picos,

@@ -74,7 +74,7 @@ impl ModuleStats {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct ReadBlock {
     block: u64,
-    /// When it is in the buffer.
+    /// The time at which it is in the buffer.
     ready_ps: Picos,
 }
 
@@ -84,16 +84,16 @@ struct WrittenBlock {
     block: u64,
     /// Its lines that were written.
     lines: u64,
-    /// When the last of them has come over the bus.
+    /// The time at which the last of them has come over the bus.
     changed_ps: Picos,
-    /// When the cells hold it, once it has left for them.
+    /// The time at which the cells hold it, once it has left for them.
     leaves_ps: Option<Picos>,
 }
 
 /// The entries of the table of addresses that the module holds: those of the pages used last.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Table {
-    /// When each page was used last, in uses.
+    /// The time at which each page was used last, in uses.
     used: BTreeMap<u64, u64>,
     /// The page of each of these uses.
     by_use: BTreeMap<u64, u64>,
@@ -185,7 +185,7 @@ impl Module {
         (self.block(line) % BANKS) as usize
     }
 
-    /// When a line is in a buffer, if one has it or is about to.
+    /// The time at which a line is in a buffer, if one has it or is about to.
     fn buffered(&self, line: u64, at_ps: Picos) -> Option<Picos> {
         let (block, bit) = (self.block(line), self.bit(line));
         // A read may come with an earlier time than a write that came before it.

@@ -149,7 +149,7 @@ impl Recent {
         for (seen, &(given_ps, _)) in acts.enumerate() {
             window.rotate_left(1);
             window[ACTIVATIONS_IN_FAW - 1] = given_ps;
-            // Four that are there and the new one, whichever of them comes first.
+            // Four earlier ones and the new one, whichever of them comes first.
             if seen + 1 >= ACTIVATIONS_IN_FAW && window[ACTIVATIONS_IN_FAW - 1].max(at) < window[0].min(at) + faw_ps {
                 return window[0] + faw_ps;
             }

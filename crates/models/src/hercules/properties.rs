@@ -1,110 +1,99 @@
-//! What must always hold, and what must happen at least once, or the bounds are too narrow to mean anything.
+//! Properties that must always hold, and those that must hold at least once, or the bounds are too narrow to mean
+//! anything.
 
-use super::{Bounds, Cause, Hercules, Machine, Phase, ProtocolFault, Recovery, State};
+use super::{Bounds, Cause, Hercules, HerculesProtocol, Machine, Phase, ProtocolFault};
+use crate::protocol;
 use stateright::Property;
+
+type Recovery = protocol::Recovery<HerculesProtocol>;
+type State = protocol::State<HerculesProtocol>;
 
 /// All writes of a transaction survive, or none.
 pub const ALL_OR_NOTHING: &str = "all or nothing";
-/// What was acknowledged, or seen by others, survives.
+/// Acknowledged transactions, and those seen by others, survive.
 pub const ACKNOWLEDGED_IS_KEPT: &str = "what was acknowledged or seen is kept";
-/// What never committed is neither at home nor found after recovery.
+/// Transactions that never committed are neither at home nor found after recovery.
 pub const NEVER_COMMITTED_IS_NOT_SEEN: &str = "what never committed is not seen";
-/// Recovery that is cut and run again, and recovery of what is recovered, end in the image of the first, uncut one.
-pub const RECOVERY_CONVERGES: &str = "recovery converges";
 /// A load finds the newest version.
 pub const LOADS_FIND_THE_NEWEST: &str = "a load finds the newest version";
 
 /// The properties for these bounds: what bounds rule out need not happen.
 pub(super) fn all(bounds: &Bounds) -> Vec<Property<Hercules>> {
     let mut all = vec![
-        Property::always(ALL_OR_NOTHING, |_, s| after(s, all_or_nothing)),
-        Property::always(ACKNOWLEDGED_IS_KEPT, |_, s| after(s, is_kept)),
-        Property::always(NEVER_COMMITTED_IS_NOT_SEEN, |_, s| after(s, is_not_seen) && before(s, is_not_home)),
-        Property::always(RECOVERY_CONVERGES, converges),
-        Property::always(LOADS_FIND_THE_NEWEST, |model, s| before(s, |m| finds_the_newest(model, m))),
-        Property::sometimes("a line of an open transaction is in the log", |_, s| {
-            running(s, |m| m.entries.iter().any(|entry| m.is_open(entry.tx)))
+        Property::always(ALL_OR_NOTHING, |_, s: &State| s.if_recovered(all_or_nothing)),
+        Property::always(ACKNOWLEDGED_IS_KEPT, |_, s: &State| s.if_recovered(is_kept)),
+        Property::always(NEVER_COMMITTED_IS_NOT_SEEN, |_, s: &State| {
+            s.if_recovered(is_not_seen) && s.if_running(is_not_home)
         }),
-        Property::sometimes("an entry of an open transaction is reloaded", |_, s| {
-            running(s, |m| {
+        Hercules::convergence(),
+        Property::always(LOADS_FIND_THE_NEWEST, |model, s: &State| s.if_running(|m| finds_the_newest(model, m))),
+        Property::sometimes("a line of an open transaction is in the log", |_, s: &State| {
+            s.is_running(|m| m.entries.iter().any(|entry| m.is_open(entry.tx)))
+        }),
+        Property::sometimes("an entry of an open transaction is reloaded", |_, s: &State| {
+            s.is_running(|m| {
                 let tops = m.on_chip.iter().filter_map(|stack| stack.first());
                 tops.filter(|top| top.tag.is_some()).any(|top| m.log.values().any(|slot| slot.version == top.version))
             })
         }),
-        Property::sometimes("a commit with all lines in the caches", |_, s| {
-            running(s, |m| reset(m).any(|(tx, lines)| lines > 0 && m.entries.iter().all(|entry| entry.tx != tx)))
+        Property::sometimes("a commit with all lines in the caches", |_, s: &State| {
+            s.is_running(|m| reset(m).any(|(tx, lines)| lines > 0 && m.entries.iter().all(|entry| entry.tx != tx)))
         }),
-        Property::sometimes("a commit with lines in the log", |_, s| {
-            running(s, |m| reset(m).any(|(tx, _)| m.entries.iter().any(|entry| entry.tx == tx)))
+        Property::sometimes("a commit with lines in the log", |_, s: &State| {
+            s.is_running(|m| reset(m).any(|(tx, _)| m.entries.iter().any(|entry| entry.tx == tx)))
         }),
-        Property::sometimes("power fails while a migration is in flight", |_, s| {
-            running(s, |m| m.flights.values().any(|flight| !flight.written))
+        Property::sometimes("power fails while a migration is in flight", |_, s: &State| {
+            s.is_running(|m| m.flights.values().any(|flight| !flight.written))
         }),
-        Property::sometimes("an entry is reloaded while it migrates", |_, s| {
-            running(s, |m| m.flights.keys().any(|line| m.entry(*line).is_none()))
+        Property::sometimes("an entry is reloaded while it migrates", |_, s: &State| {
+            s.is_running(|m| m.flights.keys().any(|line| m.entry(*line).is_none()))
         }),
-        Property::sometimes("recovery is cut", |_, s| matches!(s, State::Recovering(r) if r.cut)),
-        Property::sometimes("a transaction in doubt is found committed", |_, s| {
-            ended(s, |r| r.judge.in_doubt.iter().any(|tx| survivors(r, tx) == tx.len()))
+        Hercules::interruption(),
+        Property::sometimes("a transaction in doubt is found committed", |_, s: &State| {
+            s.has_recovered(|r| r.judge.in_doubt.iter().any(|tx| survivors(r, tx) == tx.len()))
         }),
-        Property::sometimes("a transaction in doubt is found uncommitted", |_, s| {
-            ended(s, |r| r.judge.in_doubt.iter().any(|tx| survivors(r, tx) == 0))
+        Property::sometimes("a transaction in doubt is found uncommitted", |_, s: &State| {
+            s.has_recovered(|r| r.judge.in_doubt.iter().any(|tx| survivors(r, tx) == 0))
         }),
-        Property::sometimes("an abort with lines in the log", |_, s| {
-            running(s, |m| {
+        Property::sometimes("an abort with lines in the log", |_, s: &State| {
+            s.is_running(|m| {
                 let aborting = |t: usize| matches!(m.threads[t].phase, Phase::Aborting(_));
                 m.entries.iter().any(|e| aborting(usize::from(e.tx.thread)) && m.is_open(e.tx))
             })
         }),
     ];
     if bounds.threads > 1 {
-        all.push(Property::sometimes("an abort by conflict", |_, s| {
-            running(s, |m| m.threads.iter().any(|t| t.phase == Phase::Aborting(Cause::Conflict)))
+        all.push(Property::sometimes("an abort by conflict", |_, s: &State| {
+            s.is_running(|m| m.threads.iter().any(|t| t.phase == Phase::Aborting(Cause::Conflict)))
         }));
     }
     if bounds.threads > 1 && bounds.lines > 1 {
-        all.push(Property::sometimes("two transactions in doubt", |_, s| ended(s, |r| r.judge.in_doubt.len() > 1)));
+        all.push(Property::sometimes("two transactions in doubt", |_, s: &State| {
+            s.has_recovered(|r| r.judge.in_doubt.len() > 1)
+        }));
     }
     if bounds.extension_entries > 0 && bounds.ewpq_entries < usize::from(bounds.lines) {
-        all.push(Property::sometimes("an entry lies in the extension area", |_, s| {
-            running(s, |m| m.entries.iter().any(|entry| entry.extended))
+        all.push(Property::sometimes("an entry is in the extension area", |_, s: &State| {
+            s.is_running(|m| m.entries.iter().any(|entry| entry.extended))
         }));
     }
     if bounds.transactions_per_thread * u32::from(bounds.threads) > bounds.tx_ids {
-        all.push(Property::sometimes("an identifier wraps around", |_, s| {
-            running(s, |m| m.threads.iter().any(|t| t.phase == Phase::Begun && m.tx_lens.contains(&t.tx_id)))
+        all.push(Property::sometimes("an identifier wraps around", |_, s: &State| {
+            s.is_running(|m| m.threads.iter().any(|t| t.phase == Phase::Begun && m.tx_lens.contains(&t.tx_id)))
         }));
     }
     if bounds.context_switches {
-        all.push(Property::sometimes("an open transaction is off its core", |_, s| {
-            running(s, |m| m.threads.iter().any(|t| t.is_open() && !t.on_core))
+        all.push(Property::sometimes("an open transaction is off its core", |_, s: &State| {
+            s.is_running(|m| m.threads.iter().any(|t| t.is_open() && !t.on_core))
         }));
     }
     if bounds.lives > 1 {
         all.push(Property::sometimes(
             "a second power failure after work",
-            |_, s| matches!(s, State::Recovering(r) if r.lives_left == 0 && !r.judge.in_doubt.is_empty()),
+            |_, s: &State| matches!(s, State::Recovering(r) if r.carried.lives_left == 0 && !r.judge.in_doubt.is_empty()),
         ));
     }
     all
-}
-
-fn running(state: &State, condition: impl Fn(&Machine) -> bool) -> bool {
-    matches!(state, State::Running(machine) if condition(machine))
-}
-
-fn ended(state: &State, condition: impl Fn(&Recovery) -> bool) -> bool {
-    matches!(state, State::Recovering(recovery) if recovery.has_ended() && condition(recovery))
-}
-
-/// A condition on the running machine.
-fn before(state: &State, condition: impl Fn(&Machine) -> bool) -> bool {
-    !running(state, |machine| !condition(machine))
-}
-
-/// A condition on what recovery leaves.
-fn after(state: &State, condition: impl Fn(&Recovery) -> bool) -> bool {
-    !ended(state, |recovery| !condition(recovery))
 }
 
 /// Transactions whose states are reset and whose commit has not ended, with the number of their lines.
@@ -113,7 +102,7 @@ fn reset(m: &Machine) -> impl Iterator<Item = (super::Tx, usize)> {
     threads.map(|(thread, t)| (m.tx(thread), t.lines().count()))
 }
 
-/// How many lines of a transaction in doubt are as it made them.
+/// The number of lines of a transaction in doubt that are as it made them.
 fn survivors(r: &Recovery, tx: &[(u8, super::Version)]) -> usize {
     tx.iter().filter(|(line, version)| r.durable.home[usize::from(*line)] == *version).count()
 }
@@ -140,18 +129,11 @@ fn is_not_home(m: &Machine) -> bool {
     written.all(|tx| !m.is_open(tx) && !m.aborted.contains(&tx))
 }
 
-fn converges(model: &Hercules, state: &State) -> bool {
-    let State::Recovering(r) = state else { return true };
-    let again = model.recovered(r.durable.clone());
-    let twice = model.recovered(again.clone());
-    again.home == r.judge.uncut && twice == again && (!r.has_ended() || r.durable.home == r.judge.uncut)
-}
-
 fn finds_the_newest(model: &Hercules, m: &Machine) -> bool {
     (0u8..).zip(&m.truth).all(|(line, truth)| {
         let entry = m.entry(line).filter(|_| !model.has(ProtocolFault::LogNotSearched));
         if entry.is_some_and(|e| m.aborted.contains(&e.tx) && m.is_open(e.tx)) {
-            // Nobody gets at it before the abort has ended.
+            // No thread accesses it before the abort has ended.
             return true;
         }
         let top = m.on_chip[usize::from(line)].first().map(|top| top.version);

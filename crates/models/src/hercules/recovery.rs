@@ -1,9 +1,10 @@
 //! Power failure and recovery (section 4.2, "flush on a power-off", and section 4.3).
 
-use super::{Action, Hercules, LogSlot, Machine, ProtocolFault, State, Tx, Version};
+use super::{Bounds, Hercules, HerculesProtocol, LogSlot, Machine, ProtocolFault, Tx, Version};
+use crate::protocol::{Carried, PowerFailure, Recovery};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How the log zone was left.
+/// The state of the log zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flag {
     /// The crash flush finished.
@@ -12,7 +13,7 @@ pub enum Flag {
     Recovered,
 }
 
-/// What a power failure leaves. A mapping is an identifier and the number of a log entry.
+/// The state that a power failure leaves. A mapping is an identifier and the number of a log entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Durable {
     /// Each line at its home address.
@@ -27,7 +28,7 @@ pub struct Durable {
     pub extension: Vec<(u32, u32)>,
     /// The emergency area: identifier and line.
     pub emergency: Vec<(u32, LogSlot)>,
-    /// How it was left.
+    /// The state of the log zone.
     pub flag: Flag,
 }
 
@@ -44,45 +45,19 @@ pub enum RecoveryWrite {
     SetRecovered,
 }
 
-/// What is right after this power failure.
+/// The outcomes that are right after this power failure.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Judge {
-    /// What is acknowledged or was seen.
+    /// Versions that are acknowledged or were seen.
     pub truth: Vec<Version>,
     /// Transactions that may have committed, with the newest versions that they made.
     pub in_doubt: Vec<Vec<(u8, Version)>>,
     /// Transactions that have not.
     pub never: BTreeSet<Tx>,
-    /// What recovery gives if it is not cut.
-    pub uncut: Vec<Version>,
-}
-
-/// From a power failure until the end of recovery.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Recovery {
-    /// What is left.
-    pub durable: Durable,
-    /// What recovery has still to write, last write first.
-    pub todo: Vec<RecoveryWrite>,
-    /// Whether it was ever cut.
-    pub cut: bool,
-    /// What is right.
-    pub judge: Judge,
-    /// Numbers of the last transactions of each thread, for the next run.
-    numbers: Vec<u32>,
-    plain_stores: u32,
-    pub(super) lives_left: u8,
-}
-
-impl Recovery {
-    /// Whether nothing is left to do.
-    pub fn has_ended(&self) -> bool {
-        self.todo.is_empty()
-    }
 }
 
 impl Durable {
-    fn write(&mut self, write: RecoveryWrite) {
+    pub(super) fn write(&mut self, write: RecoveryWrite) {
         match write {
             RecoveryWrite::Home(LogSlot { line, version }) => self.home[usize::from(line)] = version,
             RecoveryWrite::ClearTxLen(tx_id) => {
@@ -96,7 +71,7 @@ impl Durable {
 
 impl Hercules {
     /// Power fails: the crash flush saves the eWPQ, then the caches, oldest versions first.
-    pub(super) fn crash(&self, m: &Machine) -> Recovery {
+    pub(super) fn crash(&self, m: &Machine) -> PowerFailure<HerculesProtocol> {
         let saved = |extended: bool| {
             let entries = m.entries.iter().filter(move |entry| entry.extended == extended);
             entries.map(|entry| (entry.tx_id, entry.slot)).collect::<Vec<_>>()
@@ -139,21 +114,14 @@ impl Hercules {
             truth: m.truth.clone(),
             in_doubt: threads.clone().filter_map(in_doubt).collect(),
             never: m.aborted.iter().copied().chain(threads.filter(open).map(|thread| m.tx(thread))).collect(),
-            uncut: self.recovered(durable.clone()).home,
         };
-        Recovery {
-            todo: self.plan(&durable),
-            durable,
-            cut: false,
-            judge,
-            numbers: m.threads.iter().map(|t| t.number).collect(),
-            plain_stores: m.plain_stores,
-            lives_left: m.lives_left,
-        }
+        let numbers = m.threads.iter().map(|t| t.number).collect();
+        let carried = Carried { numbers, plain_stores: m.plain_stores, lives_left: m.lives_left };
+        PowerFailure { judge, durable, carried }
     }
 
-    /// What recovery writes if it begins with this, last write first.
-    fn plan(&self, durable: &Durable) -> Vec<RecoveryWrite> {
+    /// The writes of a recovery from this state, in order.
+    pub(super) fn plan(&self, durable: &Durable) -> Vec<RecoveryWrite> {
         if durable.flag == Flag::Recovered {
             return Vec::new();
         }
@@ -167,7 +135,7 @@ impl Hercules {
         let tx_lens = committed.into_iter().map(RecoveryWrite::ClearTxLen);
         let extension = durable.extension.iter().copied().map(RecoveryWrite::ClearExtension);
         let end = std::iter::once(RecoveryWrite::SetRecovered);
-        let mut writes: Vec<RecoveryWrite> = match self.fault {
+        let writes: Vec<RecoveryWrite> = match self.fault {
             Some(ProtocolFault::RecoveredTooEarly) => end.chain(home).chain(tx_lens).chain(extension).collect(),
             Some(ProtocolFault::TxLenClearedBeforeHome) => tx_lens.chain(home).chain(extension).chain(end).collect(),
             Some(ProtocolFault::ExtensionClearedBeforeHome) => {
@@ -175,46 +143,19 @@ impl Hercules {
             }
             _ => home.chain(tx_lens).chain(extension).chain(end).collect(),
         };
-        writes.reverse();
         writes
     }
+}
 
-    /// What a recovery leaves that begins with this and is not cut.
-    pub(super) fn recovered(&self, mut durable: Durable) -> Durable {
-        self.plan(&durable).into_iter().rev().for_each(|write| durable.write(write));
-        durable
+/// The next run: what recovery left is what is right from now on.
+pub(super) fn restart(bounds: &Bounds, recovery: &Recovery<HerculesProtocol>) -> Machine {
+    let Durable { home, tx_lens, log, .. } = recovery.durable.clone();
+    let mut m = Machine::new(bounds);
+    m.truth.clone_from(&home);
+    (m.home, m.tx_lens, m.log) = (home, tx_lens, log);
+    (m.plain_stores, m.lives_left) = (recovery.carried.plain_stores, recovery.carried.lives_left - 1);
+    for (thread, number) in m.threads.iter_mut().zip(&recovery.carried.numbers) {
+        thread.number = *number;
     }
-
-    /// A step after a power failure.
-    pub(super) fn recover(&self, recovery: &Recovery, action: Action) -> Option<State> {
-        let mut next = recovery.clone();
-        match action {
-            Action::RecoveryStep => {
-                let write = next.todo.pop()?;
-                next.durable.write(write);
-            }
-            Action::RecoveryCut if !recovery.has_ended() => {
-                next.todo = self.plan(&next.durable);
-                next.cut = true;
-            }
-            Action::Restart if recovery.has_ended() && recovery.lives_left > 0 => {
-                return Some(State::Running(Box::new(self.restart(recovery))));
-            }
-            _ => return None,
-        }
-        Some(State::Recovering(Box::new(next)))
-    }
-
-    /// The next run: what recovery left is what is right from now on.
-    fn restart(&self, recovery: &Recovery) -> Machine {
-        let Durable { home, tx_lens, log, .. } = recovery.durable.clone();
-        let mut m = Machine::new(&self.bounds);
-        m.truth.clone_from(&home);
-        (m.home, m.tx_lens, m.log) = (home, tx_lens, log);
-        (m.plain_stores, m.lives_left) = (recovery.plain_stores, recovery.lives_left - 1);
-        for (thread, number) in m.threads.iter_mut().zip(&recovery.numbers) {
-            thread.number = *number;
-        }
-        m
-    }
+    m
 }

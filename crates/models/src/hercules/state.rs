@@ -1,24 +1,15 @@
-//! What a running machine consists of.
+//! The state of a running machine.
 
-use super::{Bounds, Recovery};
+use super::{Bounds, Tx};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A transaction: the thread and how many of its transactions came before, plus one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tx {
-    /// The thread.
-    pub thread: u8,
-    /// From 1.
-    pub number: u32,
-}
 
 /// A version of a line, named after the store that made it. No two stores to a line make the same version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// The transaction, if it was one.
     pub tx: Option<Tx>,
-    /// Which store of the transaction to the line, or which store outside of transactions; 0 is the version that the line
-    /// had in the beginning.
+    /// The number of the transaction's store to the line, or of the store outside of transactions; 0 is the version at
+    /// the start.
     pub store: u32,
 }
 
@@ -31,7 +22,7 @@ pub struct OnChip {
     pub tag: Option<Tx>,
 }
 
-/// How far a thread is with its transaction.
+/// The progress of a thread with its transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// There is none.
@@ -54,7 +45,7 @@ pub enum Phase {
 /// A thread with its registers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Thread {
-    /// How far it is.
+    /// The progress of its transaction.
     pub phase: Phase,
     /// The number of its transaction, or of its last one.
     pub number: u32,
@@ -92,17 +83,17 @@ pub struct Entry {
     pub line: u8,
     /// Its transaction; TxState is '1' while that is open.
     pub tx: Tx,
-    /// What the hardware calls it.
+    /// The name of the transaction in hardware.
     pub tx_id: u32,
-    /// Which entry of the log.
+    /// The entry of the log.
     pub slot: u32,
-    /// Whether it lies in the extension area.
+    /// Whether it is in the extension area.
     pub extended: bool,
     /// Whether a migration is carrying it home.
     pub migrating: bool,
 }
 
-/// What an entry of the log holds: home address and data.
+/// The contents of an entry of the log: home address and data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LogSlot {
     /// Its home.
@@ -114,7 +105,7 @@ pub struct LogSlot {
 /// A migration in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flight {
-    /// What it carries.
+    /// The version that it writes.
     pub version: Version,
     /// Whether it has arrived, which the controller does not know yet.
     pub written: bool,
@@ -149,15 +140,6 @@ pub struct Machine {
     pub truth: Vec<Version>,
     /// Transactions that aborted in this run.
     pub aborted: BTreeSet<Tx>,
-}
-
-/// A state of the model.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum State {
-    /// The machine runs.
-    Running(Box<Machine>),
-    /// Power has failed.
-    Recovering(Box<Recovery>),
 }
 
 impl Machine {

@@ -1,14 +1,10 @@
 //! The steps of a running machine.
 
 use super::{Action, Cause, Entry, Flight, Hercules, LogSlot, Machine, OnChip, Phase, ProtocolFault, Version};
-
-/// Goes on if something holds; else the step is not allowed.
-fn only_if(condition: bool) -> Option<()> {
-    condition.then_some(())
-}
+use crate::protocol::only_if;
 
 impl Hercules {
-    /// All steps that could be allowed in this state, but for those that never change anything.
+    /// All steps that could be allowed in this state, except for those that never change anything.
     pub(super) fn candidates(&self, m: &Machine, actions: &mut Vec<Action>) {
         for thread in 0..self.bounds.threads {
             actions.extend(match m.threads[usize::from(thread)].phase {
@@ -38,7 +34,7 @@ impl Hercules {
                 }
             }
             if let Some(entry) = m.entry(line) {
-                // Whoever else asks gets the same or nothing.
+                // Other requesters get the same or nothing.
                 let by = m.is_open(entry.tx).then_some(entry.tx.thread);
                 actions.extend([Action::Reload(line, by), Action::Spill(line), Action::MigrationStarted(line)]);
             }
@@ -46,7 +42,6 @@ impl Hercules {
                 actions.extend([Action::MigrationWritten(line), Action::EntryFreed(line)]);
             }
         }
-        actions.push(Action::Crash);
     }
 
     /// A step of the running machine.
@@ -156,9 +151,8 @@ impl Hercules {
                 only_if(!m.threads[usize::from(thread)].on_core)?;
                 m.threads[usize::from(thread)].on_core = true;
             }
-            Action::Crash | Action::RecoveryStep | Action::RecoveryCut | Action::Restart => return None,
         }
-        // Where an entry lies in the eWPQ means nothing.
+        // The place of an entry in the eWPQ means nothing.
         m.entries.sort_unstable();
         Some(machine)
     }
@@ -182,7 +176,7 @@ impl Hercules {
         Some(())
     }
 
-    /// Whether a thread, or somebody outside of transactions, may see and change a line.
+    /// Whether a thread, or a store outside of transactions, may see and change a line.
     fn may_access(&self, m: &Machine, line: u8, by: Option<u8>) -> bool {
         // Once its abort has begun, a transaction asks for nothing any more.
         let aborting = |thread: u8| matches!(m.threads[usize::from(thread)].phase, Phase::Aborting(_));
@@ -227,7 +221,7 @@ impl Hercules {
         m.plain_stores += 1;
         let version = Version { tx: None, store: m.plain_stores };
         let stack = &mut m.on_chip[usize::from(line)];
-        // What it is made in place of, or above of, is gone after `Overwrite`.
+        // The version below, or the one that it replaces, is gone after `Overwrite`.
         only_if(stack.len() < self.bounds.versions_on_chip)?;
         stack.insert(0, OnChip { version, tag: None });
         m.truth[usize::from(line)] = version;
@@ -350,7 +344,7 @@ impl Hercules {
     }
 }
 
-/// What a transaction has written is there for good.
+/// The versions that a transaction has written are committed.
 fn publish(m: &mut Machine, thread: u8) {
     let lines: Vec<u8> = m.threads[usize::from(thread)].lines().collect();
     for line in lines {

@@ -1,7 +1,7 @@
 //! The steps of a memory controller (sections 4.3, 4.4 and 4.6).
 
-use super::step::only_if;
 use super::{Action, Controller, Dtx, Entry, Lad, Logging, Machine, Pending, ProtocolFault, Record, Stage, Version};
+use crate::protocol::only_if;
 
 impl Lad {
     /// A step of a controller.
@@ -44,7 +44,7 @@ impl Lad {
         }
     }
 
-    /// What the controller of a line has of it below the oldest speculative entry.
+    /// The version of a line at its controller, below the oldest speculative entry.
     fn below_held(&self, m: &Machine, line: u8) -> Version {
         let mc = &m.controllers[self.bounds.controller_of(line)];
         let below = mc.of_line(line).take_while(|entry| entry.held.is_none()).last();

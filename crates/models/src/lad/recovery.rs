@@ -1,6 +1,7 @@
 //! Power failure and recovery (sections 3.4 and 4.8).
 
-use super::{Action, Dtx, Lad, Machine, Phase, ProtocolFault, Record, State, Tx, Version};
+use super::{Bounds, Dtx, Lad, LadProtocol, Machine, Phase, ProtocolFault, Record, Tx, Version};
+use crate::protocol::{Carried, PowerFailure, Recovery};
 use std::collections::BTreeSet;
 
 /// An entry of the purgatory.
@@ -10,11 +11,11 @@ pub struct Saved {
     pub line: u8,
     /// The data.
     pub version: Version,
-    /// The transaction of a speculative entry; none: an ordinary one behind such an entry of its line.
+    /// The transaction of a speculative entry; none: an ordinary one after such an entry of its line.
     pub held: Option<Dtx>,
 }
 
-/// What a controller keeps.
+/// The durable state of a controller.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kept {
     /// DTX_CID.
@@ -23,12 +24,12 @@ pub struct Kept {
     pub log: Vec<Record>,
 }
 
-/// What a power failure leaves.
+/// The state that a power failure leaves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Durable {
     /// Each line in the media.
     pub home: Vec<Version>,
-    /// What each controller keeps.
+    /// The durable state of each controller.
     pub kept: Vec<Kept>,
     /// The purgatory, oldest entry first.
     pub purgatory: Vec<Saved>,
@@ -50,7 +51,7 @@ pub enum RecoveryWrite {
 /// A transaction whose DTX_Commit was sent and that was not complete.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Doubt {
-    /// Which.
+    /// The transaction.
     pub tx: Tx,
     /// Whether a controller has received its DTX_Commit.
     pub is_received: bool,
@@ -58,10 +59,10 @@ pub struct Doubt {
     pub lines: Vec<(u8, Version)>,
 }
 
-/// What is right after this power failure.
+/// The outcomes that are right after this power failure.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Judge {
-    /// What must survive of each line, but for transactions in doubt.
+    /// The version of each line that must survive, except for transactions in doubt.
     pub truth: Vec<Version>,
     /// Newer versions of each line that may have survived.
     pub loose: Vec<Vec<Version>>,
@@ -69,36 +70,10 @@ pub struct Judge {
     pub doubts: Vec<Doubt>,
     /// Transactions that have not committed.
     pub never: BTreeSet<Tx>,
-    /// What recovery gives if it is not cut.
-    pub uncut: Vec<Version>,
-}
-
-/// From a power failure until the end of recovery.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Recovery {
-    /// What is left.
-    pub durable: Durable,
-    /// What recovery has still to write, last write first.
-    pub todo: Vec<RecoveryWrite>,
-    /// Whether it was ever cut.
-    pub cut: bool,
-    /// What is right.
-    pub judge: Judge,
-    /// Numbers of the last transactions of each thread, for the next life.
-    numbers: Vec<u32>,
-    plain_stores: u32,
-    pub(super) lives_left: u8,
-}
-
-impl Recovery {
-    /// Whether nothing is left to do.
-    pub fn has_ended(&self) -> bool {
-        self.todo.is_empty()
-    }
 }
 
 impl Durable {
-    fn write(&mut self, write: RecoveryWrite) {
+    pub(super) fn write(&mut self, write: RecoveryWrite) {
         match write {
             RecoveryWrite::Home(line, version) => self.home[usize::from(line)] = version,
             RecoveryWrite::ClearLogs => self.kept.iter_mut().for_each(|kept| kept.log.clear()),
@@ -109,9 +84,9 @@ impl Durable {
 }
 
 impl Lad {
-    /// Power fails: speculative entries go to the purgatory, and with them the ordinary ones behind one of their line. Others
-    /// go home. What no queue has accepted is lost, and so are the caches.
-    pub(super) fn crash(&self, m: &Machine) -> Recovery {
+    /// Power fails: speculative entries go to the purgatory, and with them the ordinary ones after one of their line.
+    /// Others are written home. What no queue has accepted is lost, and so are the caches.
+    pub(super) fn crash(&self, m: &Machine) -> PowerFailure<LadProtocol> {
         let mut home = m.home.clone();
         let mut purgatory = Vec::new();
         for mc in &m.controllers {
@@ -133,18 +108,12 @@ impl Lad {
         }
         let kept = m.controllers.iter().map(|mc| Kept { committed: mc.committed.clone(), log: mc.log.clone() });
         let durable = Durable { home, kept: kept.collect(), purgatory };
-        Recovery {
-            todo: self.plan(&durable),
-            judge: self.judge(m, &durable),
-            durable,
-            cut: false,
-            numbers: m.threads.iter().map(|t| t.number).collect(),
-            plain_stores: m.plain_stores,
-            lives_left: m.lives_left,
-        }
+        let numbers = m.threads.iter().map(|t| t.number).collect();
+        let carried = Carried { numbers, plain_stores: m.plain_stores, lives_left: m.lives_left };
+        PowerFailure { judge: self.judge(m), durable, carried }
     }
 
-    fn judge(&self, m: &Machine, durable: &Durable) -> Judge {
+    fn judge(&self, m: &Machine) -> Judge {
         let open = (0..self.bounds.threads).filter(|t| matches!(m.thread(*t).phase, Phase::Run | Phase::Flush));
         let in_doubt = (0..self.bounds.threads).filter(|t| m.thread(*t).phase == Phase::Commit);
         let doubt = |thread: u8| {
@@ -158,7 +127,6 @@ impl Lad {
             loose: m.loose.clone(),
             doubts: in_doubt.map(doubt).collect(),
             never: m.aborted.iter().copied().chain(open.map(|t| m.tx(t))).collect(),
-            uncut: self.recovered(durable.clone()).home,
         }
     }
 
@@ -183,9 +151,9 @@ impl Lad {
         self.bounds.ids().is_committed(dtx.id, last)
     }
 
-    /// What recovery writes if it begins with this, last write first: the undo logs, then the purgatory, then both are cleared
+    /// The writes of a recovery from this state, in order: the undo logs, then the purgatory, then both are cleared
     /// (steps 2 and 3 of section 4.8). DTX_CID is cleared last, as a recovery that begins anew judges the purgatory by it.
-    fn plan(&self, durable: &Durable) -> Vec<RecoveryWrite> {
+    pub(super) fn plan(&self, durable: &Durable) -> Vec<RecoveryWrite> {
         let mut writes = Vec::new();
         if self.has(ProtocolFault::RecoveryClearsFirst) && !durable.purgatory.is_empty() {
             writes.push(RecoveryWrite::ClearPurgatory);
@@ -224,49 +192,22 @@ impl Lad {
             clears.reverse();
         }
         writes.extend(clears);
-        writes.reverse();
         writes
     }
+}
 
-    /// What a recovery leaves that begins with this and is not cut.
-    pub(super) fn recovered(&self, mut durable: Durable) -> Durable {
-        self.plan(&durable).into_iter().rev().for_each(|write| durable.write(write));
-        durable
+/// The next life: what recovery left is what is right from now on, and threads number their transactions anew.
+pub(super) fn restart(bounds: &Bounds, recovery: &Recovery<LadProtocol>) -> Machine {
+    let mut m = Machine::new(bounds);
+    m.home.clone_from(&recovery.durable.home);
+    m.truth.clone_from(&m.home);
+    m.plain_stores = recovery.carried.plain_stores;
+    m.lives_left = recovery.carried.lives_left - 1;
+    for mc in &mut m.controllers {
+        mc.committed.fill(0);
     }
-
-    /// A step after a power failure.
-    pub(super) fn recover(&self, recovery: &Recovery, action: Action) -> Option<State> {
-        let mut next = recovery.clone();
-        match action {
-            Action::RecoveryStep => {
-                let write = next.todo.pop()?;
-                next.durable.write(write);
-            }
-            Action::RecoveryCut if !recovery.has_ended() => {
-                next.todo = self.plan(&next.durable);
-                next.cut = true;
-            }
-            Action::Restart if recovery.has_ended() && recovery.lives_left > 0 => {
-                return Some(State::Running(Box::new(self.restart(recovery))));
-            }
-            _ => return None,
-        }
-        Some(State::Recovering(Box::new(next)))
+    for (thread, number) in m.threads.iter_mut().zip(&recovery.carried.numbers) {
+        (thread.number, thread.id) = (*number, 0);
     }
-
-    /// The next life: what recovery left is what is right from now on, and threads number their transactions anew.
-    fn restart(&self, recovery: &Recovery) -> Machine {
-        let mut m = Machine::new(&self.bounds);
-        m.home.clone_from(&recovery.durable.home);
-        m.truth.clone_from(&m.home);
-        m.plain_stores = recovery.plain_stores;
-        m.lives_left = recovery.lives_left - 1;
-        for mc in &mut m.controllers {
-            mc.committed.fill(0);
-        }
-        for (thread, number) in m.threads.iter_mut().zip(&recovery.numbers) {
-            (thread.number, thread.id) = (*number, 0);
-        }
-        m
-    }
+    m
 }

@@ -1,21 +1,12 @@
-//! What a running machine consists of.
+//! The state of a running machine.
 
-use super::Bounds;
+use super::{Bounds, Tx};
 use std::collections::BTreeSet;
-
-/// A transaction: the thread and how many of its transactions came before, plus one. No hardware knows this number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tx {
-    /// The thread.
-    pub thread: u8,
-    /// From 1.
-    pub number: u32,
-}
 
 /// A version of a line, named after the store that made it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
-    /// What the line had in the beginning.
+    /// The contents of the line at the start.
     #[default]
     Initial,
     /// A store outside of transactions, counted from 1.
@@ -50,7 +41,7 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// Identifiers of so many bits.
+    /// Identifiers of this many bits.
     pub fn new(bits: u32) -> Self {
         Ids { mask: (0xffu32 >> (8 - bits)) as u8 }
     }
@@ -65,7 +56,7 @@ impl Ids {
         id.wrapping_sub(1) & self.mask
     }
 
-    /// How far an identifier is behind a later one.
+    /// The distance of an identifier from a later one.
     pub fn distance(self, from: u8, to: u8) -> u8 {
         to.wrapping_sub(from) & self.mask
     }
@@ -84,7 +75,7 @@ impl Ids {
 /// A write to a line that no queue has accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flight {
-    /// What it writes.
+    /// The version that it writes.
     pub version: Version,
     /// The transaction of a DTX_Flush; none: an ordinary write.
     pub dtx: Option<Dtx>,
@@ -114,7 +105,7 @@ pub struct Record {
     pub dtx: Option<Dtx>,
 }
 
-/// What a controller does about an undo entry.
+/// The work of a controller on an undo entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Logging {
     /// The line and its transaction.
@@ -134,7 +125,7 @@ pub struct Controller {
     pub committed: Vec<u8>,
     /// Lines that are in the undo log, for each transaction once.
     pub logged: BTreeSet<(u8, Dtx)>,
-    /// The undo entry that is in the making.
+    /// The undo entry that is not complete.
     pub logging: Option<Logging>,
     /// The undo log, oldest entry first.
     pub log: Vec<Record>,
@@ -148,16 +139,16 @@ pub enum Phase {
     Off,
     /// Its stores are marked.
     Run,
-    /// What was marked is flushed; acknowledgements are awaited.
+    /// The marked lines are flushed; acknowledgements are awaited.
     Flush,
-    /// The controllers are told.
+    /// The controllers are notified.
     Commit,
 }
 
 /// A thread with its tracking structures.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Thread {
-    /// How far its transaction is.
+    /// The progress of its transaction.
     pub phase: Phase,
     /// The number of its transaction, or of its last one.
     pub number: u32,
@@ -175,7 +166,7 @@ pub struct Thread {
     pub is_aborted: bool,
 }
 
-/// How far a commit is at a controller.
+/// The progress of a commit at a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// DTX_Commit is in flight.
@@ -193,7 +184,7 @@ pub struct Pending {
     pub dtx: Dtx,
     /// The transaction.
     pub tx: Tx,
-    /// How far it is at each controller.
+    /// Its progress at each controller.
     pub stages: Vec<Stage>,
 }
 
@@ -273,7 +264,7 @@ impl Machine {
         Tx { thread, number: self.thread(thread).number }
     }
 
-    /// The same as the hardware names it.
+    /// The transaction as the hardware names it.
     pub fn dtx(&self, thread: u8) -> Dtx {
         Dtx { thread, id: self.thread(thread).id }
     }

@@ -1,11 +1,7 @@
 //! The steps of threads and of the LAD controllers beside their L1D (section 4.4, Figure 5, Table 1).
 
 use super::{Action, Dtx, Flight, Lad, Machine, Pending, Phase, ProtocolFault, Stage, Version};
-
-/// Goes on if something holds; else the step is not allowed.
-pub(super) fn only_if(condition: bool) -> Option<()> {
-    condition.then_some(())
-}
+use crate::protocol::only_if;
 
 impl Lad {
     /// All steps that could be allowed in this state.
@@ -53,7 +49,6 @@ impl Lad {
             actions.push(Action::Reclaim(controller));
             actions.extend((0..of.log.len() as u8).map(|index| Action::Void(controller, index)));
         }
-        actions.push(Action::Crash);
     }
 
     /// A step of the running machine.
@@ -72,7 +67,7 @@ impl Lad {
             }
             Action::Clean(line) => {
                 m.dirty[usize::from(line)]?;
-                // Whoever cleans the line may count on all stores outside of transactions to it.
+                // A program that cleans the line may count on all stores outside of transactions to it.
                 let covers = m.loose[usize::from(line)].last().copied();
                 match m.marked[usize::from(line)].take() {
                     Some(thread) => self.send(m, line, Some(thread), covers)?,
@@ -107,7 +102,6 @@ impl Lad {
                 t.acks = t.acks.checked_sub(1)?;
             }
             Action::AckArrives(thread, id, controller) => self.acknowledge(m, thread, id, controller)?,
-            Action::Crash | Action::RecoveryStep | Action::RecoveryCut | Action::Restart => return None,
             _ => self.control(m, action)?,
         }
         Some(machine)
@@ -121,8 +115,8 @@ impl Lad {
         m.dirty[at].or(in_flight).or_else(queued).unwrap_or(m.home[at])
     }
 
-    /// How far the oldest identifier of a thread that anything still names is behind another. A controller that has not
-    /// received a commit has the identifier before it in DTX_CID.
+    /// The distance of the oldest identifier of a thread that anything still names from another. A controller that has
+    /// not received a commit has the identifier before it in DTX_CID.
     pub fn age(&self, m: &Machine, thread: u8, id: u8) -> u8 {
         let ids = self.bounds.ids();
         let before = |dtx: Dtx| match self.has(ProtocolFault::OldestCidForgotten) {
@@ -150,7 +144,7 @@ impl Lad {
         Some(())
     }
 
-    /// What a store outside of transactions has left in the line goes home first.
+    /// A line written outside of transactions is sent home first.
     fn store(&self, m: &mut Machine, thread: u8, line: u8) -> Option<()> {
         let (t, at) = (m.thread(thread), usize::from(line));
         only_if(t.phase == Phase::Run && !t.is_aborted && t.stores[at] < self.bounds.stores_per_line)?;
@@ -174,7 +168,8 @@ impl Lad {
         Some(())
     }
 
-    /// What the caches have of a line is sent to its controller, as a DTX_Flush of a thread or as an ordinary write.
+    /// The version of a line in the caches is sent to its controller, as a DTX_Flush of a thread or as an ordinary
+    /// write.
     fn send(&self, m: &mut Machine, line: u8, of: Option<u8>, covers: Option<Version>) -> Option<()> {
         let at = usize::from(line);
         let version = m.dirty[at].take()?;
@@ -201,7 +196,7 @@ impl Lad {
         Some(())
     }
 
-    /// When all flushes are acknowledged, every controller is told.
+    /// When all flushes are acknowledged, every controller is notified.
     fn commit(&self, m: &mut Machine, thread: u8) -> Option<()> {
         let (t, dtx, tx) = (m.thread(thread), m.dtx(thread), m.tx(thread));
         let in_flight = m.flights.iter().flatten().any(|flight| flight.dtx == Some(dtx));
@@ -234,7 +229,7 @@ impl Lad {
         Some(())
     }
 
-    /// What the transaction has stored must survive from now on, and others may see it.
+    /// The versions of the transaction must survive from now on, and others may see them.
     fn complete(&self, m: &mut Machine, thread: u8) {
         for line in 0..self.bounds.lines {
             if let Some(version) = m.written(thread, line).filter(|_| !m.thread(thread).is_aborted) {

@@ -1,6 +1,7 @@
 //! Power failure and recovery (section 3, "multiversioning").
 
-use super::{Action, EntryState, Machine, Phase, ProtocolFault, State, TransactionCaches, Tx, Version};
+use super::{Bounds, EntryState, Machine, Phase, ProtocolFault, TcProtocol, TransactionCaches, Tx, Version};
+use crate::protocol::{Carried, PowerFailure, Recovery};
 use std::collections::BTreeSet;
 
 /// An entry as it survives: line, data, and whether it is committed.
@@ -14,7 +15,7 @@ pub struct Saved {
     pub committed: bool,
 }
 
-/// What a power failure leaves.
+/// The state that a power failure leaves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Durable {
     /// Each line in the NVRAM.
@@ -34,42 +35,17 @@ pub enum RecoveryWrite {
     Clear(u8),
 }
 
-/// What is right after this power failure.
+/// The outcomes that are right after this power failure.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Judge {
-    /// What is committed.
+    /// The committed versions.
     pub truth: Vec<Version>,
     /// Transactions that are not.
     pub never: BTreeSet<Tx>,
-    /// What recovery gives if it is not cut.
-    pub uncut: Vec<Version>,
-}
-
-/// From a power failure until the end of recovery.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Recovery {
-    /// What is left.
-    pub durable: Durable,
-    /// What recovery has still to write, last write first.
-    pub todo: Vec<RecoveryWrite>,
-    /// Whether it was ever cut.
-    pub cut: bool,
-    /// What is right.
-    pub judge: Judge,
-    /// Numbers of the last transactions of each thread, for the next run.
-    numbers: Vec<u32>,
-    pub(super) lives_left: u8,
-}
-
-impl Recovery {
-    /// Whether nothing is left to do.
-    pub fn has_ended(&self) -> bool {
-        self.todo.is_empty()
-    }
 }
 
 impl Durable {
-    fn write(&mut self, write: RecoveryWrite) {
+    pub(super) fn write(&mut self, write: RecoveryWrite) {
         match write {
             RecoveryWrite::Home(line, version) => self.home[usize::from(line)] = version,
             RecoveryWrite::Clear(core) => {
@@ -82,7 +58,7 @@ impl Durable {
 
 impl TransactionCaches {
     /// Power fails: the NVRAM and the transaction caches are left. What is in flight is lost.
-    pub(super) fn crash(&self, m: &Machine) -> Recovery {
+    pub(super) fn crash(&self, m: &Machine) -> PowerFailure<TcProtocol> {
         let overflowed = |version: &Version| m.overflows.iter().any(|o| Some(o.tx) == version.tx);
         let save = |core: usize| {
             let entries = m.occupied(core).map(|e| {
@@ -102,23 +78,14 @@ impl TransactionCaches {
             shadows: (0..self.bounds.cores).map(shadows).collect(),
         };
         let open = (0..self.bounds.threads).filter(|t| m.thread(*t).phase != Phase::Idle).map(|t| m.tx(t));
-        let judge = Judge {
-            truth: m.truth.clone(),
-            never: m.aborted.iter().copied().chain(open).collect(),
-            uncut: self.recovered(durable.clone()).home,
-        };
-        Recovery {
-            todo: self.plan(&durable),
-            durable,
-            cut: false,
-            judge,
-            numbers: m.threads.iter().map(|t| t.number).collect(),
-            lives_left: m.lives_left,
-        }
+        let judge = Judge { truth: m.truth.clone(), never: m.aborted.iter().copied().chain(open).collect() };
+        let numbers = m.threads.iter().map(|t| t.number).collect();
+        let carried = Carried { numbers, plain_stores: 0, lives_left: m.lives_left };
+        PowerFailure { judge, durable, carried }
     }
 
-    /// What recovery writes if it begins with this, last write first.
-    fn plan(&self, durable: &Durable) -> Vec<RecoveryWrite> {
+    /// The writes of a recovery from this state, in order.
+    pub(super) fn plan(&self, durable: &Durable) -> Vec<RecoveryWrite> {
         let shadows = durable.shadows.iter().flatten().filter(|_| !self.has(ProtocolFault::RecoveryForgetsShadows));
         let undo = shadows.map(|(line, old)| RecoveryWrite::Home(*line, *old));
         let redo = durable.fifos.iter().flat_map(|fifo| {
@@ -133,49 +100,22 @@ impl TransactionCaches {
             !durable.fifos[usize::from(*core)].is_empty() || !durable.shadows[usize::from(*core)].is_empty()
         };
         let clear = (0..self.bounds.cores).filter(full).map(RecoveryWrite::Clear);
-        let mut writes: Vec<RecoveryWrite> = match self.has(ProtocolFault::RecoveryClearsFirst) {
+        let writes: Vec<RecoveryWrite> = match self.has(ProtocolFault::RecoveryClearsFirst) {
             true => clear.chain(undo).chain(redo).collect(),
             false => undo.chain(redo).chain(clear).collect(),
         };
-        writes.reverse();
         writes
     }
+}
 
-    /// What a recovery leaves that begins with this and is not cut.
-    pub(super) fn recovered(&self, mut durable: Durable) -> Durable {
-        self.plan(&durable).into_iter().rev().for_each(|write| durable.write(write));
-        durable
+/// The next run: what recovery left is what is right from now on.
+pub(super) fn restart(bounds: &Bounds, recovery: &Recovery<TcProtocol>) -> Machine {
+    let mut m = Machine::new(bounds);
+    m.home.clone_from(&recovery.durable.home);
+    m.truth.clone_from(&m.home);
+    m.lives_left = recovery.carried.lives_left - 1;
+    for (thread, number) in m.threads.iter_mut().zip(&recovery.carried.numbers) {
+        thread.number = *number;
     }
-
-    /// A step after a power failure.
-    pub(super) fn recover(&self, recovery: &Recovery, action: Action) -> Option<State> {
-        let mut next = recovery.clone();
-        match action {
-            Action::RecoveryStep => {
-                let write = next.todo.pop()?;
-                next.durable.write(write);
-            }
-            Action::RecoveryCut if !recovery.has_ended() => {
-                next.todo = self.plan(&next.durable);
-                next.cut = true;
-            }
-            Action::Restart if recovery.has_ended() && recovery.lives_left > 0 => {
-                return Some(State::Running(Box::new(self.restart(recovery))));
-            }
-            _ => return None,
-        }
-        Some(State::Recovering(Box::new(next)))
-    }
-
-    /// The next run: what recovery left is what is right from now on.
-    fn restart(&self, recovery: &Recovery) -> Machine {
-        let mut m = Machine::new(&self.bounds);
-        m.home.clone_from(&recovery.durable.home);
-        m.truth.clone_from(&m.home);
-        m.lives_left = recovery.lives_left - 1;
-        for (thread, number) in m.threads.iter_mut().zip(&recovery.numbers) {
-            thread.number = *number;
-        }
-        m
-    }
+    m
 }

@@ -1,23 +1,14 @@
-//! What a running machine consists of.
+//! The state of a running machine.
 
-use super::{Bounds, Recovery};
+use super::{Bounds, Tx};
 use std::collections::BTreeSet;
-
-/// A transaction: the thread and how many of its transactions came before, plus one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tx {
-    /// The thread.
-    pub thread: u8,
-    /// From 1.
-    pub number: u32,
-}
 
 /// A version of a line, named after the store that made it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// The transaction; none is the version that the line had in the beginning.
+    /// The transaction; none is the version at the start.
     pub tx: Option<Tx>,
-    /// Which store of the transaction to the line.
+    /// The number of the transaction's store to the line.
     pub store: u32,
 }
 
@@ -62,9 +53,9 @@ impl Entry {
 /// A write to a line in flight to the NVRAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flight {
-    /// Whose.
+    /// The core that wrote it.
     pub core: u8,
-    /// What it writes.
+    /// The version that it writes.
     pub version: Version,
     /// Whether it has arrived, which the transaction cache does not know yet.
     pub written: bool,
@@ -88,13 +79,13 @@ pub struct Shadow {
 pub struct Overflow {
     /// The core whose cache it belongs to.
     pub core: u8,
-    /// Whose.
+    /// The transaction.
     pub tx: Tx,
     /// The lines.
     pub shadows: Vec<Shadow>,
 }
 
-/// How far a thread is with its transaction.
+/// The progress of a thread with its transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// There is none: the mode register is zero.
@@ -102,14 +93,14 @@ pub enum Phase {
     Idle,
     /// It is open.
     Running,
-    /// It has aborted; what it brought home comes back.
+    /// It has aborted; lines that it wrote home are restored.
     Aborting,
 }
 
 /// A thread with its mode register.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Thread {
-    /// How far it is.
+    /// The progress of its transaction.
     pub phase: Phase,
     /// The number of its transaction, or of its last one.
     pub number: u32,
@@ -144,15 +135,6 @@ pub struct Machine {
     pub truth: Vec<Version>,
     /// Transactions that aborted in this run.
     pub aborted: BTreeSet<Tx>,
-}
-
-/// A state of the model.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum State {
-    /// The machine runs.
-    Running(Box<Machine>),
-    /// Power has failed.
-    Recovering(Box<Recovery>),
 }
 
 impl Machine {

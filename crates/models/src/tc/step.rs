@@ -3,11 +3,7 @@
 use super::{
     Action, Entry, EntryState, Flight, Machine, Overflow, Phase, ProtocolFault, Shadow, TransactionCaches, Version,
 };
-
-/// Goes on if something holds; else the step is not allowed.
-fn only_if(condition: bool) -> Option<()> {
-    condition.then_some(())
-}
+use crate::protocol::only_if;
 
 impl TransactionCaches {
     /// All steps that could be allowed in this state.
@@ -37,7 +33,6 @@ impl TransactionCaches {
                 actions.extend([Action::Written(line), Action::Acknowledged(line)]);
             }
         }
-        actions.push(Action::Crash);
     }
 
     /// A step of the running machine.
@@ -94,12 +89,11 @@ impl TransactionCaches {
                 only_if(m.cached[usize::from(line)].is_none())?;
                 m.cached[usize::from(line)] = Some(self.found(m, line));
             }
-            Action::Crash | Action::RecoveryStep | Action::RecoveryCut | Action::Restart => return None,
         }
         Some(machine)
     }
 
-    /// What a miss finds: the newest matching entry of all transaction caches, else the line in the NVRAM.
+    /// The version that a miss finds: the newest matching entry of all transaction caches, else the line in the NVRAM.
     pub fn found(&self, m: &Machine, line: u8) -> Version {
         let mut entries = (0..m.fifos.len()).flat_map(|core| m.occupied(core)).filter(|e| e.line == line);
         let entry = match self.fault {

@@ -74,7 +74,7 @@ pub(super) struct Device {
     permute: bool,
     banks: Vec<Bank>,
     recent: Recent,
-    /// When the next refresh of each rank is due.
+    /// The time at which the next refresh of each rank is due.
     refresh_due_ps: Vec<Picos>,
 }
 
@@ -172,7 +172,7 @@ impl Device {
         self.banks[place.index as usize].opened_for > 0
     }
 
-    /// When the next refresh of a rank is due; `Picos::MAX` for media that need none.
+    /// The time at which the next refresh of a rank is due; `Picos::MAX` for media that need none.
     pub fn refresh_due_ps(&self, rank: u32) -> Picos {
         self.refresh_due_ps[rank as usize]
     }
@@ -289,7 +289,7 @@ impl Device {
         self.banks[place.index as usize].opened_for -= 1;
     }
 
-    /// When the last data of a read is there, or the cells hold a write, after its command at `at_ps`.
+    /// The time at which the last data of a read has arrived, or the cells hold a write, after its command at `at_ps`.
     pub fn done_ps(&self, direction: Direction, at_ps: Picos) -> Picos {
         let t = self.t();
         at_ps

@@ -1,4 +1,4 @@
-//! When writes are served.
+//! The policy that decides when writes are served.
 
 use super::Direction;
 use serde::{Deserialize, Serialize};

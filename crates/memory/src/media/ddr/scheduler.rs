@@ -18,9 +18,9 @@ struct Request {
     number: u64,
     place: LineLocation,
     direction: Direction,
-    /// When it arrived.
+    /// The time at which it arrived.
     arrived_ps: Picos,
-    /// When it took its entry of the queue; `None` while it waits outside.
+    /// The time at which it took its entry of the queue; `None` while it waits outside.
     entered_ps: Option<Picos>,
     /// Its first command and what it found, once given.
     found: Option<(Picos, RowFound)>,
@@ -35,7 +35,7 @@ struct Request {
 pub(crate) struct Served {
     pub number: u64,
     pub direction: Direction,
-    /// When it took its entry of the queue.
+    /// The time at which it took its entry of the queue.
     pub entered_ps: Picos,
     /// Its first command, and what that found.
     pub first_ps: Picos,
@@ -92,7 +92,7 @@ pub(super) struct Scheduler {
     drains: u64,
     /// Held entries, which fill the queue and do not leave it.
     held: usize,
-    /// When each free entry of the read queue became free.
+    /// The time at which each free entry of the read queue became free.
     free_entries_ps: Vec<Picos>,
     /// An entry of the read queue is taken until then.
     read_entry_until: EntryUntil,
@@ -175,7 +175,7 @@ impl Scheduler {
         None
     }
 
-    /// When the next command is given if nothing else arrives, or a time before that; `Picos::MAX`: never.
+    /// The time at which the next command is given if nothing else arrives, or an earlier time; `Picos::MAX`: never.
     pub fn next_command_ps(&mut self) -> Picos {
         self.enter();
         let mode = self.mode;

@@ -1,28 +1,41 @@
-//! Short random runs of the memory system without cores: threads whose transactions keep off each other's lines, on
-//! machines so small that lines leave the caches and controllers write undo entries all the time. Nothing aborts.
+//! Short random runs of the memory system without cores: threads with transactions on machines so small that lines
+//! leave the caches all the time.
 
-use super::recorder::{LINES, Observed, Shared, line, observed_variant};
-use durasim_contract::ActiveFault;
+use super::Subject;
+use super::log::{Observed, Shared, line};
 use durasim_core::{Outcome, PendingStore};
-use durasim_isa::CacheBlockOp;
-use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System, presets};
-use durasim_types::{CoreId, Cycle, Domain, Pages, Rng, TxId};
+use durasim_machine::{PMEM_BASE, Plan, System};
+use durasim_types::{CoreId, Cycle, Pages, Rng, TxId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A finished run.
-pub struct Run {
-    pub observed: Vec<Observed>,
+pub struct Run<S: Subject> {
+    pub observed: Vec<Observed<S::Step>>,
     /// The parameters of the design.
     pub plan: Plan,
     pub threads: u8,
-    /// Whether it is LAD, or else LAD-Base.
-    pub first_ack: bool,
-    /// The error tells where the machine got stuck, or that it panicked. What was observed until then is there.
+    pub subject: S,
+    /// The error says where the machine got stuck, or that it panicked. What was observed until then is recorded.
     pub ending: Result<(), String>,
 }
 
+impl<S: Subject> Run<S> {
+    /// A number among the parameters of the design.
+    pub fn parameter(&self, name: &str) -> u64 {
+        self.plan.spec[name].as_u64().expect("it is a number")
+    }
+
+    /// The recorded steps without the power failures.
+    pub fn steps(&self) -> impl Iterator<Item = &S::Step> {
+        self.observed.iter().filter_map(|observed| match observed {
+            Observed::Step(step) => Some(step),
+            Observed::Crash { .. } => None,
+        })
+    }
+}
+
 #[derive(Clone, Copy)]
-enum Request {
+pub enum Request {
     Store(u8, u64),
     Begin(TxId),
     Commit(TxId),
@@ -39,82 +52,58 @@ struct Port {
     now: Cycle,
 }
 
-struct Driver {
-    system: System,
-    log: Shared,
-    rng: Rng,
+/// The threads of a run, on ports in the place of cores.
+pub struct Driver<S: Subject> {
+    pub system: System,
+    pub log: Shared<S>,
+    pub rng: Rng,
+    subject: S,
     threads: Vec<Thread>,
     ports: Vec<Port>,
     /// The thread whose transaction has locked each line.
     owners: Vec<Option<usize>>,
     stamps: u64,
     switch_percent: u64,
+    disorder_percent: Option<u64>,
 }
 
-fn overrides(rng: &mut Rng, cores: u16) -> Vec<String> {
-    let mut one_of = |path: &str, values: &[&str]| {
-        let value = values[rng.below(values.len() as u64) as usize];
-        format!("{path}={value}")
-    };
-    let mut sets = vec![
-        format!("cores={cores}"),
-        one_of("design.lad.dtx_id_bits", &["2", "3", "8"]),
-        one_of("design.lad.logging_percent", &["1", "50", "80", "100"]),
-        one_of("design.lad.undo_log_entries", &["8", "16"]),
-        one_of("design.lad.undo_log_entries_max", &["64", "256"]),
-        one_of("design.lad.undo_log_growth_cycles", &["1", "1000"]),
-        one_of("design.lad.reclaim_period_cycles", &["100", "10000", "1000000"]),
-        one_of("pmem.controllers", &["1", "2", "4"]),
-        "pmem.interleave_bytes=64".to_owned(),
-        one_of("interconnect.inclusion", &["\"inclusive\"", "\"non-inclusive\""]),
-        one_of("interconnect.write_back_buffers", &["1", "3", "64"]),
-        one_of("pmem.controller.write_queue_entries", &["3", "4", "5", "8"]),
-        one_of("pmem.controller.coalesce_writes", &["false", "true"]),
-        one_of("pmem.media.write_latency_ns", &["100", "2000"]),
-        one_of("l1d.size_bytes", &["256", "512"]),
-        one_of("l2.size_bytes", &["256", "512"]),
-        one_of("llc.size_bytes", &["512", "1024"]),
-    ];
-    // Controllers at a distance that is drawn for each message.
-    if rng.below(2) == 0 {
-        sets.push("interconnect.core_to_controller_cycles=400".to_owned());
-        sets.push("interconnect.controller_to_core_cycles=100".to_owned());
-        sets.push("interconnect.memory_request_cycles=10".to_owned());
-        sets.push(format!("interconnect.path_jitter_cycles={}", [100, 20_000][rng.below(2) as usize]));
-    }
-    sets
-}
-
-fn core(port: usize) -> CoreId {
+/// The core at a port.
+pub fn core(port: usize) -> CoreId {
     CoreId(port as u16)
 }
 
-/// A run of so many operations. The error says what the machine refused.
-pub fn run(seed: u64, cores: u16, operations: u64, fault: ActiveFault) -> Result<Run, String> {
+/// One setting with a value of these.
+pub fn one_of(rng: &mut Rng, path: &str, values: &[&str]) -> String {
+    format!("{path}={}", values[rng.below(values.len() as u64) as usize])
+}
+
+/// A run of this many operations. The error says what the machine refused.
+pub fn run<S: Subject>(seed: u64, cores: u16, operations: u64, planted: Option<S::Planted>) -> Result<Run<S>, String> {
     let mut rng = Rng::new(seed);
-    let sets = overrides(&mut rng, cores);
-    let shared = Shared::new(rng.next_u64(), 10);
-    let text = presets::text("tiny").expect("tiny is a preset");
-    let config = MachineConfig::parse("tiny", text, &sets).map_err(|e| e.to_string())?;
-    let first_ack = rng.below(4) > 0;
-    let variant = observed_variant(&shared, first_ack, fault);
-    let plan = Plan::new(&config, &variant, Domain::Adr).map_err(|e| e.to_string())?;
-    let mut system = System::new(&config, &plan).map_err(|e| e.to_string())?;
+    let sets = S::overrides(&mut rng, cores);
+    let shared = Shared::new(rng.next_u64());
+    let subject = S::draw(&mut rng);
+    let (plan, mut system) = subject.build(&sets, &shared, planted).map_err(|e| e.to_string())?;
     system.load_pmem(&Pages::new(PMEM_BASE, plan.geometry.pmem_data_bytes));
     let observer = shared.with_plan(&plan);
     system.observe(Box::new(observer.clone()));
-    let threads = usize::from(cores) + rng.below(3) as usize;
+    system.keep_journal(Box::new(observer.clone()));
     for port in 0..cores {
         system.assign_thread(CoreId(port), port.into());
     }
+    let threads = u64::from(cores) + rng.below(S::SPARE_THREADS);
+    let switch_percent = S::SWITCH_PERCENT[rng.below(3) as usize];
+    let disorder_percent = S::DISORDER_PERCENT.map(|percent| percent[rng.below(3) as usize]);
     let mut driver = Driver {
         system,
         log: observer.clone(),
+        subject,
         threads: (0..threads).map(|_| Thread::default()).collect(),
         ports: (0..usize::from(cores)).map(|port| Port { thread: Some(port), now: 0 }).collect(),
-        owners: vec![None; usize::from(LINES)],
+        owners: vec![None; usize::from(S::LINES)],
         stamps: 0,
-        switch_percent: [0, 2, 10][rng.below(3) as usize],
+        switch_percent,
+        disorder_percent,
         rng,
     };
     let ending = catch_unwind(AssertUnwindSafe(|| {
@@ -124,10 +113,10 @@ pub fn run(seed: u64, cores: u16, operations: u64, fault: ActiveFault) -> Result
     }));
     let ending = ending.unwrap_or_else(|_| Err("the machine panicked".to_owned()));
     let observed = observer.with(|log| std::mem::take(&mut log.observed));
-    Ok(Run { observed, plan, threads: threads as u8, first_ack, ending })
+    Ok(Run { observed, plan, threads: threads as u8, subject: driver.subject, ending })
 }
 
-impl Driver {
+impl<S: Subject> Driver<S> {
     fn go(&mut self, operations: u64) -> Result<(), String> {
         let (mut done, mut turns) = (0, 0u64);
         while done < operations {
@@ -150,6 +139,16 @@ impl Driver {
         &mut self.threads[self.ports[port].thread.expect("a thread has the port")]
     }
 
+    /// The transaction of the thread at a port.
+    pub fn tx(&self, port: usize) -> Option<TxId> {
+        self.threads[self.ports[port].thread?].tx
+    }
+
+    /// The time at a port.
+    pub fn now(&mut self, port: usize) -> &mut Cycle {
+        &mut self.ports[port].now
+    }
+
     /// The port that acts next; `None` if it was the memory system's turn.
     fn turn(&mut self) -> Result<Option<usize>, String> {
         let when = |port: usize| {
@@ -157,15 +156,18 @@ impl Driver {
             let resumes = if thread.pending.is_some() { self.system.resumes_at(core(port))? } else { 0 };
             Some((resumes.max(self.ports[port].now), port))
         };
-        let Some((at, port)) = (0..self.ports.len()).filter_map(when).min() else {
+        let ready: Vec<(Cycle, usize)> = (0..self.ports.len()).filter_map(when).collect();
+        let Some(&first) = ready.iter().min() else {
             if self.ports.iter().all(|port| port.thread.is_none()) {
                 self.seat(0);
             } else if self.system.step_once(Cycle::MAX).is_none() {
-                return Err("all wait, and nothing will happen".into());
+                return Err("all wait, and no event is pending".into());
             }
             return Ok(None);
         };
-        if self.system.has_waiters() && self.system.due() <= at {
+        let disorder = self.disorder_percent.is_some_and(|percent| self.rng.below(100) < percent);
+        let (at, port) = if disorder { ready[self.rng.below(ready.len() as u64) as usize] } else { first };
+        if !disorder && self.system.has_waiters() && self.system.due() <= at {
             self.system.step_once(Cycle::MAX);
             return Ok(None);
         }
@@ -174,18 +176,25 @@ impl Driver {
     }
 
     fn act(&mut self, port: usize) {
-        if let Some(request) = self.thread(port).pending.take() {
+        if self.tx(port).is_some()
+            && let Some((cycle, _)) = self.system.take_abort(core(port))
+        {
+            self.over(port, cycle);
+        } else if let Some(request) = self.thread(port).pending.take() {
             self.request(port, request);
         } else if self.rng.below(100) < self.switch_percent {
             self.switch(port);
         } else {
-            self.step(port);
+            let line = self.subject.line(&mut self.rng);
+            let choice = self.rng.below(100);
+            S::operate(self, port, line, choice);
         }
         self.ports[port].now += match self.rng.below(20) {
             0 => self.rng.below(20_000),
             1..=4 => self.rng.below(400),
             _ => self.rng.below(4),
         };
+        S::operated(self, port);
     }
 
     /// The transaction of the thread at a port is over.
@@ -198,7 +207,7 @@ impl Driver {
     }
 
     fn request(&mut self, port: usize, request: Request) {
-        let (at, tx, id) = (self.ports[port].now, self.thread(port).tx, core(port));
+        let (at, tx, id) = (self.ports[port].now, self.tx(port), core(port));
         let outcome = match request {
             Request::Store(n, stamp) => self.system.store(id, &PendingStore::plain(line(n).base(), 8, stamp, tx), at),
             Request::Begin(tx) => self.system.tx_begin(id, tx, at),
@@ -208,40 +217,50 @@ impl Driver {
             Outcome::Pending => self.thread(port).pending = Some(request),
             Outcome::Done(cycle) if matches!(request, Request::Commit(_)) => self.over(port, cycle),
             Outcome::Done(cycle) => self.ports[port].now = at.max(cycle),
-            Outcome::Aborted(..) => unreachable!("nothing aborts"),
+            Outcome::Aborted(cycle, _) => self.over(port, cycle),
         }
     }
 
-    fn step(&mut self, port: usize) {
-        let n = self.rng.below(u64::from(LINES)) as u8;
-        let (at, tx, id) = (self.ports[port].now, self.thread(port).tx, core(port));
+    /// A load; the stamp that it finds.
+    pub fn load(&mut self, port: usize, n: u8) -> u64 {
+        self.system.load(core(port), line(n).base(), 8, self.tx(port), self.ports[port].now).0
+    }
+
+    /// A store of a new stamp.
+    pub fn store(&mut self, port: usize, n: u8) {
+        self.stamps += 1;
+        self.request(port, Request::Store(n, self.stamps));
+    }
+
+    /// Whether no transaction has locked a line.
+    pub fn is_free(&self, n: u8) -> bool {
+        self.owners[usize::from(n)].is_none()
+    }
+
+    /// A store in a transaction that locks the line first; no step if another thread has it.
+    pub fn store_locked(&mut self, port: usize, n: u8) {
         let thread = self.ports[port].thread;
-        let owner = self.owners[usize::from(n)];
-        match (self.rng.below(100), tx) {
-            (0..=24, _) => {
-                let (stamp, _) = self.system.load(id, line(n).base(), 8, tx, at);
-                self.log.push(Observed::Load { line: n, stamp });
-            }
-            (25..=30, _) => {
-                self.ports[port].now = at.max(self.system.cache_block(id, CacheBlockOp::Clean, line(n), at));
-            }
-            (31..=45, None) if owner.is_none() => {
-                self.stamps += 1;
-                self.request(port, Request::Store(n, self.stamps));
-            }
-            (_, None) => {
-                let tx = self.system.new_tx();
-                self.thread(port).tx = Some(tx);
-                self.request(port, Request::Begin(tx));
-            }
-            (31..=84, Some(_)) => {
-                if owner.is_none() || owner == thread {
-                    self.owners[usize::from(n)] = thread;
-                    self.stamps += 1;
-                    self.request(port, Request::Store(n, self.stamps));
-                }
-            }
-            (_, Some(tx)) => self.request(port, Request::Commit(tx)),
+        let owner = &mut self.owners[usize::from(n)];
+        if owner.is_none() || *owner == thread {
+            *owner = thread;
+            self.store(port, n);
+        }
+    }
+
+    pub fn begin(&mut self, port: usize) {
+        let tx = self.system.new_tx();
+        self.thread(port).tx = Some(tx);
+        self.request(port, Request::Begin(tx));
+    }
+
+    pub fn commit(&mut self, port: usize, tx: TxId) {
+        self.request(port, Request::Commit(tx));
+    }
+
+    /// An abort that the program asks for.
+    pub fn abort(&mut self, port: usize, tx: TxId) {
+        if let Outcome::Aborted(cycle, _) = self.system.tx_abort(core(port), tx, 7, self.ports[port].now) {
+            self.over(port, cycle);
         }
     }
 
