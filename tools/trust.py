@@ -17,11 +17,11 @@ from pathlib import Path
 
 from durasim.crashes.mutants import all_mutants
 from durasim.runs.assumptions import MEASURED, assumptions, headline
+from tools import published
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "timing")]
+sys.path.insert(0, str(ROOT / "tests" / "timing"))
 import multicore  # noqa: E402 - found by the path above
-import published  # noqa: E402
 import validation  # noqa: E402
 
 RESULTS = "docs/results"

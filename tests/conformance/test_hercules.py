@@ -5,10 +5,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from durasim.documents.described_crash import FAULTS
 
 import compiled
 import durasim as ds
-from durasim.crashes.crash_request import FAULTS
 
 # Exit code of programs that the machine cannot continue (guest/include/durasim/error.h).
 RUNTIME_ERROR = 70

@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from durasim.documents.described_crash import FAULTS
 
 import compiled
 import durasim as ds
-from durasim.crashes.crash_request import FAULTS
 
 HERE = Path(__file__).resolve().parent
 # More threads than cores, in slices that end between a clean and its fence.
