@@ -63,7 +63,7 @@ wheel: $(CORE) ## Build the wheel into dist/, twice to the same bytes, and try i
 	$(BIN)/python -m pytest -m long tests/long/test_wheel.py
 
 generate: $(CORE) ## Rewrite what is generated: schemas, lists in documents, recorded statistics, tables of assumptions
-	@$(BIN)/python tools/generate.py
+	@$(BIN)/python -m tools.generate
 
 campaign: $(CORE) ## Crash every row in every way for SECONDS (600); goes on where an earlier campaign ended
 	@$(BIN)/durasim campaign campaigns/all.toml --seconds $(SECONDS) --verdicts build/campaigns/all.sqlite
@@ -99,7 +99,7 @@ $(STAMPS)/bench: $(STAMPS)/environment pyproject.toml
 	@touch $@
 
 docs: $(CORE) $(STAMPS)/docs ## Build the site of the documents into build/site, without network; checks links and anchors
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python tools/build_site.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m tools.build_site
 	@echo "to read it: $(BIN)/python -m http.server --directory build/site"
 
 # The lock file has all packages that are needed: nothing is resolved.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from statistics import stdev
 from typing import Any
 
-from scoring import Published
+from experiments.scoring import Published
 
 # A throughput below this is shown with three decimals.
 SMALL = 0.1

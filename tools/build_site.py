@@ -1,7 +1,7 @@
 """Builds the site of the documents into build/site, without network: `make docs`.
 
-    .venv/bin/python tools/build_site.py            # fails on a link or an anchor that leads nowhere
-    .venv/bin/python tools/build_site.py --stage    # only gather the sources in build/site-source
+    .venv/bin/python -m tools.build_site            # fails on a link or an anchor that leads nowhere
+    .venv/bin/python -m tools.build_site --stage    # only gather the sources in build/site-source
 
 The pages of the site are those of the repository in the same folders, so that their links are valid in both. A file of
 another kind to which a page links is copied as it is. The reference of commands, configuration and Python API is

@@ -1,6 +1,6 @@
 """Updates the outputs of commands in the `console` blocks of documents.
 
-    .venv/bin/python tools/document_outputs.py docs/crash.md ...   # all pages if none is named
+    .venv/bin/python -m tools.document_outputs docs/crash.md ...   # all pages if none is named
 
 A matching output stays unchanged. Otherwise the page gets the new output, cut at the number of lines that it shows
 before a last `...`; insert `...` in other places again by hand. Read the difference before you commit it.
@@ -12,9 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.documents import document_blocks as blocks
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "documents"))
-import document_blocks as blocks  # noqa: E402 - found by the path above
 
 
 def rewrite(page: Path) -> None:

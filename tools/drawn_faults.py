@@ -1,7 +1,7 @@
 """Draws planted faults of seven kinds by the hash of the checked-out tree; shows which general campaign catches each.
 
-    .venv/bin/python tools/drawn_faults.py                 # three of each kind
-    .venv/bin/python tools/drawn_faults.py --each 5 --seed 7
+    .venv/bin/python -m tools.drawn_faults                 # three of each kind
+    .venv/bin/python -m tools.drawn_faults --each 5 --seed 7
 
 `durasim mutation` sends a fault through campaigns that were chosen for its design. Here it meets only what is drawn
 without knowing it: `durasim campaign --random`, then runs of campaigns/drawn.toml. Ends with 1 if one comes through.
@@ -21,8 +21,8 @@ from typing import Any
 
 from durasim import DurasimError, _core
 from durasim.crashes import campaign_file, random_runs
+from durasim.crashes.crash_request import crash_request
 from durasim.crashes.mutants import INSTRUCTIONS_MAX, Mutant, all_mutants
-from durasim.programs import toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = {
@@ -74,15 +74,10 @@ def requests(mutant: Mutant) -> Iterator[dict[str, Any]]:
 
 def with_fault(unit: campaign_file.Unit, mutant: Mutant) -> dict[str, Any]:
     """Gives the request of a run with the fault."""
-    request, scenario = unit.request(), unit.scenario
     if not mutant.in_guest:
-        return request | {"planted": mutant.name}
+        return unit.request() | {"planted": mutant.name}
     # Programs abort nothing by themselves: in every other run each transaction is undone once before it commits.
-    rehearsals = scenario.seed % 2 == 0
-    program = toolchain.build(
-        str(scenario.workload), scenario.backend, history=True, planted=True, rehearsals=rehearsals
-    )
-    request["elf"] = str(program)
+    request = crash_request(unit.scenario, unit.options, planted=True, rehearsals=unit.scenario.seed % 2 == 0)
     for arguments in ("args", "recover_args", "check_args", "again_args"):
         request[arguments] = [*request[arguments], "--planted", mutant.name]
     return request

@@ -1,8 +1,8 @@
 """Regenerates schemas, recorded statistics, effects of assumptions, and lists and tables in documents.
 
-    .venv/bin/python tools/generate.py                    # everything, as `make generate`
-    .venv/bin/python tools/generate.py documents          # one part
-    .venv/bin/python tools/generate.py recorded --missing # only runs that are not recorded yet
+    .venv/bin/python -m tools.generate                    # everything, as `make generate`
+    .venv/bin/python -m tools.generate documents          # one part
+    .venv/bin/python -m tools.generate recorded --missing # only runs that are not recorded yet
 
 A generated part of a document is enclosed by `<!-- generated NAME -->` and `<!-- end generated -->`.
 """
@@ -25,15 +25,9 @@ import durasim
 from durasim.programs import suites
 from durasim.runs.assumptions import assumptions
 from durasim.runs.sensitivity import DAGGER
+from tools import design_tables, deviations, published, sensitivity, sources, trust
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tools"))
-import design_tables  # noqa: E402
-import deviations  # noqa: E402 - uses the path above, also if tests import this file as a module
-import published  # noqa: E402
-import sensitivity  # noqa: E402
-import sources  # noqa: E402
-import trust  # noqa: E402
 
 CONFORMANCE = ROOT / "tests" / "conformance"
 PART = re.compile(r"(<!-- generated (\S+) -->\n).*?(<!-- end generated -->)", re.DOTALL)

@@ -1,15 +1,16 @@
-"""Generates the schema and the types of a run's request and result from crates/machine.
+"""Generates schemas, options and types from crates/machine/src/{request,result}.rs and crates/crash/src/request.rs.
 
-The sources are `setup/request.rs` and `runs/result.rs`.
+    .venv/bin/python -m tools.generate_schemas          # after `make setup`
 
-    .venv/bin/python tools/generate_schemas.py          # after `make setup`
-
-The files are the schema of the JSON document and the module `durasim.documents.described`, with the typed result and
-the options that a run passes on unchanged. `--check` writes nothing, and fails if a file is out of date.
+The files are the schema of the JSON document of a run; the module `durasim.documents.described`, with the typed result
+and the options that a run passes on unchanged; the module `durasim.documents.described_crash`, with the options of a
+crash campaign; and the keys of these options in the schema of campaign files. `--check` writes nothing, and fails if a
+file is out of date.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import subprocess
@@ -17,11 +18,11 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from durasim import _core
-
 PACKAGE = Path(__file__).resolve().parents[1] / "python" / "durasim"
+CAMPAIGN_FILE = PACKAGE / "schemas" / "campaign-file.json"
 LINE_LENGTH = 120
 
 # Fields of the request that the package sets itself, from the workload and from options shared with other commands.
@@ -30,6 +31,8 @@ SET_BY_PACKAGE = frozenset({
     "machine", "design", "domain", "control", "set", "shrink", "elf", "elf_name", "exe_link", "args", "env", "seed",
     "workload", "ops", "threads", "origin",
 })  # fmt: skip
+# Fields of a crash request beside those of its run that the package sets itself.
+SET_BY_CRASHES = frozenset({"planted", "cut_every_write", "history", "recover_args"})
 # Objects of the result by the field that holds them.
 CLASSES = {
     "roi": "Region", "program": "Region", "pmem_write_bytes": "PmemWriteBytes", "latency_ns": "LatencyNs",
@@ -231,19 +234,151 @@ def _arguments_class(request: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def crash_options(schemas: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Returns the fields of a crash request that are options of a campaign, those of its run left out."""
+    without = schemas["request"]["properties"].keys() | SET_BY_CRASHES
+    crash = schemas["crash"]
+    # `required` lists all fields, in their order.
+    return {name: crash["properties"][name] for name in crash["required"] if name not in without}
+
+
+CRASH_HEAD = '''"""The options of a crash campaign, as crates/crash/src/request.rs describes them.
+
+Written by tools/generate_schemas.py: to change it, change that file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, TypedDict'''
+
+
+def described_crash(fields: dict[str, dict[str, Any]]) -> str:
+    """Returns the text of the module `durasim.documents.described_crash`."""
+    faults = fields["faults"]
+    names = [
+        f"FAULTS = {tuple(_choices(faults))}",
+        '"""Kinds of power failures; docs/crash.md explains each."""',
+        f"DEFAULT_FAULTS = {tuple(faults['x-of-workloads'])}",
+        '"""Faults of a workload if none are given."""',
+    ]
+    head = CRASH_HEAD + "\n\n" + "\n".join(names)
+    return "\n\n\n".join([head, _crash_options_class(fields), _crash_arguments(fields)]) + "\n"
+
+
+def _crash_options_class(fields: dict[str, dict[str, Any]]) -> str:
+    lines = ["@dataclass(frozen=True, slots=True)", "class CrashOptions:"]
+    lines += _docstring("Options of a crash campaign over a scenario.", {"properties": fields})
+    for name, schema in fields.items():
+        lines += [f"    {name}: {_crash_type(schema)} = field(", f"        default={schema.get('default')!r},"]
+        lines += ["        metadata={", *_crash_metadata(schema), *_option_metadata(schema), "        },", "    )"]
+    return "\n".join(lines)
+
+
+def _crash_arguments(fields: dict[str, dict[str, Any]]) -> str:
+    lines = ["class CrashOptionArguments(TypedDict, total=False):"]
+    lines += ['    """`CrashOptions` as arguments of the Python API."""', ""]
+    for name, schema in fields.items():
+        if "x-internal" not in schema:
+            lines.append(f"    {name}: {_crash_type(schema).replace('tuple[str, ...]', 'Iterable[str]')}")
+    return "\n".join(lines)
+
+
+def _crash_type(schema: dict[str, Any]) -> str:
+    """Returns the type of an option. What has no default is determined by the package if it is not given."""
+    if "anyOf" in schema:
+        plain = [_plain_type(of) for of in schema["anyOf"] if "type" in of]
+        return " | ".join([*plain, *(f"Literal[{json.dumps(word)}]" for word in _words(schema))])
+    kinds = _types(schema)
+    found = "tuple[str, ...]" if "array" in kinds else _plain_type(schema)
+    return found if "default" in schema and "null" not in kinds and schema["default"] is not None else _optional(found)
+
+
+def _optional(kind: str) -> str:
+    return kind if kind.endswith("| None") else f"{kind} | None"
+
+
+def _choices(schema: dict[str, Any]) -> list[str]:
+    """Returns the names that the elements of an array are taken from."""
+    items = schema.get("items", {})
+    return [name for part in items.get("oneOf", [items]) for name in part.get("enum", [part.get("const")]) if name]
+
+
+def _words(schema: dict[str, Any]) -> tuple[str, ...]:
+    """Returns the words that an option takes instead of a number."""
+    parts = [part for of in schema.get("anyOf", ()) for part in of.get("oneOf", ())]
+    return tuple(part["const"] for part in parts)
+
+
+def _crash_metadata(schema: dict[str, Any]) -> Iterator[str]:
+    for key in ("flag", "unit", "drawn", "file", "elf", "internal"):
+        if f"x-{key}" in schema:
+            yield f'            "{key}": {schema[f"x-{key}"]!r},'
+    if choices := _choices(schema):
+        yield f'            "choices": {tuple(choices)},'
+    if words := _words(schema):
+        yield f'            "words": {words},'
+    for part in schema.get("anyOf", ()):
+        if "minimum" in part:
+            yield f'            "minimum": {part["minimum"]},'
+    if "maximum" in schema:
+        yield f'            "maximum": {schema["maximum"]},'
+
+
+def campaign_file_schema(fields: dict[str, dict[str, Any]]) -> str:
+    """Returns the schema of campaign files; in its tables the options of a campaign follow `ops`."""
+    schema = json.loads(CAMPAIGN_FILE.read_text(encoding="utf-8"))
+    keys = {name: _campaign_key(of) for name, of in fields.items() if "x-file" in of}
+    for table in ("sweep", "control"):
+        own = schema["$defs"][table]["properties"]
+        before = list(own)[: list(own).index("ops") + 1]
+        hand_written = {name: of for name, of in own.items() if "x-option" not in of and name not in keys}
+        schema["$defs"][table]["properties"] = {
+            **{name: of for name, of in hand_written.items() if name in before},
+            **keys,
+            **{name: of for name, of in hand_written.items() if name not in before},
+        }
+    return json.dumps(schema, indent=2) + "\n"
+
+
+def _campaign_key(schema: dict[str, Any]) -> dict[str, Any]:
+    """Returns the schema of a key. The loader also checks maxima and names."""
+    head = {"description": " ".join(schema["description"].split()), "x-option": True}
+    if "array" in _types(schema):
+        return head | {"$ref": "#/$defs/names"}
+    if "anyOf" in schema:
+        return head | {"$ref": "#/$defs/points"}
+    (kind,) = (of for of in _types(schema) if of != "null")
+    return head | {"type": kind} | {key: schema[key] for key in ("minimum",) if key in schema}
+
+
 def _formatted(text: str) -> str:
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "python/durasim/documents/described.py", "-"]
     root = PACKAGE.parents[1]
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=root).stdout
 
 
+def _core() -> ModuleType:
+    """Returns the Rust core without the package around it, which imports the generated modules."""
+    (path,) = PACKAGE.glob("_core*.so")
+    spec = importlib.util.spec_from_file_location("_core", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python module")
+    core = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(core)
+    return core
+
+
 def generate() -> dict[Path, str]:
     """Returns the text of each generated file."""
-    schemas = json.loads(_core.run_schemas())
+    schemas = json.loads(_core().run_schemas())
     schema = run_schema(schemas["result"])
     return {
         PACKAGE / "schemas" / "run.json": json.dumps(schema, indent=2) + "\n",
         PACKAGE / "documents" / "described.py": _formatted(described(schemas["request"], schemas["result"])),
+        PACKAGE / "documents" / "described_crash.py": _formatted(described_crash(crash_options(schemas))),
+        CAMPAIGN_FILE: campaign_file_schema(crash_options(schemas)),
     }
 
 

@@ -1,7 +1,7 @@
 """Reruns a paper's experiments and compares the results with its published numbers.
 
-    .venv/bin/python tools/published.py lad-micro19      # 15 minutes on two cores
-    .venv/bin/python tools/published.py all --compare    # no runs: applies the rule to the recorded numbers
+    .venv/bin/python -m tools.published lad-micro19      # 15 minutes on two cores
+    .venv/bin/python -m tools.published all --compare    # no runs: applies the rule to the recorded numbers
 
 `experiments/published.csv` contains the numbers of all papers, `experiments/NAME/table.py` the commands and, for each
 number, the formula that computes ours from their documents; `experiments/scoring.py` contains the rule. The outputs are
@@ -28,15 +28,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "experiments"))
-from comparison import (  # noqa: E402 - found by the path above
-    Command,
-    Documents,
-    Experiment,
-    Measured,
-)
-from scoring import (  # noqa: E402
+from experiments.comparison import Command, Documents, Experiment, Measured
+from experiments.scoring import (
     NOT_COMPARABLE,
     REPRODUCED,
     SCORING,
@@ -48,6 +41,7 @@ from scoring import (  # noqa: E402
     verdict,
 )
 
+ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 DURASIM = Path(sys.executable).with_name("durasim")
 COLUMNS = (

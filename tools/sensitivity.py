@@ -3,10 +3,10 @@
 The alternatives are those below and, for the assumptions of designs, those declared with the designs. Nothing is tuned
 here: the first runs use the presets and designs unchanged, the others show the effect of the assumption.
 
-    .venv/bin/python tools/sensitivity.py            # all keys
-    .venv/bin/python tools/sensitivity.py coalescing # one of them
-    .venv/bin/python tools/sensitivity.py --outdated # those with missing or outdated measurements
-    .venv/bin/python tools/sensitivity.py --missing  # only their missing runs, such as those of a new design
+    .venv/bin/python -m tools.sensitivity            # all keys
+    .venv/bin/python -m tools.sensitivity coalescing # one of them
+    .venv/bin/python -m tools.sensitivity --outdated # those with missing or outdated measurements
+    .venv/bin/python -m tools.sensitivity --missing  # only their missing runs, such as those of a new design
 
 `make generate` writes the tables of docs/results/sensitivity.md and DEVIATIONS.md from the same file.
 """

@@ -1,7 +1,7 @@
 """Gives the generated parts of README.md and TRUST.md, from recorded results alone: nothing is run.
 
-The ratios are those of docs/results/hercules-tecs23*.csv, which `tools/published.py` makes with one build on one preset
-and suite. `sensitivity.csv` is not among them: its rows come from several builds and other presets.
+The ratios are those of docs/results/hercules-tecs23*.csv, which `python -m tools.published` makes with one build on one
+preset and suite. `sensitivity.csv` is not among them: its rows come from several builds and other presets.
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ from pathlib import Path
 from durasim.crashes.mutants import all_mutants
 from durasim.runs.assumptions import MEASURED, assumptions, headline
 from durasim.runs.sensitivity import PLACES, measurements
+from tools import deviations, published, sources
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "timing")]
-import deviations  # noqa: E402 - found by the path above
-import multicore  # noqa: E402
-import published  # noqa: E402
-import sources  # noqa: E402
+sys.path.insert(0, str(ROOT / "tests" / "timing"))
+import multicore  # noqa: E402 - found by the path above
 import validation  # noqa: E402
 
 RESULTS = "docs/results"

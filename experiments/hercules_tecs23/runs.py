@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comparison import Command
+from experiments.comparison import Command
 
 WORKLOADS = ("array-swap", "binary-heap", "btree", "hash-table", "linked-list", "rbtree", "sdg")
 # Suites by size of the data in multiples of the last-level cache; numbers of the paper are compared with the first.

@@ -10,7 +10,7 @@ from math import isnan
 from statistics import mean
 from typing import Any
 
-from comparison import (
+from experiments.comparison import (
     Command,
     Documents,
     Experiment,
@@ -24,8 +24,8 @@ from comparison import (
     pmem_bytes,
     throughput,
 )
-from hercules_tecs23.parts import PARTS  # noqa: F401 - for tools/published.py
-from hercules_tecs23.runs import (
+from experiments.hercules_tecs23.parts import PARTS  # noqa: F401 - for tools/published.py
+from experiments.hercules_tecs23.runs import (
     CONTENDERS,
     DESIGNS,
     FOOTPRINTS,
@@ -52,7 +52,7 @@ from hercules_tecs23.runs import (
     pair,
     reading,
 )
-from scoring import Published
+from experiments.scoring import Published
 
 # Workloads with the larger and with the smaller loss in Figure 11.
 LIGHT, HEAVY = ("linked-list", "hash-table", "array-swap", "binary-heap"), ("btree", "rbtree", "sdg")

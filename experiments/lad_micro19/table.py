@@ -5,8 +5,18 @@ Figures 8 and 9, Tables 2, 4 and 5, sections 4.2, 4.3, 6.1, 6.2 and 6.4. Volatil
 
 from __future__ import annotations
 
-from comparison import Command, Documents, Experiment, Formula, Measured, geomean, measured, percent_less, percent_more
-from scoring import Published
+from experiments.comparison import (
+    Command,
+    Documents,
+    Experiment,
+    Formula,
+    Measured,
+    geomean,
+    measured,
+    percent_less,
+    percent_more,
+)
+from experiments.scoring import Published
 
 # Operations before the measured region and in it. The number of the former is the 131,072 lines of the last-level cache
 # divided by the lines that a transaction modifies, or less if it mostly reads; data of rbt fit into the cache.

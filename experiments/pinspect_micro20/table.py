@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from comparison import Command, Documents, Formula, Measured, measured, percent_less
-from scoring import Published
+from experiments.comparison import Command, Documents, Formula, Measured, measured, percent_less
+from experiments.scoring import Published
 
 MACHINE = "pinspect-micro20"
 KERNELS = {

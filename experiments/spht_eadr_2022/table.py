@@ -6,7 +6,7 @@ TPC-C are a separate experiment, spht_eadr_2022_programs.
 
 from __future__ import annotations
 
-from comparison import (
+from experiments.comparison import (
     LIMITS,
     Command,
     Documents,
@@ -19,9 +19,9 @@ from comparison import (
     limit_rows,
     measured,
 )
-from scoring import Published
-from spht_eadr_2022.parts import PARTS  # noqa: F401 - for tools/published.py
-from spht_eadr_2022.runs import ALL, LINKS, MIXES, PEAK, run
+from experiments.scoring import Published
+from experiments.spht_eadr_2022.parts import PARTS  # noqa: F401 - for tools/published.py
+from experiments.spht_eadr_2022.runs import ALL, LINKS, MIXES, PEAK, run
 
 DESIGNS = ("htm-sgl", "spht", "spht-eadr", "spht-eadr-flush")
 THREADS = (1, 8, PEAK, ALL)

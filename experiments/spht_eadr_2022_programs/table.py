@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from statistics import mean
 
-from comparison import (
+from experiments.comparison import (
     LIMITS,
     Command,
     Documents,
@@ -21,9 +21,9 @@ from comparison import (
     measured,
     throughput_text,
 )
-from scoring import Published, class_of, read_published, verdict
-from spht_eadr_2022_programs.runs import PROGRAMS, run
-from spht_eadr_2022_programs.variants import PARTS as VARIANTS
+from experiments.scoring import Published, class_of, read_published, verdict
+from experiments.spht_eadr_2022_programs.runs import PROGRAMS, run
+from experiments.spht_eadr_2022_programs.variants import PARTS as VARIANTS
 
 DESIGNS = ("htm-sgl", "spht", "spht-eadr", "spht-eadr-flush")
 EADR = ("spht-eadr", "spht-eadr-flush")

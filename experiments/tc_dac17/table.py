@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from statistics import mean
 from typing import Any
 
-from comparison import (
+from experiments.comparison import (
     Command,
     Documents,
     Experiment,
@@ -22,7 +22,7 @@ from comparison import (
     pmem_bytes,
     throughput,
 )
-from scoring import Published
+from experiments.scoring import Published
 
 MACHINE = "tc-dac17"
 THREADS = 4

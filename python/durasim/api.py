@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from durasim import _core, checkout, output
 from durasim.arguments import takes_fields_of
-from durasim.crashes.crash_request import CrashArguments, CrashOptions, crash_request, finish_crash
+from durasim.crashes.crash_request import CrashArguments, CrashOptions, PreparedCrash, has, options_of, prepare_crash
 from durasim.crashes.known_check import refuse_unknown_check
 from durasim.documents.described import RunOptions
 from durasim.documents.results import CrashResult, RunResult, TxProfile
@@ -49,6 +49,8 @@ RandomProgress = Callable[[int, int | None], None]
 
 _ESTIMATE_POINTS = 64
 """Crash points from which the total time is estimated."""
+_CRASH_OPTIONS = frozenset(field.name for field in dataclasses.fields(CrashOptions))
+_INTERNAL = tuple(name for name in _CRASH_OPTIONS if has(name, "internal"))
 _ONLY_OF_RUN = (*(field.name for field in dataclasses.fields(RunOptions)), "scale")
 
 
@@ -97,7 +99,7 @@ def _written_at(path: str | None) -> int | None:
     return os.stat(path).st_mtime_ns  # noqa: PTH116
 
 
-@takes_fields_of(Scenario, CrashOptions, without=("design", *_ONLY_OF_RUN, "workers"))
+@takes_fields_of(Scenario, CrashOptions, without=("design", *_ONLY_OF_RUN, *_INTERNAL))
 def crash(
     *, design: str, shrink: bool = False, progress: Progress | None = None, **fields: Unpack[CrashArguments]
 ) -> CrashResult:
@@ -115,33 +117,26 @@ def crash(
         HostIoError: A host file could not be read or written.
         ToolchainError: The guest program cannot be built.
     """
-    tried = {field.name for field in dataclasses.fields(CrashOptions)}
-    own: dict[str, Any] = {name: value for name, value in fields.items() if name in tried}
-    for name in {"faults", "check_args", "again_args"} & own.keys():
-        own[name] = None if own[name] is None else tuple(own[name])
-    chosen = CrashOptions(**own)
-    scenario = scenario_of(design=design, **{name: value for name, value in fields.items() if name not in tried})
-    refuse_unknown_check(scenario, chosen)
-    result = crash_scenario(scenario, chosen, progress)
-    return shrink_first(scenario, chosen, result) if shrink else result
+    own = {name: value for name, value in fields.items() if name in _CRASH_OPTIONS}
+    scenario = scenario_of(design=design, **{name: value for name, value in fields.items() if name not in own})
+    prepared = prepare_crash(scenario, options_of(own))
+    refuse_unknown_check(prepared)
+    result = run_crash(prepared, progress)
+    return shrink_first(prepared, result) if shrink else result
 
 
-def crash_scenario(scenario: Scenario, chosen: CrashOptions, progress: Progress | None = None) -> CrashResult:
-    """Crashes `scenario`; see `crash`. The caller verifies first that the program understands its check arguments."""
-    request = crash_request(scenario, chosen)
-    callback = None if progress is None else (lambda done, total: progress(done, total) is not False)
-    return finish_crash(json.loads(_core.crash(json.dumps(request), callback)), scenario, chosen)
+def run_crash(prepared: PreparedCrash, progress: Progress | None = None) -> CrashResult:
+    """Runs a campaign; see `crash`. The caller verifies first that the program understands its check arguments."""
+    return prepared.crash(None if progress is None else (lambda done, total: progress(done, total) is not False))
 
 
-def estimate_crash(scenario: Scenario, chosen: CrashOptions) -> tuple[int, float]:
-    """Returns the number of persist events of `scenario` and an estimate of the seconds to crash at all of them.
+def estimate_crash(prepared: PreparedCrash) -> tuple[int, float]:
+    """Returns the number of persist events of a run and an estimate of the seconds to crash at all of them.
 
     The estimate comes from crashes at a few of them.
     """
-    request = crash_request(scenario, dataclasses.replace(chosen, points=_ESTIMATE_POINTS))
-    document = _core.crash(json.dumps(request | {"cut_every_write": True}), None)
-    result = finish_crash(json.loads(document), scenario, chosen)
-    cores = chosen.workers or os.cpu_count() or 1
+    result = prepared.crash(points=_ESTIMATE_POINTS, cut_every_write=True)
+    cores = prepared.options.workers or os.cpu_count() or 1
     crashing_s = result.trials / (result.trials_per_s_per_core * cores) if result.trials_per_s_per_core else 0.0
     # A campaign runs the program twice: once to count its events, once to crash it while other threads run the trials.
     counting_s = result.host.seconds - crashing_s
@@ -150,15 +145,13 @@ def estimate_crash(scenario: Scenario, chosen: CrashOptions) -> tuple[int, float
     return result.points, result.host.seconds + more * judging_s
 
 
-def shrink_first(
-    scenario: Scenario, chosen: CrashOptions, result: CrashResult, progress: ShrinkProgress | None = None
-) -> CrashResult:
-    """Returns `result` of a campaign over `scenario` with its first failure minimized, if it has a failure."""
+def shrink_first(prepared: PreparedCrash, result: CrashResult, progress: ShrinkProgress | None = None) -> CrashResult:
+    """Returns `result` of a campaign with its first failure minimized, if it has a failure."""
     from durasim.crashes import shrink  # noqa: PLC0415 - keeps the start-up of other commands short
 
     if not result.failures:
         return result
-    shrunk = shrink.shrink(scenario, chosen, result.failures[0], progress or (lambda *_: None))
+    shrunk = shrink.shrink(prepared.scenario, prepared.options, result.failures[0], progress or (lambda *_: None))
     return dataclasses.replace(result, shrunk=shrunk)
 
 

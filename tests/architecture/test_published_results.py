@@ -3,18 +3,14 @@
 import hashlib
 import math
 import runpy
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "experiments"))
-PUBLISHED = runpy.run_path(str(ROOT / "tools" / "published.py"))
-from comparison import Documents  # noqa: E402 - found by the path above
-from scoring import (  # noqa: E402
+from experiments.comparison import Documents
+from experiments.scoring import (
     CLASSES,
     PREDICATES,
     RATIOS,
@@ -28,7 +24,10 @@ from scoring import (  # noqa: E402
     values_if_equal,
     verdict,
 )
+from tools import published as tool
 
+ROOT = Path(__file__).resolve().parents[2]
+PUBLISHED = vars(tool)
 # Numbers copied from the papers, and those derived from two of their numbers or from their words.
 PRINTED = {"hercules-tecs23": 94, "tc-dac17": 15, "lad-micro19": 66, "pinspect-micro20": 101,
            "spht-eadr-2022": 30, "spht-eadr-2022-programs": 20}  # fmt: skip
@@ -264,7 +263,7 @@ def test_the_recorded_verdicts_follow_the_rule(name: str):
     published, rows = read_published(name), PUBLISHED["recorded"](name)
     table = runpy.run_path(str(ROOT / "experiments" / name.replace("-", "_") / "table.py"))
     assert {row.key for row in published} == table["FORMULAS"].keys()
-    assert rows == PUBLISHED["compared_again"](name), "run tools/published.py all --compare"
+    assert rows == PUBLISHED["compared_again"](name), "run python -m tools.published all --compare"
     assert all(row["command"].startswith("durasim ") for row in rows if row["verdict"] != "not comparable")
 
 

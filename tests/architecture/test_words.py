@@ -106,7 +106,6 @@ PATTERN_EXCEPT_TEXT = {
     "let less of it lie there (shadow-bytes)": "a message of a guest runtime",
     '"run", "behind")': "an argument of a guest program",
     'PACKAGE_BUGREPORT="nobody"': "a macro of a third-party program",
-    "reads_behind_drains": "a counter, which is a key of documents",
     "write_behind_held_goes_home": "the test of a planted fault of a model",
     "fence_behind_": "names of planted faults, and a function of guest programs",
     "inserted_behind_copy": "the name of a planted fault",

@@ -5,10 +5,14 @@ import re
 import shlex
 
 import pytest
+from typer.testing import CliRunner
 
 import durasim as ds
+from durasim import cli
 from durasim.cli import crash_commands, render
-from durasim.crashes.crash_request import CrashOptions
+from durasim.crashes import crash_request
+from durasim.documents.described_crash import CrashOptions
+from durasim.programs import toolchain
 from durasim.runs.scenario import Scenario
 from pairing import rows_with
 
@@ -119,3 +123,19 @@ def test_the_progress_separates_the_runs_before_the_first_crash_from_the_crashes
     crash_commands._crash_one(scenario, CrashOptions(5, ("clean",)), shrink=False)
     assert before == ["running tc up to the first crash"]
     assert set(after) == {("crashing tc", 5)}
+
+
+def test_a_campaign_is_checked_once_and_builds_one_program(monkeypatch):
+    calls = []
+
+    def counted(owner, name):
+        called = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *given, **named: (calls.append(name), called(*given, **named))[1])
+
+    counted(toolchain, "build")
+    counted(Scenario, "check")
+    counted(crash_request, "check_options")
+    command = ["crash", "--design", "tc", "--workload", "array-swap", "--machine", "tiny", "--ops", "4"]
+    done = CliRunner().invoke(cli.app, [*command, "--arg", "populate=4", "--points", "all"])
+    assert done.exit_code == 0, done.output
+    assert sorted(calls) == ["build", "check", "check_options"]

@@ -1,13 +1,11 @@
 """Replays: an id identifies one failure permanently, and its timeline lists the lines, stores and copies involved."""
 
 import dataclasses
-import json
 
 import pytest
 
-from durasim import _core
 from durasim.crashes import timeline
-from durasim.crashes.crash_request import CrashOptions, crash_request, finish_crash
+from durasim.crashes.crash_request import CrashOptions, prepare_crash
 from durasim.runs.scenario import Scenario
 
 REPLAYS = 20
@@ -34,7 +32,7 @@ def scenario_of(design, domain, arguments):
 
 
 def crash(scenario, options):
-    return finish_crash(json.loads(_core.crash(json.dumps(crash_request(scenario, options)), None)), scenario)
+    return prepare_crash(scenario, options).crash()
 
 
 def failure_of(scenario, fault, sign):

@@ -1,9 +1,11 @@
-"""A run is described once, at its request and its result: everything generated from that is up to date."""
+"""A run and a crash campaign are described once, in Rust: everything generated from that is up to date."""
 
 import dataclasses
 import inspect
 import json
+import re
 import runpy
+import shlex
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ from typer.testing import CliRunner
 
 import durasim as ds
 from durasim import cli
+from durasim.crashes.crash_request import FIELDS, flag_of, has, options_of, replay_command
 from durasim.documents.described import RunOptions
+from durasim.documents.described_crash import DEFAULT_FAULTS, FAULTS, CrashOptions
 from durasim.documents.results import METRICS, RunResult
 from durasim.runs.scenario import Scenario
 
@@ -22,7 +26,8 @@ OPTIONS = [field.name for field in dataclasses.fields(RunOptions)]
 
 def test_generated_files_are_up_to_date():
     generated = GENERATE["generate"]()
-    assert {path.name for path in generated} == {"run.json", "described.py"}
+    names = {"run.json", "campaign-file.json", "described.py", "described_crash.py"}
+    assert {path.name for path in generated} == names
     for path, text in generated.items():
         assert path.read_text() == text, "run tools/generate_schemas.py"
 
@@ -40,6 +45,71 @@ def test_every_option_is_in_the_command_line_and_in_the_api(option):
     assert f"--{option.strip('_').replace('_', '-')}" in CliRunner().invoke(cli.app, ["run", "--help"]).output
     assert option in inspect.signature(ds.run).parameters
     assert f"        {option}: " in ds.run.__doc__
+
+
+@pytest.mark.parametrize("option", [name for name in FIELDS if not has(name, "internal")])
+def test_every_crash_option_is_in_the_command_line_and_in_the_api(option):
+    described = CliRunner().invoke(cli.app, ["crash", "--help"]).output
+    assert re.search(rf"--{flag_of(option)}\b", described)
+    assert option in inspect.signature(ds.crash).parameters
+    assert f"        {option}: " in ds.crash.__doc__
+
+
+def test_crash_options_of_the_package_are_no_options_of_users():
+    assert [name for name in FIELDS if has(name, "internal")] == ["workers"]
+    assert "workers" not in inspect.signature(ds.crash).parameters
+    assert "--workers" not in CliRunner().invoke(cli.app, ["crash", "--help"]).output
+
+
+@pytest.mark.parametrize("table", ["sweep", "control"])
+def test_campaign_files_have_the_options_that_the_description_says(table):
+    schema = json.loads((Path(ds.__file__).parent / "schemas" / "campaign-file.json").read_text())
+    keys = schema["$defs"][table]["properties"]
+    assert [name for name, of in keys.items() if "x-option" in of] == [name for name in FIELDS if has(name, "file")]
+
+
+def test_the_faults_are_those_of_the_description():
+    assert FIELDS["faults"].metadata["choices"] == FAULTS
+    assert set(DEFAULT_FAULTS) < set(FAULTS)
+    assert {"clean", "torn", "recrash"} < set(FAULTS)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"points": "some"}, "points: 'some' is neither 'all' nor a number of at least 1"),
+        ({"points": 0}, "points: '0' is neither 'all' nor a number of at least 1"),
+        ({"faults": ["clean", "flood"]}, f"fault: 'flood' is unknown (allowed: {', '.join(FAULTS)})"),
+        ({"variants": 2000}, "variants: 2000 is not between 1 and 1024"),
+        ({"recovery_limit": 0}, f"recovery-limit: 0 is not between 1 and {10**15} instructions"),
+        ({"check_args": ["check"]}, "check: requires --elf: a workload has its own commands"),
+    ],
+)
+def test_crash_options_out_of_range_are_refused(options, said):
+    with pytest.raises(ds.ConfigError) as refused:
+        ds.crash(design="opt", workload="btree", **options)
+    assert said in str(refused.value)
+
+
+def test_values_of_a_command_line_are_parsed_as_the_description_says():
+    values = {"points": "12", "faults": ["all"], "check_args": "check 'a b'", "replay": "e12", "variants": None}
+    assert options_of(values) == CrashOptions(12, FAULTS, replay="e12", check_args=("check", "a b"))
+    assert options_of({"points": "all", "faults": []}) == CrashOptions("all")
+
+
+def test_the_command_that_replays_has_the_options_that_change_a_trial():
+    options = CrashOptions(12, ("clean",), 4, workers=1, recovery_limit=99)
+    words = replay_command(Scenario(design="opt", workload="btree"), 7, "e3", options)
+    assert words == "durasim crash --design opt --workload btree --ops 7 --recovery-limit 99 --replay e3"
+    program = CrashOptions(check_args=("check", "a b"), again_args=("again",))
+    words = replay_command(Scenario(design="opt", elf="p", args=("run",)), None, "e3", program)
+    assert shlex.split(words)[4:] == [
+        "--elf",
+        "p",
+        "--check",
+        "check 'a b'",
+        *["--again", "again", "--replay", "e3", "--", "run"],
+    ]
 
 
 def test_every_option_reaches_the_request():

@@ -8,7 +8,7 @@ import pytest
 
 import compiled
 import durasim as ds
-from durasim.crashes.crash_request import FAULTS
+from durasim.documents.described_crash import FAULTS
 
 # Exit code of programs that the machine cannot continue (guest/include/durasim/error.h).
 RUNTIME_ERROR = 70

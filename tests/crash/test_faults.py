@@ -6,7 +6,8 @@ import pytest
 
 import durasim as ds
 from durasim import _core
-from durasim.crashes.crash_request import FAULTS, CrashOptions, crash_request
+from durasim.crashes.crash_request import CrashOptions, crash_request
+from durasim.documents.described_crash import FAULTS
 from durasim.programs import toolchain
 from durasim.runs.scenario import Scenario
 from pairing import rows_with

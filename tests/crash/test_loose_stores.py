@@ -7,7 +7,7 @@ import pytest
 import command_line
 import compiled
 import durasim as ds
-from durasim.crashes.crash_request import FAULTS
+from durasim.documents.described_crash import FAULTS
 
 HERE = Path(__file__).resolve().parent
 # More threads than cores, in slices that end between a clean and its fence.

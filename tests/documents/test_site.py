@@ -2,7 +2,6 @@
 
 import importlib.util
 import re
-import sys
 import tomllib
 from collections import Counter
 from functools import cache
@@ -14,9 +13,7 @@ import document_blocks
 import durasim
 from document_blocks import ROOT, tokens_of
 from site_pages import Page, expected, is_remote, of_css
-
-sys.path.insert(0, str(ROOT / "tools"))
-import build_site
+from tools import build_site
 
 DIAGRAM_PAGES = [*sorted(ROOT.glob("docs/designs/*.md")), ROOT / "docs/software-logging.md"]
 # The statements of mermaid that diagrams here consist of: participants, messages, notes, and blocks that end.

@@ -54,7 +54,7 @@ def edited(tmp_path_factory):
         edited[name] = copy.edited()
         copy.keep()
     copy.build()
-    copy.python("tools/generate.py", "documents")
+    copy.python("-m", "tools.generate", "documents")
     copy.keep()
     return copy, edited
 
@@ -105,7 +105,7 @@ def test_its_campaigns_are_those_of_any_design(copy):
 def test_new_cases_are_recorded_and_no_other_changes(copy):
     names = ("golden.json", "digests.json")
     before = {name: json.loads(copy.read(f"tests/conformance/{name}")) for name in names}
-    copy.python("tools/generate.py", "recorded", "--missing")
+    copy.python("-m", "tools.generate", "recorded", "--missing")
     for name in names:
         recorded = json.loads(copy.read(f"tests/conformance/{name}"))
         assert before[name].items() <= recorded.items()

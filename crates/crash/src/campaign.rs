@@ -8,12 +8,12 @@ use crate::crashed_run::{
 };
 use crate::executor::{Executor, Retry};
 use crate::explore::explore;
-use crate::failure_kind::FailureKind;
 use crate::judge::{Context, Judge, ProgramRecovery};
 use crate::limits::RecoveryLimits;
 use crate::outcome::Outcome;
 use crate::postponed::Postponed;
 use crate::power_faults::PowerFaultDraw;
+use crate::request::CrashRequest;
 use crate::result::{CrashResult, Failure};
 use crate::schedule::{All, DrawnFailures, Points, check_event, schedule};
 use crate::timeline::{Replayed, replay};
@@ -22,53 +22,11 @@ use crate::trial::{PowerFault, Trial};
 use durasim_contract::{CrashImage, Variant};
 use durasim_machine::{Host, Prepared, Provenance, RunRequest, System, configuration, prepare};
 use durasim_types::{ConfigError, Error, EventKind, PersistEvent, Rng};
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
-
-/// A campaign over one run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CrashRequest {
-    /// The run that is crashed.
-    #[serde(flatten)]
-    pub run: RunRequest,
-    /// The crash points.
-    pub points: Points,
-    /// What can go wrong at each of them.
-    pub faults: BTreeSet<FailureKind>,
-    /// Of failures that can end in many ways (torn, reorder, energy), so many are drawn at each crash point; all, if there
-    /// are no more.
-    pub variants: u64,
-    /// One trial instead, as a failure names it.
-    #[serde(default)]
-    pub replay: Option<String>,
-    /// The planted fault that the variant's hardware has, if it shall have one.
-    #[serde(default)]
-    pub planted: Option<String>,
-    /// Whether a recovery is cut at each of its writes, as it is with all crash points, so that some points tell how long
-    /// all of them take.
-    #[serde(default)]
-    pub cut_every_write: bool,
-    /// Whether the program reports its operations, and its check dumps what it finds.
-    pub history: bool,
-    /// Arguments of the program's recovery, which runs under variants whose software recovers. `None`: the check recovers first,
-    /// under every variant, and so does the work after a crash.
-    pub recover_args: Option<Vec<String>>,
-    /// Its arguments for recovery and check.
-    pub check_args: Vec<String>,
-    /// Its arguments for work after a crash.
-    pub again_args: Vec<String>,
-    /// Instructions that recovery, check and further work may each take in a trial; `None`: 20 times as many as without a
-    /// crash, at least 10 million.
-    #[serde(default)]
-    pub recovery_limit: Option<u64>,
-    /// Threads of the host that judge; `None`: one for each of its cores.
-    #[serde(default)]
-    pub workers: Option<usize>,
-}
 
 /// The number of crash points at which, or more, a program of the user's own runs once more for its recovery: it is
 /// short, and has few crash points.
@@ -176,7 +134,7 @@ impl Campaign<'_> {
     ) -> Result<CampaignOutcome, Error> {
         let request = self.request;
         let other_runs_min = if request.recover_args.is_none() { OTHER_RUNS_OF_A_PROGRAM } else { 1 };
-        let draws = schedule(request.points, &request.faults, request.run.seed, self.crash_free_run, other_runs_min);
+        let draws = schedule(request.points, &request.faults(), request.run.seed, self.crash_free_run, other_runs_min);
         let points_total = draws.len() as u64;
         let (batch_sender, batch_receiver) = sync_channel::<Batch>(2 * workers);
         let batch_receiver = Mutex::new(batch_receiver);
@@ -221,7 +179,7 @@ impl Campaign<'_> {
             tried.sort_by(|(a, _), (b, _)| a.cmp(b));
         }
         let limits = executor.judge().limits.document();
-        let not_tried = not_tried(&tried, &request.faults, &self.context(), self.crash_free_run);
+        let not_tried = not_tried(&tried, &request.faults(), &self.context(), self.crash_free_run);
         Ok(CampaignOutcome { instructions, marks, points_at_risk, not_tried, tried, timeline: None, limits })
     }
 

@@ -1,9 +1,10 @@
 //! The kinds of failures that a campaign tries.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What can go wrong when the power fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
     /// What the domain keeps is there, all of it and no more.
@@ -33,6 +34,9 @@ impl FailureKind {
         FailureKind::Background,
         FailureKind::Recrash,
     ];
+
+    /// Those that are tried on a workload if nothing else is asked for.
+    pub const OF_WORKLOADS: [FailureKind; 2] = [FailureKind::Clean, FailureKind::Nested];
 
     /// The name in options and results.
     pub const fn name(self) -> &'static str {

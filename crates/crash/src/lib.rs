@@ -16,6 +16,7 @@ mod order;
 mod outcome;
 mod postponed;
 mod power_faults;
+mod request;
 mod result;
 mod schedule;
 mod timeline;
@@ -25,11 +26,12 @@ mod trial;
 mod unfinished;
 
 pub use byte_oracle::{ByteOracle, Verdict};
-pub use campaign::{CrashRequest, crash};
+pub use campaign::crash;
 pub use failure_kind::FailureKind;
 pub use history::{Dump, HistoryOracle, HistoryRecorder, Position};
 pub use limits::RecoveryLimits;
 pub use order::OrderChecker;
+pub use request::CrashRequest;
 pub use result::{CrashResult, Failure};
 pub use schedule::{All, Points};
 pub use timeline_document::{

@@ -4,21 +4,22 @@ use crate::crashed_run::CrashFreeRun;
 use crate::failure_kind::FailureKind;
 use crate::trial::Trial;
 use durasim_types::{ConfigError, EventKind, Rng};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which persist events a campaign crashes at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Points {
     /// So many, drawn by the seed.
-    Some(u64),
+    Some(#[schemars(range(min = 1))] u64),
     /// Every one.
     All(All),
 }
 
 /// The word `all`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum All {
     /// `all`.

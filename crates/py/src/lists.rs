@@ -2,6 +2,7 @@
 
 use crate::errors::to_python;
 use durasim_contract::{CommitRule, HardwareCost, PlantedFault, Promise, Variant};
+use durasim_crash::CrashRequest;
 use durasim_designs::VARIANTS;
 use durasim_machine::{MachineConfig, Plan, RunRequest, RunResult, presets};
 use durasim_types::{ConfigError, Domain, Error};
@@ -158,8 +159,8 @@ fn preset(py: Python<'_>, name: &str) -> PyResult<MachineConfig> {
     MachineConfig::parse(name, text_of(py, name)?, &[]).map_err(|error| to_python(py, &error.into()))
 }
 
-/// The JSON Schemas of what is sent for a run and of what comes back, from which tools/generate_schemas.py makes the
-/// published schema, the options and the typed result. `required` lists the fields in the order of the document.
+/// The JSON Schemas of what is sent for a run and for a campaign and of what comes back from a run, from which
+/// tools/generate_schemas.py makes the published schemas, the options and the typed result. `required` lists the fields in the order of the document.
 #[pyfunction]
 fn run_schemas() -> String {
     let mut settings = SchemaSettings::draft2020_12().for_serialize();
@@ -167,7 +168,8 @@ fn run_schemas() -> String {
     let mut generator = settings.into_generator();
     let request = generator.root_schema_for::<RunRequest>();
     let result = generator.root_schema_for::<RunResult>();
-    json!({ "request": request, "result": result }).to_string()
+    let crash = generator.root_schema_for::<CrashRequest>();
+    json!({ "request": request, "result": result, "crash": crash }).to_string()
 }
 
 /// The JSON Schema of machine files, with the parameters of every design.

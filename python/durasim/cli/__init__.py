@@ -14,6 +14,7 @@ from durasim.cli.comparison_tables import comparison_tables
 from durasim.cli.options import check_json, finish
 from durasim.cli.progress import RunBar
 from durasim.cli.shell import EXIT_NEGATIVE, CrashCommand, Program
+from durasim.documents.described import RunOptions
 from durasim.documents.difference import diff as difference_of
 from durasim.documents.results import RunResult
 from durasim.errors import refusal
@@ -47,7 +48,7 @@ def _program(
 
 
 @app.command()
-@options.takes_run_options
+@options.takes_options("run_options", RunOptions)
 def run(
     args: options.ProgramArgs = None,
     design: options.Design = DEFAULT_DESIGN,
@@ -62,7 +63,7 @@ def run(
     arg: options.WorkloadArgs = None,
     elf: options.Elf = None,
     env: options.Env = None,
-    run_options: options.RunOptionValues = None,
+    run_options: options.OptionValues = None,
     scale: options.ScaleName = DEFAULT_SCALE,
     wide: options.Wide = False,
     form: options.Format = formats.TABLE,

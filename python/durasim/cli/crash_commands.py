@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,23 +12,21 @@ from durasim import api, output
 from durasim.cli import formats, options, render
 from durasim.cli.options import check_json, finish
 from durasim.cli.shell import EXIT_NEGATIVE
-from durasim.crashes.crash_request import DEFAULT_POINTS, DEFAULT_VARIANTS, CrashOptions, faults_of, points_of
+from durasim.crashes.crash_request import FIELDS, CrashOptions, flag_of, has, options_of, prepare_crash
 from durasim.crashes.known_check import refuse_unknown_check
 from durasim.documents.results import CrashResult
 from durasim.errors import refusal
 from durasim.runs.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario
 
 
+@options.takes_options("crash_options", CrashOptions)
 def crash(
     args: options.ProgramArgs = None,
     design: options.NeededDesign = None,
     workload: options.Workload = None,
     machine: options.Machine = DEFAULT_MACHINE,
     ops: options.Ops = None,
-    points: options.CrashPoints = str(DEFAULT_POINTS),
-    fault: options.FaultNames = None,
-    variants: options.Variants = DEFAULT_VARIANTS,
-    replay: options.Replay = None,
+    crash_options: options.OptionValues = None,
     shrink: options.Shrink = False,
     threads: options.Threads = 1,
     seed: options.Seed = DEFAULT_SEED,
@@ -39,9 +36,6 @@ def crash(
     arg: options.WorkloadArgs = None,
     elf: options.Elf = None,
     env: options.Env = None,
-    check: options.Check = None,
-    again: options.Again = None,
-    recovery_limit: options.RecoveryLimit = None,
     wide: options.Wide = False,
     form: options.Format = formats.TABLE,
     json: options.JsonFile = None,
@@ -50,25 +44,14 @@ def crash(
 
     `durasim campaign` crashes many runs; `durasim mutation` tests that campaigns detect faults of designs.
     """
-    _check_crash(_changed(crash, locals()))
+    if design is None:
+        raise refusal("design", "is required")
+    if elf is not None and shrink:
+        raise refusal("shrink", "requires --workload: durasim cannot interpret the arguments of an external program")
+    chosen = options_of(crash_options or {})
+    _refuse_without_effect(chosen)
     check_json(json)
     formats.check(form, json)
-    chosen = CrashOptions(
-        points_of(points),
-        faults_of(fault),
-        variants,
-        replay,
-        check_args=None if check is None else tuple(shlex.split(check)),
-        again_args=None if again is None else tuple(shlex.split(again)),
-        recovery_limit=recovery_limit,
-    )
-    chosen.check()
-    if again is not None and fault is not None and "recrash" not in chosen.faults:
-        raise refusal("again", "applies only to runs between two crashes: add --fault recrash")
-    if variants != DEFAULT_VARIANTS and fault is not None and set(chosen.faults) == {"clean"}:
-        raise refusal(
-            "variants", "applies only to faults with several possible outcomes (allowed: any --fault except clean)"
-        )
     scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
         domain=domain, control=control, arg=arg, elf=elf, args=args, env=env,
@@ -83,42 +66,38 @@ def crash(
         raise typer.Exit(EXIT_NEGATIVE)
 
 
-def _changed(command: Callable[..., None], values: Mapping[str, Any]) -> set[str]:
-    """Returns the options that differ from their default."""
-    parameters = inspect.signature(command).parameters.values()
-    return {parameter.name for parameter in parameters if values[parameter.name] != parameter.default}
-
-
-def _check_crash(given: set[str]) -> None:
-    if "design" not in given:
-        raise refusal("design", "is required")
-    for name in sorted({"points", "fault", "variants"} & given) if "replay" in given else ():
-        raise refusal(name, "cannot be combined with --replay: the id of the failure determines it")
-    for name in ("check", "again"):
-        if name in given and "elf" not in given:
-            raise refusal(name, "requires --elf: a workload has its own commands")
-    if {"elf", "shrink"} <= given:
-        raise refusal("shrink", "requires --workload: durasim cannot interpret the arguments of an external program")
+def _refuse_without_effect(chosen: CrashOptions) -> None:
+    """Refuses options without an effect beside the others."""
+    changed = {name for name, field in FIELDS.items() if getattr(chosen, name) != field.default}
+    for flag in sorted(flag_of(name) for name in changed if has(name, "drawn")) if "replay" in changed else ():
+        raise refusal(flag, "cannot be combined with --replay: the id of the failure determines it")
+    if chosen.again_args is not None and chosen.faults is not None and "recrash" not in chosen.faults:
+        raise refusal("again", "applies only to runs between two crashes: add --fault recrash")
+    if "variants" in changed and chosen.faults is not None and set(chosen.faults) == {"clean"}:
+        raise refusal(
+            "variants", "applies only to faults with several possible outcomes (allowed: any --fault except clean)"
+        )
 
 
 def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool) -> CrashResult:
-    refuse_unknown_check(scenario, chosen)
     with render.progress_bar() as bar:
         # The program runs twice: once to count its events, once for the crashes. Both may take long to populate.
         task = bar.add_task(f"running {scenario.design} up to the first crash", total=None)
         crashing = f"crashing {scenario.design}"
+        prepared = prepare_crash(scenario, chosen)
+        refuse_unknown_check(prepared)
         if chosen.points == "all" and chosen.replay is None:
-            points, seconds = api.estimate_crash(scenario, chosen)
+            points, seconds = api.estimate_crash(prepared)
             sentence = f"durasim: {points:,} persist events to crash at, about {_duration(seconds)}"
             bar.console.print(sentence, soft_wrap=True, markup=False, highlight=False)
 
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total, description=crashing)
 
-        result = api.crash_scenario(scenario, chosen, show)
+        result = api.run_crash(prepared, show)
         if shrink:
             bar.update(task, description="minimizing the first failure", completed=0, total=None)
-            result = api.shrink_first(scenario, chosen, result, lambda tried, _: bar.update(task, completed=tried))
+            result = api.shrink_first(prepared, result, lambda tried, _: bar.update(task, completed=tried))
     return result
 
 
@@ -129,6 +108,12 @@ def _duration(seconds: float) -> str:
             number = round(seconds / size)
             return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
     return "a second"
+
+
+def _changed(command: Callable[..., None], values: Mapping[str, Any]) -> set[str]:
+    """Returns the options that differ from their default."""
+    parameters = inspect.signature(command).parameters.values()
+    return {parameter.name for parameter in parameters if values[parameter.name] != parameter.default}
 
 
 def campaign(

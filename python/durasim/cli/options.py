@@ -14,7 +14,6 @@ from rich.console import RenderableType
 
 from durasim import output
 from durasim.cli import completion, render
-from durasim.crashes.crash_request import FAULTS
 from durasim.documents.described import RunOptions
 from durasim.errors import refusal
 from durasim.runs.scenario import Scenario
@@ -111,49 +110,10 @@ Elf = Annotated[str | None, typer.Option("--elf", metavar="PROG", help="A static
 Env = Annotated[
     list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Environment of the guest; repeatable.")
 ]
-CrashPoints = Annotated[
-    str, typer.Option("--points", metavar="all|N", help="Persist events to crash at, spread over the run.")
-]
-FaultNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--fault",
-        metavar="NAME",
-        help=f"How power fails: {', '.join(FAULTS)}, or all (default with --elf); repeatable.",
-    ),
-]
-Variants = Annotated[
-    int, typer.Option("--variants", help="Samples per crash point for faults with many possible outcomes.")
-]
-Replay = Annotated[str | None, typer.Option("--replay", metavar="ID", help="Replay only the failure with this id.")]
 Shrink = Annotated[bool, typer.Option("--shrink", help="Minimize the first failure and print its timeline.")]
 Mutants = Annotated[
     list[str] | None,
     typer.Option("--mutant", metavar="NAME", help="Test only the mutant with this planted fault; repeatable."),
-]
-Check = Annotated[
-    str | None,
-    typer.Option(
-        "--check",
-        metavar="ARGS",
-        help="Arguments with which the --elf program recovers and checks its pool; durasim then compares the bytes.",
-    ),
-]
-Again = Annotated[
-    str | None,
-    typer.Option(
-        "--again",
-        metavar="ARGS",
-        help="Arguments of the --elf program for the run between two crashes (default: those after --).",
-    ),
-]
-RecoveryLimit = Annotated[
-    int | None,
-    typer.Option(
-        "--recovery-limit",
-        metavar="N",
-        help="Instruction limit of recovery, check and rerun, each (default: 20 times the crash-free count).",
-    ),
 ]
 CampaignFile = Annotated[
     str | None,
@@ -186,8 +146,8 @@ VerdictsFile = Annotated[
         "--verdicts", metavar="FILE", help="Store each verdict in FILE and resume an interrupted campaign from it."
     ),
 ]
-RunOptionValues = Mapping[str, Any] | None
-"""Values of the options that `takes_run_options` adds to a command."""
+OptionValues = Mapping[str, Any] | None
+"""Values of the options that `takes_options` adds to a command."""
 
 Designs = Annotated[
     str | None,
@@ -267,44 +227,49 @@ def pairs_of(arguments: list[str] | None) -> tuple[tuple[str, str], ...]:
 
 
 def scenario_of(**fields: Any) -> Scenario:
-    """Builds the scenario from the options and checks it before any program is built or run."""
+    """Builds the scenario from the options. Its request checks it before any program is built or run."""
     fields |= {name: tuple(fields.get(name) or ()) for name in ("args", "env")}
     fields |= fields.pop("run_options", {})
     settings, workload_args = fields.pop("set_", None), fields.pop("arg", None)
-    scenario = Scenario(settings=tuple(settings or ()), workload_args=pairs_of(workload_args), **fields)
-    scenario.check()
-    return scenario
+    return Scenario(settings=tuple(settings or ()), workload_args=pairs_of(workload_args), **fields)
 
 
-def takes_run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replaces the argument `run_options` of a command by the options of `RunOptions`."""
-    own = inspect.signature(command, eval_str=True)
-    added = [_option(field) for field in dataclasses.fields(RunOptions)]
-    parameters = [
-        parameter
-        for given in own.parameters.values()
-        for parameter in (added if given.name == "run_options" else [given])
-    ]
+def takes_options(name: str, described: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Replaces the argument `name` of a command by the options that are the fields of a dataclass."""
+    added = [_option(field, described) for field in dataclasses.fields(described) if "internal" not in field.metadata]
 
-    @functools.wraps(command)
-    def with_options(**values: Any) -> None:
-        chosen = {parameter.name: values.pop(parameter.name) for parameter in added}
-        command(**values, run_options=chosen)
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command, eval_str=True)
+        parameters = [
+            parameter for given in own.parameters.values() for parameter in (added if given.name == name else [given])
+        ]
 
-    with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return with_options
+        @functools.wraps(command)
+        def with_options(**values: Any) -> None:
+            chosen = {parameter.name: values.pop(parameter.name) for parameter in added}
+            command(**values, **{name: chosen})
+
+        with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return with_options
+
+    return decorate
 
 
-def _option(field: dataclasses.Field[Any]) -> inspect.Parameter:
+def _option(field: dataclasses.Field[Any], owner: type) -> inspect.Parameter:
     described: Mapping[str, Any] = field.metadata
-    kind = typing.get_type_hints(RunOptions)[field.name]
-    if str in typing.get_args(kind):
-        kind = str | None
-    flag = "--" + field.name.strip("_").replace("_", "-")
-    if kind is bool and field.default:
+    kind, default, help_text = typing.get_type_hints(owner)[field.name], field.default, described["help"]
+    if "choices" in described:
+        kind = list[str] | None
+        help_text += f" Names: {', '.join(described['choices'])}, or all; repeatable."
+    elif kind is not str and ("words" in described or "elf" in described or str in typing.get_args(kind)):
+        # Several words, or a number or a word.
+        kind = str if default is not None else str | None
+        default = None if default is None else str(default)
+    flag = "--" + described.get("flag", field.name).strip("_").replace("_", "-")
+    if kind is bool and default:
         flag += "/--no-" + flag.removeprefix("--")
-    option = typer.Option(flag, metavar=described.get("metavar"), help=described["help"])
+    option = typer.Option(flag, metavar=described.get("metavar"), help=help_text)
     return inspect.Parameter(
-        field.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=field.default, annotation=Annotated[kind, option]
+        field.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=Annotated[kind, option]
     )

@@ -14,8 +14,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from durasim.crashes.crash_request import DEFAULT_FAULTS, DEFAULT_VARIANTS, CrashOptions, crash_request, faults_of
+from durasim.crashes.crash_request import FIELDS, CrashOptions, check_options, crash_request, has, options_of
 from durasim.crashes.laboratory import laboratory_of
+from durasim.documents.described_crash import DEFAULT_FAULTS
 from durasim.errors import host_io, refusal, unknown_name
 from durasim.programs import suites
 from durasim.runs import settings as parameter_settings
@@ -88,7 +89,7 @@ class CampaignFile:
         swept = [unit for table in self.tables["sweep"] for unit in _sweep(table, round_number)]
         for unit in (*controls, *swept):
             unit.scenario.check()
-            unit.options.check()
+            check_options(unit.options)
         return controls + swept
 
     def mutated_designs(self) -> list[str]:
@@ -160,13 +161,8 @@ def _design_names(names: list[str]) -> list[str]:
 
 
 def _options(table: Mapping[str, Any]) -> CrashOptions:
-    return CrashOptions(
-        points=table.get("points", POINTS),
-        faults=faults_of(table.get("faults", DEFAULT_FAULTS)),
-        variants=table.get("variants", DEFAULT_VARIANTS),
-        workers=1,
-        recovery_limit=table.get("recovery_limit"),
-    )
+    keys = {name: table[name] for name in FIELDS if has(name, "file") and name in table}
+    return options_of({"points": POINTS, "faults": DEFAULT_FAULTS, **keys, "workers": 1})
 
 
 def _args(*tables: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

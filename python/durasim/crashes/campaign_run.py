@@ -76,7 +76,7 @@ class Tally:
         self.results.setdefault(key, Counter()).update(
             {"runs": 1, **{name: document[name] for name in ("trials", "violations")}}
         )
-        failures = finish_crash(document, scenario).failures
+        failures = finish_crash(document, scenario, unit.options).failures
         self.failures += [failure.to_dict() for failure in failures]
         if failures:
             # Runs end in any order; the first failure is the one of the smallest run.

@@ -3,139 +3,150 @@
 from __future__ import annotations
 
 import dataclasses
-import os
+import json
+import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
+from durasim import _core
+from durasim.documents.described_crash import CrashOptionArguments, CrashOptions
 from durasim.documents.results import CrashResult
 from durasim.errors import refusal
-from durasim.runs.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario, ScenarioArguments, workload_info
+from durasim.runs.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario, ScenarioArguments
 
-Points = int | Literal["all"]
-"""Number of persist events to crash at, spread over the run, or "all"."""
-DEFAULT_POINTS = 300
 DEFAULT_OPS = 200
 """Default operations, fewer than in a run because every crash costs a recovery and a check."""
-FAULTS = ("clean", "torn", "reorder", "energy", "nested", "background", "recrash")
-"""Kinds of power failures; docs/crash.md explains each."""
-DEFAULT_FAULTS = ("clean", "nested")
-"""Default faults of a workload. For a program given by `elf` the default is all of `FAULTS`."""
-DEFAULT_VARIANTS = 2
-NUMBER_MAX = 1024
-"""Maximum of variants and of workers."""
-RECOVERY_LIMIT_MAX = 10**15
-"""Instructions."""
 OPS_AFTER_A_CRASH = 8
 """Maximum number of operations of the run between two crashes."""
+FIELDS: Mapping[str, dataclasses.Field[Any]] = {field.name: field for field in dataclasses.fields(CrashOptions)}
+"""The options of a campaign by name; crates/crash/src/request.rs explains their metadata."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class CrashOptions:
-    """Options of a crash campaign over a scenario.
-
-    Attributes:
-        points: Number of persist events to crash at, or "all".
-        faults: Kinds of power failures, from `FAULTS`; clean ones are always included. If None, `DEFAULT_FAULTS` for a
-            workload and all for a program given by `elf`.
-        variants: Samples per crash point of a fault with many possible outcomes; all outcomes if there are fewer.
-        replay: The id of a failure; only this trial runs.
-        workers: Threads of this computer that run trials; all its cores if None.
-        check_args: Arguments with which a program given by `elf` recovers and checks its pool.
-        again_args: Arguments of its run between two crashes; those of the first run if None.
-        recovery_limit: Instruction limit of recovery, of check and of the run between two crashes, each, in a trial;
-            if None, 20 times the number without a crash, at least 10 million.
-    """
-
-    points: Points = DEFAULT_POINTS
-    faults: tuple[str, ...] | None = None
-    variants: int = DEFAULT_VARIANTS
-    replay: str | None = None
-    workers: int | None = None
-    check_args: tuple[str, ...] | None = None
-    again_args: tuple[str, ...] | None = None
-    recovery_limit: int | None = None
-
-    def check(self) -> None:
-        """Refuses invalid values.
-
-        Raises:
-            ConfigError: A number is out of range or a fault unknown.
-        """
-        points_of(str(self.points))
-        for fault in self.faults or ():
-            if fault not in FAULTS:
-                raise refusal("fault", f"'{fault}' is unknown (allowed: {', '.join(FAULTS)})")
-        for name, value in (("variants", self.variants), ("workers", self.workers)):
-            if value is not None and not 1 <= value <= NUMBER_MAX:
-                raise refusal(name, f"{value} is not between 1 and {NUMBER_MAX}")
-        if self.recovery_limit is not None and not 1 <= self.recovery_limit <= RECOVERY_LIMIT_MAX:
-            problem = f"{self.recovery_limit} is not between 1 and {RECOVERY_LIMIT_MAX} instructions"
-            raise refusal("recovery-limit", problem)
-
-
-class CrashArguments(ScenarioArguments, total=False):
+class CrashArguments(ScenarioArguments, CrashOptionArguments, total=False):
     """The fields of a scenario and of its crash options, as arguments of the Python API."""
 
-    points: Points
-    faults: Iterable[str] | None
-    variants: int
-    replay: str | None
-    check_args: Iterable[str] | None
-    again_args: Iterable[str] | None
-    recovery_limit: int | None
+
+def flag_of(name: str) -> str:
+    """Returns the name of an option on the command line, without the dashes."""
+    return str(FIELDS[name].metadata.get("flag", name)).replace("_", "-")
 
 
-def points_of(text: str) -> Points:
-    """Parses the value of `--points`.
+def has(name: str, mark: str) -> bool:
+    """Whether an option has a mark, such as `drawn`."""
+    return bool(FIELDS[name].metadata.get(mark, False))
+
+
+def options_of(values: Mapping[str, Any]) -> CrashOptions:
+    """Returns the options with values from a command, a campaign file or the Python API; None means the default."""
+    return CrashOptions(**{name: _parsed(name, value) for name, value in values.items() if value is not None})
+
+
+def _parsed(name: str, value: Any) -> Any:
+    described = FIELDS[name].metadata
+    if isinstance(value, str):
+        if has(name, "elf"):
+            return tuple(shlex.split(value))
+        return int(value) if "minimum" in described and value.isascii() and value.isdigit() else value
+    if "choices" in described:
+        names = tuple(value)
+        return (described["choices"] if "all" in names else names) or None
+    return tuple(value) if has(name, "elf") else value
+
+
+def check_options(options: CrashOptions) -> None:
+    """Refuses invalid values.
 
     Raises:
-        ConfigError: The value is neither "all" nor a number of at least 1.
+        ConfigError: A number is out of range or a name unknown.
     """
-    if text == "all":
-        return "all"
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise refusal("points", f"'{text}' is neither 'all' nor a number of at least 1")
-    return int(text)
+    for name, field in FIELDS.items():
+        value = getattr(options, name)
+        problem = None if value is None else _problem(value, field.metadata)
+        if problem is not None:
+            raise refusal(flag_of(name), problem)
 
 
-def faults_of(names: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Parses the values of `--fault`; "all" means all, no value means the default."""
-    if not names:
+def _problem(value: Any, described: Mapping[str, Any]) -> str | None:
+    if "choices" in described:
+        unknown = [name for name in value if name not in described["choices"]]
+        return f"'{unknown[0]}' is unknown (allowed: {', '.join(described['choices'])})" if unknown else None
+    if "minimum" not in described or value in described.get("words", ()):
         return None
-    return FAULTS if "all" in names else tuple(names)
+    lowest, highest = described["minimum"], described.get("maximum", math.inf)
+    if "words" in described:
+        is_number = isinstance(value, int) and not isinstance(value, bool) and value >= lowest
+        words = " nor ".join(f"'{word}'" for word in described["words"])
+        return None if is_number else f"'{value}' is neither {words} nor a number of at least {lowest}"
+    if lowest <= value <= highest:
+        return None
+    unit = f" {described['unit']}" if "unit" in described else ""
+    return f"{value} is not between {lowest} and {highest}{unit}" if "maximum" in described else f"{value} is negative"
 
 
-def crash_request(scenario: Scenario, chosen: CrashOptions) -> dict[str, Any]:
-    """Returns the request for a campaign over `scenario`.
+@dataclass(frozen=True, slots=True)
+class PreparedCrash:
+    """A campaign that is checked and whose guest program is built.
+
+    Attributes:
+        scenario: What is crashed.
+        options: The options of the campaign.
+        run: The request of its run without a power failure.
+        own: What the request of the campaign has in addition.
+    """
+
+    scenario: Scenario
+    options: CrashOptions
+    run: Mapping[str, Any]
+    own: Mapping[str, Any]
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The request passed to the Rust core."""
+        return {**self.run, **self.own}
+
+    def crash(self, progress: Callable[[int, int], bool] | None = None, **changed: Any) -> CrashResult:
+        """Returns the result of the campaign, with some fields of its request changed."""
+        document = _core.crash(json.dumps(self.request | changed), progress)
+        return finish_crash(json.loads(document), self.scenario, self.options)
+
+
+def prepare_crash(scenario: Scenario, options: CrashOptions, **build: bool) -> PreparedCrash:
+    """Checks a campaign over `scenario` and builds its guest program.
+
+    Args:
+        scenario: What is crashed.
+        options: The options of the campaign.
+        build: The variant of a workload's program, as for `toolchain.build`.
 
     Raises:
         ConfigError: A name or number is not allowed.
         ToolchainError: The guest program cannot be built.
     """
-    chosen.check()
-    faults = chosen.faults
-    if faults is None:
-        faults = DEFAULT_FAULTS if scenario.elf is None else FAULTS
-    return (_workload_request(scenario) if scenario.elf is None else _program_request(scenario, chosen)) | {
-        "points": chosen.points,
-        "faults": sorted({"clean", *faults}),
-        "variants": chosen.variants,
-        "replay": chosen.replay,
-        "workers": chosen.workers,
-        "recovery_limit": chosen.recovery_limit,
-    }
+    check_options(options)
+    if scenario.elf is None:
+        run, own = _workload_request(scenario, options, build)
+    else:
+        run, own = _program_request(scenario, options)
+    chosen = {name: getattr(options, name) for name in FIELDS if name not in own}
+    return PreparedCrash(scenario, options, run, own | chosen)
 
 
-def _workload_request(scenario: Scenario) -> dict[str, Any]:
-    from durasim.programs import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
+def crash_request(scenario: Scenario, options: CrashOptions, **build: bool) -> dict[str, Any]:
+    """Returns the request for a campaign over `scenario`; see `prepare_crash`."""
+    return prepare_crash(scenario, options, **build).request
 
+
+def _workload_request(
+    scenario: Scenario, options: CrashOptions, build: Mapping[str, bool]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    for name in FIELDS:
+        if has(name, "elf") and getattr(options, name) is not None:
+            raise refusal(flag_of(name), "requires --elf: a workload has its own commands")
     ops = DEFAULT_OPS if scenario.ops is None else scenario.ops
     scenario.check_promise()
-    request = dataclasses.replace(scenario, ops=ops).request()
-    program = toolchain.build(workload_info(scenario.workload or "").program, scenario.backend, history=True)
-    return request | {
-        "elf": os.fspath(program),
+    return dataclasses.replace(scenario, ops=ops).request(history=True, **build), {
         "history": True,
         "recover_args": scenario.guest_command("recover", ops),
         "check_args": [*scenario.guest_command("recover-and-check", ops), "--dump"],
@@ -143,39 +154,36 @@ def _workload_request(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def _program_request(scenario: Scenario, chosen: CrashOptions) -> dict[str, Any]:
+def _program_request(scenario: Scenario, options: CrashOptions) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the request for an external program, which has no history: its own check and the bytes judge it."""
-    if chosen.check_args is None:
+    if options.check_args is None:
         raise refusal(
             "check", "is required with --elf: the arguments with which the program recovers and checks its pool"
         )
-    request = scenario.request()
-    return request | {
+    return scenario.request(), {
         "history": False,
         "recover_args": None,
-        "check_args": list(chosen.check_args),
-        "again_args": list(scenario.args if chosen.again_args is None else chosen.again_args),
+        "check_args": list(options.check_args),
+        "again_args": list(scenario.args if options.again_args is None else options.again_args),
     }
 
 
-def finish_crash(document: Mapping[str, Any], scenario: Scenario, chosen: CrashOptions | None = None) -> CrashResult:
+def finish_crash(document: Mapping[str, Any], scenario: Scenario, options: CrashOptions) -> CrashResult:
     """Returns the typed result; each failure includes the command that replays it."""
     failures = [
-        failure | {"command": replay_command(scenario, document["ops"], failure["id"], chosen)}
+        failure | {"command": replay_command(scenario, document["ops"], failure["id"], options)}
         for failure in document["failures"]
     ]
     return CrashResult.from_dict({"shrunk": None, **document, "failures": failures})
 
 
-def replay_command(scenario: Scenario, ops: int | None, replay: str, chosen: CrashOptions | None = None) -> str:
+def replay_command(scenario: Scenario, ops: int | None, replay: str, options: CrashOptions) -> str:
     """Returns the command that replays only the failure `replay` of `scenario`."""
     words = ["durasim", "crash", "--design", scenario.design]
     if scenario.elf is None:
         words += ["--workload", scenario.workload or "", "--ops", str(ops)]
     else:
-        words += ["--elf", scenario.elf]
-        for name, arguments in (("--check", chosen and chosen.check_args), ("--again", chosen and chosen.again_args)):
-            words += [] if arguments is None else [name, shlex.join(arguments)]
+        words += ["--elf", scenario.elf, *_words_of(options, of_elf=True)]
         for pair in scenario.env:
             words += ["--env", pair]
     if scenario.machine != DEFAULT_MACHINE:
@@ -192,7 +200,18 @@ def replay_command(scenario: Scenario, ops: int | None, replay: str, chosen: Cra
         words += ["--arg", f"{name}={value}"]
     if scenario.control:
         words.append("--control")
-    if chosen is not None and chosen.recovery_limit is not None:
-        words += ["--recovery-limit", str(chosen.recovery_limit)]
-    words += ["--replay", replay]
+    words += [*_words_of(options, of_elf=False), "--replay", replay]
     return shlex.join([*words, "--", *scenario.args] if scenario.args else words)
+
+
+def _words_of(options: CrashOptions, *, of_elf: bool) -> Iterator[str]:
+    """Yields the options that change a trial, as words of a command."""
+    for name, field in FIELDS.items():
+        value = getattr(options, name)
+        if name == "replay" or has(name, "drawn") or has(name, "internal") or has(name, "elf") != of_elf:
+            continue
+        if value is not None and value != field.default:
+            if isinstance(value, bool):
+                yield f"--{'' if value else 'no-'}{flag_of(name)}"
+            else:
+                yield from (f"--{flag_of(name)}", shlex.join(value) if isinstance(value, tuple) else str(value))

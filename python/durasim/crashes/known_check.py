@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from durasim.crashes.crash_request import CrashOptions
+from durasim.crashes.crash_request import PreparedCrash
 from durasim.errors import DurasimError, refusal
-from durasim.runs.scenario import Scenario
 from durasim.runs.simulation import run_request
 
 _CHECK_INSTRUCTIONS_MAX = 2_000_000_000
@@ -19,7 +19,7 @@ _EXIT_USAGE = 2
 """Exit code for wrong arguments, as in guest/include/durasim/error.h and in most programs."""
 
 
-def refuse_unknown_check(scenario: Scenario, chosen: CrashOptions) -> None:
+def refuse_unknown_check(prepared: PreparedCrash) -> None:
     """Refuses a check that reports wrong usage without a crash: it would fail after every recovery.
 
     Runs the program and then its check functionally, without caches and time, on a temporary pool. There all writes
@@ -28,27 +28,28 @@ def refuse_unknown_check(scenario: Scenario, chosen: CrashOptions) -> None:
     Raises:
         ConfigError: The program rejects the arguments of its check.
     """
-    if scenario.elf is None or chosen.check_args is None or chosen.replay is not None:
+    check_args = prepared.options.check_args
+    if check_args is None or prepared.options.replay is not None:
         return
     with tempfile.TemporaryDirectory(prefix="durasim-") as folder:
         pool = str(Path(folder) / "pool")
-        plain = dataclasses.replace(scenario, functional=True, pool=pool)
+        plain = {**prepared.run, "functional": True, "pool": pool}
         code, _ = _ending(plain)
         if code != 0:
             return
-        check = dataclasses.replace(plain, args=chosen.check_args, max_instructions=_CHECK_INSTRUCTIONS_MAX)
-        code, said = _ending(check)
+        check = {"args": list(check_args), "max_instructions": _CHECK_INSTRUCTIONS_MAX}
+        code, said = _ending(plain | check)
     if code == _EXIT_USAGE:
-        given = shlex.join(chosen.check_args)
+        given = shlex.join(check_args)
         sentence = f"after a run without a power failure, '{given}' exits with code {code}, which means wrong usage"
         raise refusal("check", f"{sentence}{f': {said}' if said else ''}")
 
 
-def _ending(scenario: Scenario) -> tuple[int | None, str]:
+def _ending(request: Mapping[str, Any]) -> tuple[int | None, str]:
     """Returns the exit code and the last line of a program; no exit code if the simulation fails."""
     written = bytearray()
     try:
-        result = run_request(scenario.request(), lambda _stream, data: written.extend(data))
+        result = run_request(request, lambda _stream, data: written.extend(data))
     except DurasimError:
         return None, ""
     lines = written.decode(errors="replace").splitlines()

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from durasim import _core
-from durasim.crashes.crash_request import DEFAULT_FAULTS
+from durasim.documents.described_crash import DEFAULT_FAULTS
 from durasim.runs.scenario import design_variants, variant_name
 
 Settings = tuple[str, ...]

@@ -254,13 +254,9 @@ def request_of(design: str, mutant: Mutant | None, campaign: ShortCampaign, seed
         workload_args=campaign.arguments,
         max_instructions=INSTRUCTIONS_MAX,
     )
-    request = crash_request(scenario, CrashOptions(campaign.points, campaign.faults))
     in_guest = mutant is not None and mutant.in_guest
-    if in_guest or campaign.rehearsals:
-        program = toolchain.build(
-            campaign.workload, scenario.backend, history=True, planted=in_guest, rehearsals=campaign.rehearsals
-        )
-        request["elf"] = str(program)
+    options = CrashOptions(campaign.points, campaign.faults)
+    request = crash_request(scenario, options, planted=in_guest, rehearsals=campaign.rehearsals)
     if mutant is None:
         return request
     if not mutant.in_guest:

@@ -9,12 +9,10 @@ settings, each with a smallest value.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from durasim import _core
-from durasim.crashes.crash_request import DEFAULT_OPS, CrashOptions, crash_request, finish_crash
+from durasim.crashes.crash_request import DEFAULT_OPS, CrashOptions, prepare_crash
 from durasim.documents.results import CrashFailure, CrashResult
 from durasim.errors import ConfigError, GuestFault, StuckError
 from durasim.runs.scenario import DEFAULT_SEED, Scenario, machine_rows
@@ -80,7 +78,7 @@ def shrink(scenario: Scenario, options: CrashOptions, failure: CrashFailure, pro
 
 
 def _crash(scenario: Scenario, options: CrashOptions) -> CrashResult:
-    return finish_crash(json.loads(_core.crash(json.dumps(crash_request(scenario, options)), None)), scenario)
+    return prepare_crash(scenario, options).crash()
 
 
 class _Reduction:

@@ -217,8 +217,11 @@ class Scenario(RunOptions):
             f"of different locks share a line; set {name}=false, or add --control to run it anyway",
         )
 
-    def request(self) -> dict[str, Any]:
-        """Builds the guest program if needed and returns the request passed to the Rust core.
+    def request(self, **build: bool) -> dict[str, Any]:
+        """Checks the scenario, builds the guest program if needed, and returns the request passed to the Rust core.
+
+        Args:
+            build: The variant of a workload's program, as for `toolchain.build`.
 
         Raises:
             ConfigError: As from `check`.
@@ -254,13 +257,13 @@ class Scenario(RunOptions):
                 "args": list(self.args),
                 "origin": self._origin({}, None),
             }
-        return request | self._workload_request()
+        return request | self._workload_request(build)
 
-    def _workload_request(self) -> dict[str, Any]:
+    def _workload_request(self, build: Mapping[str, bool]) -> dict[str, Any]:
         from durasim.programs import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
         info = self._info()
-        elf = toolchain.build(info.program, self.backend)
+        elf = toolchain.build(info.program, self.backend, **build)
         ops = self.arguments()["ops"].default if self.ops is None else self.ops
         return {
             "elf": os.fspath(elf),

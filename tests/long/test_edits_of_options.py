@@ -1,4 +1,7 @@
-"""Adding a metric and an option of a run to a copy of the repository takes as many edits as CONTRIBUTING.md states."""
+"""Adding a metric and an option of a run, and an option of a crash campaign, takes as many edits as is stated.
+
+CONTRIBUTING.md states the numbers; the edits are made in a copy of the repository.
+"""
 
 import json
 import re
@@ -39,6 +42,30 @@ OPTION = [
         "        let ops = ops.map(|n| n + request.made_up_more);\n",
     ),
 ]
+CRASH_OPTION = [
+    (
+        "crates/crash/src/request.rs",
+        "    /// Threads of this computer that run trials; all its cores if not given.",
+        "    /// Add this many points to the result.\n    #[serde(default)]\n"
+        '    #[schemars(extend("x-file" = true))]\n    pub made_up_points: u64,\n',
+    ),
+    (
+        "crates/crash/src/campaign.rs",
+        "    result.set_speed(crashing.elapsed(), workers);",
+        "    result.points += request.made_up_points;\n",
+    ),
+]
+CRASH = ("--workload", "array-swap", "--machine", "tiny", "--ops", "4", "--points", "3", "--made-up-points", "5")
+CAMPAIGN = """
+name = "made up"
+[[sweep]]
+designs = ["swl-flush"]
+workloads = ["array-swap"]
+ops = 4
+points = 3
+made_up_points = 6
+args = {populate = 4}
+"""
 
 
 def _stated(name):
@@ -48,18 +75,19 @@ def _stated(name):
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """A copy of this checkout with both, built, and with regenerated files."""
+    """A copy of this checkout with all of them, built, and with regenerated files."""
     copy = ScratchCopy(tmp_path_factory.mktemp("scratch") / "durasim")
-    for name, before, added in (*METRIC, *OPTION):
+    for name, before, added in (*METRIC, *OPTION, *CRASH_OPTION):
         copy.replace(name, before, added + before)
     copy.build()
-    copy.python("tools/generate.py", "schemas")
+    copy.python("-m", "tools.generate", "schemas")
     return copy
 
 
 def test_as_many_edits_are_made_as_are_stated():
     assert len(METRIC) == _stated("a metric of a run") == 3
     assert len(OPTION) == _stated("an option of `durasim run`") == 2
+    assert len(CRASH_OPTION) == _stated("an option of `durasim crash`") == 2
 
 
 def test_the_command_line_has_both(copy):
@@ -68,6 +96,23 @@ def test_the_command_line_has_both(copy):
     assert (document["ops"], document["made_up_ops"]) == (17, 3)
     assert re.search(r"made up ops *\S* *3 *\S* *ops", copy.python("-m", "durasim", *run))
     assert "Add this many operations to the result." in copy.python("-m", "durasim", *run, "--help")
+
+
+def test_the_commands_that_crash_have_the_option(copy):
+    assert copy.durasim("crash", "--design", "swl-flush", *CRASH)["points"] == 8
+    assert "Add this many points to the result." in copy.python("-m", "durasim", "crash", "--help")
+    failing = copy.durasim("crash", "--design", "opt", *CRASH[:-4], "--points", "30", *CRASH[-2:], code=1)
+    assert "--made-up-points 5 --replay" in failing["failures"][0]["command"]
+    copy.write("made-up.toml", CAMPAIGN)
+    assert copy.durasim("campaign", "made-up.toml")["points"] == 9
+    copy.write("made-up.toml", CAMPAIGN.replace("made_up_points", "made_up_point"))
+    copy.python("-m", "durasim", "campaign", "made-up.toml", code=2)
+    code = """
+import durasim as ds
+options = {"design": "swl-flush", "workload": "array-swap", "machine": "tiny", "ops": 4, "points": 3}
+print(ds.crash(**options, made_up_points=7).points)
+"""
+    assert copy.python("-c", code).strip() == "10"
 
 
 def test_the_python_package_has_both(copy):
