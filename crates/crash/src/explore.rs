@@ -17,7 +17,7 @@ const DEPTH_MAX: u64 = 3;
 /// makes no more. Also the number of persist events of one run of the program's recovery, or of its further work, after
 /// which power fails.
 const CUTS_DRAWN: u64 = 4;
-/// The same for a run of the program, where all crash points are taken.
+/// The number of persist events for a run of the program where all crash points are taken.
 const LATER_EVENTS_MAX: u64 = 16;
 
 /// Carries out what is drawn for a crash point.

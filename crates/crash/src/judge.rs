@@ -235,8 +235,8 @@ impl<'a> Judge<'a> {
         outcome
     }
 
-    /// The same for a program whose check recovers. The bytes are those that the check has left; if it has changed some, it
-    /// has to be content with them once more.
+    /// The outcome for a program whose check recovers. The bytes are those that the check has left; if it has changed
+    /// some, it has to accept them in a second check.
     fn conclude_with_check(&mut self, found: &Pages, allowed: &Allowed) -> Outcome {
         let mut outcome = Outcome { judged: vec![Oracle::Guest], ..Outcome::default() };
         let run = run_guest(&mut self.checker, found.clone(), self.limits.of(Stage::Check));

@@ -1,4 +1,4 @@
-//! How Hercules is tested.
+//! The test plan of Hercules.
 
 use crate::small_runs::{
     BIG_BTREE, BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, ONE_SET, PARKED, SHARED, SLOW, SWAP, TURNS, WIDE,
@@ -202,7 +202,7 @@ const ALTERNATIVES: &[Alternatives] = &[
     ),
 ];
 
-/// What tests and tools have to know of it.
+/// The plan of `hercules`.
 pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
     quick_faults: &["spill-not-written", "reload-loses-tag", "recovery-marks-first"],

@@ -1,4 +1,4 @@
-//! How software logging is tested.
+//! The test plans of software logging.
 
 use crate::small_runs::{APART, BTREE, FOUR_CONTROLLERS, RING_OF_16, ROOMY, SWAP, TWO_PLACES};
 use crate::{Alternatives, ShortCampaign, TestPlan};
