@@ -121,7 +121,7 @@ impl FailureSource for NoFurtherFailure {
 }
 
 /// The hardware's recovery fails at some of its writes, then at one of the writes of the next one, and so on. The contents
-/// that it comes to are those that it comes to undisturbed, which are judged in a trial of their own.
+/// of the result are those of the undisturbed recovery, which are judged in a trial of their own.
 struct RecoveryCuts<'a> {
     first: Option<u64>,
     made: u64,

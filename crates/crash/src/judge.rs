@@ -301,7 +301,7 @@ impl Stopped {
 
 /// The run of a program on an image.
 struct GuestRun {
-    /// Persistent memory, if it came to its end.
+    /// Persistent memory, if it ended.
     pmem: Option<Pages>,
     /// The failure; `None` if its exit code is 0.
     stopped: Option<Stopped>,

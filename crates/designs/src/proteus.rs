@@ -369,7 +369,7 @@ impl Durability for State {
 
 /// Aborts [D:proteus-abort].
 impl State {
-    /// The caches give up the lines of a transaction, and each block that it has logged is restored at home.
+    /// The caches discard the lines of a transaction, and each block that it has logged is restored at its home address.
     fn restore(&mut self, tx: TxId, out: &mut Actions) {
         let open = &self.open[&tx];
         if !self.fault.skips(planted::ABORT_KEEPS_LINES) {

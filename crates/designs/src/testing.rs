@@ -464,7 +464,7 @@ impl<D: Design> Bench<D> {
         let mut image = self.crashed(lines, queue);
         let mut cut = image.clone();
         D::recover(&self.spec, &self.geometry, &mut image).expect("nothing cuts it");
-        // Interrupted in the middle and run again, recovery comes to the same end.
+        // Interrupted in the middle and run again, recovery leads to the same image.
         cut.cut_at(Some(image.writes() / 2 + 1));
         let _ = D::recover(&self.spec, &self.geometry, &mut cut);
         cut.cut_at(None);

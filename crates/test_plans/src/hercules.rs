@@ -211,7 +211,7 @@ pub(crate) const PLAN: TestPlan = TestPlan {
         draws: DRAWS,
         draws_on_many_cores: &[
             Draw::always("design.hercules.conflict_loser", &["\"owner\"", "\"requester\""]),
-            // Others go on while a commit waits for the controller.
+            // Others continue while a commit waits for the controller.
             Draw {
                 one_in: 3,
                 choice: Choice::All(&[

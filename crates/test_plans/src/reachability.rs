@@ -79,7 +79,7 @@ pub(crate) const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("pinspect-btree", TREE).ops(20),
     ShortCampaign::of("object-sharing", SHARING).threads(2).ops(60).on(Domain::Adr),
     ShortCampaign::of("pinspect-hashmap", MAP).threads(2).ops(40).points(300).faults(&["torn", "reorder", "nested"]),
-    // Recovered pools in which the program goes on.
+    // Recovered pools in which the program continues.
     ShortCampaign::of("object-sharing", SHARING).threads(4).ops(60).faults(&["recrash"]),
     ShortCampaign::of("object-sharing", COLLECTED_SHARING)
         .threads(2)

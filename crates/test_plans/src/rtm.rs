@@ -160,7 +160,7 @@ const LINK_CAMPAIGNS: &[ShortCampaign] = &[
 const LONGER_LOG: &[(&str, &str)] = &[("populate", "40"), ("element-bytes", "64"), ("log-bytes", "1536")];
 
 const TIMED_CAMPAIGNS: &[ShortCampaign] = &[
-    // Lines of one batch of replay, and the word that says how far it has come, go to several controllers.
+    // Lines of one batch of replay, and the word with its progress, go to several controllers.
     ShortCampaign::of("array-swap", SHORT_LOG).with(&[ROOMY, FOUR_CONTROLLERS]).threads(4).ops(200).points(600),
     ShortCampaign::of("array-swap", LOG_OF_TWO)
         .with(&[ROOMY, FOUR_CONTROLLERS, FULL_QUEUE])

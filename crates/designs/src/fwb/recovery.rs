@@ -3,7 +3,7 @@
 //! have neither are undone at the end, youngest record first. Where caches survive nothing is redone, and a transaction
 //! that was rolled back is done with.
 //!
-//! The result is a function of the log alone, so a recovery that was cut comes to the same. When all of it is home the
+//! The result is a function of the log alone, so a recovery that was cut leads to the same image. When all of it is home the
 //! log is marked as being erased, erased, and restarts: a machine that starts finds a log as in fresh memory.
 
 use super::log::torn_bit;

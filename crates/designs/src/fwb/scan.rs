@@ -41,7 +41,7 @@ pub(super) struct LogSpace {
     scanning: Option<u64>,
     /// Lines that the scan has left until their records are durable.
     left: BTreeSet<LineAddr>,
-    /// The scan has come to its end and waits for those.
+    /// The scan has ended and waits for those.
     ending: bool,
     /// The tail when the scan before the last began.
     home: Option<u64>,
@@ -94,7 +94,7 @@ impl State {
         }
     }
 
-    /// A record has come: scans come in periods, and more often where the log fills faster than that.
+    /// A record has arrived: scans run in periods, and more often where the log fills faster than that.
     pub(super) fn keep_room(&mut self, out: &mut Actions) {
         self.start_timer(out);
         if self.is_filling() {
@@ -128,7 +128,7 @@ impl State {
         }
     }
 
-    /// The scan has come to a line that is dirty or has its bit set.
+    /// The scan visits a line that is dirty or has its bit set.
     pub(super) fn visit(&mut self, line: LineAddr, dirty: bool, tag: &mut LineTag) -> Scanned {
         if !dirty {
             // It went home by another way since it was marked.

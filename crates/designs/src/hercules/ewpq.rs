@@ -471,7 +471,7 @@ impl Ewpq {
     }
 }
 
-/// Whether a search comes to an entry that matches in part: it covers eWPQ, extension area and chained blocks.
+/// Whether a search reaches an entry that matches in part: it covers eWPQ, extension area and chained blocks.
 #[inline]
 fn is_searched(place: EntryLocation, mapping: &Mapping, zone: &PartZone, fault: ActiveFault) -> bool {
     let is_overlooked = match place {

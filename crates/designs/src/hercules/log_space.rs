@@ -9,7 +9,7 @@
 //! Then LogTail slides to the next valid entry.
 //!
 //! The paper collects when the threshold is exceeded. So does a log that is full while a chunk and more of it is
-//! invalid: a smaller zone would never come to the threshold [D:hercules-gc].
+//! invalid: a smaller zone would never reach the threshold [D:hercules-gc].
 
 use super::ewpq::Mapping;
 use super::registers::Phase;

@@ -4,7 +4,7 @@
 //! through from the log and from the emergency area.
 //!
 //! Everything that leads to a decision stays in place until all homes are written; then TxLens are cleared, then the
-//! extension area, then the zone is marked recovered. Interrupted anywhere and run again, it comes to the same end.
+//! extension area, then the zone is marked recovered. Interrupted anywhere and run again, it leads to the same image.
 
 use super::planted;
 use super::state::{Part, State};

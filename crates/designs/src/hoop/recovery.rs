@@ -25,7 +25,7 @@ impl Newest {
         fault.swaps(planted::RECOVERY_OLDEST_FIRST_WINS, number >= known, known == 0 || number < known)
     }
 
-    /// A thread has found a word of a commit; it comes to commits in their order.
+    /// A thread has found a word of a commit; it visits commits in their order.
     fn take(&mut self, number: u64, word: &Word, fault: ActiveFault) {
         let bytes = word.value.to_le_bytes();
         for i in (0..8).filter(|i| word.mask >> i & 1 == 1) {

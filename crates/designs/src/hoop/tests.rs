@@ -83,7 +83,7 @@ impl Bench<Hoop> {
         self.settle();
     }
 
-    /// Lets all that has begun come to its end.
+    /// Completes everything that has begun.
     fn settle(&mut self) {
         for _ in 0..100 {
             self.deliver_all();

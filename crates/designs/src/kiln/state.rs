@@ -31,7 +31,7 @@ pub(super) enum Purpose {
 pub(super) struct PendingAcks {
     pub purpose: Purpose,
     pub left: u64,
-    /// Slots of the copy area that are free when it has come.
+    /// Slots of the copy area that are free once it has arrived.
     pub slots: Vec<u64>,
 }
 

@@ -305,7 +305,7 @@ impl McExtension {
     }
 
     /// Undo entries of a thread whose DTX has committed are voided in place, as the oldest entry of the log may be one
-    /// of a DTX that stays open: else their ids would come to look like later ones [D:lad-ids].
+    /// of a DTX that stays open: else their ids would look like later ones [D:lad-ids].
     pub fn void_committed(&mut self, tid: u8, cx: &mut LogContext<'_>) {
         for index in 0..self.records.len() {
             let (group, slot) = (self.records[index], self.slot(index, cx));

@@ -38,7 +38,7 @@ pub(super) struct Scan {
 pub(super) struct Epochs {
     /// SystemEID: the epoch that is in progress, from 1.
     pub system: u64,
-    /// PersistedEID: the last epoch that recovery can come to.
+    /// PersistedEID: the last epoch that recovery can restore.
     pub persisted: u64,
     /// The timer of the epoch is running.
     pub armed: bool,
@@ -250,7 +250,7 @@ impl State {
         }
     }
 
-    /// The scan has come to a line.
+    /// The scan visits a line.
     pub(super) fn visit(&mut self, line: LineAddr, dirty: bool, note: &mut LineTag) -> Scanned {
         let Some(Scan { epoch, .. }) = self.protocol.epochs.scan else { return Scanned::Leave };
         let of_line = self.epoch_of(*note);

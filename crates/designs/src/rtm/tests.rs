@@ -109,7 +109,7 @@ impl Bench {
         assert_eq!(self.design.tx_commit(&cx(core), TxId(tx), &mut Actions::default()), Gate::Done);
     }
 
-    /// The L1D of a core gives up a line.
+    /// The L1D of a core evicts a line.
     fn evict(&mut self, core: u16, addr: PhysAddr) -> Evict {
         let version = self.l1d[&(core, addr.line())];
         let mut out = Actions::default();

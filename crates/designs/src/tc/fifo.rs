@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 /// one is known to the controller of the transaction cache, and kept here too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum EntryState {
-    /// Free, but still between tail and head: the tail has not come to it.
+    /// Free, but still between tail and head: the tail has not reached it.
     Available,
     /// Of an open transaction.
     Active,

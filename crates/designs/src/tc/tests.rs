@@ -494,7 +494,7 @@ fn mixed_lines_lose_nothing_when_they_are_dropped() {
     assert_eq!(bench.counter("tc.routed_stores"), 1.0);
 }
 
-/// The fall-back path never gives up as long as the shadow area has room: each line takes one slot of it.
+/// The fall-back path never fails as long as the shadow area has room: each line takes one slot of it.
 #[test]
 fn a_transaction_of_many_lines_commits_and_aborts() {
     let spec = TcSpec { shadow_lines: TcSpec::default().shadow_lines, copies_in_flight: 4, ..small(64) };
