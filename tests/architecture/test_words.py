@@ -58,6 +58,7 @@ PATTERNS = {
     r"(?i)\bthe compiled half\b": "the Rust core",
     r'^\s*"""(?:What|Which|Where|Who|Whose|How|Why)\b': "start a docstring with a noun or a verb",
     r"^\s*(?://[/!]?|/\*) (?:What|Which|Where|Who|Whose|How|Why) (?!.*\?)": "start a comment with a noun or a verb",
+    r"^\s*//[/!] The same(?:[,.]| (?:on|where|for|in|after|without)\b)": "repeat the noun",
 }
 REFUSED_PATTERNS = [(re.compile(pattern), instead) for pattern, instead in PATTERNS.items()]
 PATTERN_PLACES = [
@@ -68,12 +69,16 @@ PATTERN_PLACES = [
     "machines",
     "campaigns",
     "crates/cache",
+    "crates/contract",
+    "crates/designs",
     "crates/isa",
     "crates/kernel",
     "crates/memory",
     "crates/models",
+    "crates/py",
     "crates/random",
     "crates/robustness",
+    "crates/test_plans",
     "crates/types",
     "guest/bench",
     "guest/include",
@@ -105,6 +110,7 @@ PATTERN_EXCEPT_TEXT = {
     "reads_behind_drains": "the key of a counter",
     "let less of it lie there (shadow-bytes)": "a message of a guest runtime",
     '"run", "behind")': "an argument of a guest program",
+    "one more bit to tell the MC if it needs to": "quoted from a paper",
     'PACKAGE_BUGREPORT="nobody"': "a macro of a third-party program",
     "write_behind_held_goes_home": "the test of a planted fault of a model",
     "fence_behind_": "names of planted faults, and a function of guest programs",

@@ -309,7 +309,7 @@ impl Actions {
         self.stall_cause = Some(cause);
     }
 
-    /// The same where the design names nothing.
+    /// The cause of a wait for which the design names none.
     #[inline]
     pub fn stalls_by_default(&mut self, cause: StallCause) {
         self.stall_cause.get_or_insert(cause);

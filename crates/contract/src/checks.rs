@@ -19,7 +19,7 @@ pub trait Checks: Send + Sync {
     /// Whether an object is in a forwarding filter, or seems to be. Any content of the lines has an answer.
     fn may_forward(&self, lines: &[&Line; FILTER_LINES], object: u64) -> bool;
 
-    /// The same for the TRANS filter.
+    /// Whether an object is in the TRANS filter, or seems to be.
     fn may_be_queued(&self, lines: &[&Line; FILTER_LINES], object: u64) -> bool;
 
     /// The bits of an object in a forwarding filter of this size, which need not be that of the design: for counters.

@@ -17,7 +17,7 @@ pub trait Design: 'static {
     const HOOKS: Hooks;
     /// The faults it can be built with; [`Geometry::planted`] says which it is.
     const PLANTED: &'static [PlantedFault] = &[];
-    /// The rare situations that [`Durability::marks`] names. A long campaign that never meets one of them is red.
+    /// The rare situations that [`Durability::marks`] names. A long campaign that never reaches one of them fails.
     const MARKS: &'static [&'static str] = &[];
     /// The parameters that shrink with the machine where a run is made smaller by one factor: sizes of what holds data of
     /// many transactions, and periods of background engines. What one transaction fills keeps its size, as transactions do.

@@ -160,7 +160,7 @@ impl ByteOracle {
         }
     }
 
-    /// The same for a program that declares no range: it keeps nothing and finds everything right.
+    /// This oracle for a program that declares no range: it keeps nothing and finds everything right.
     pub fn of_nothing_declared(self) -> Self {
         ByteOracle { keeps: false, ..self }
     }

@@ -31,7 +31,7 @@ impl SingleCrashPoint {
         self.crash
     }
 
-    /// The same, with the rare situations of its crash point.
+    /// The crash, with the rare situations of its crash point.
     pub fn crash_and_marks(self) -> (Option<Crash>, BTreeMap<String, u64>) {
         (self.crash, self.marks)
     }

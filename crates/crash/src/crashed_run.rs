@@ -1,4 +1,4 @@
-//! Runs of a machine that end with a power failure, and the one without.
+//! Crashing runs, and the crash-free reference run.
 
 use crate::byte_oracle::ByteOracle;
 use crate::history::HistoryRecorder;
@@ -146,7 +146,7 @@ struct JournalState {
     oracle: ByteOracle,
     /// As of the event whose images have been taken last, if that matters.
     then: Option<ByteOracle>,
-    /// Shots with transactions inside commit that have not made all their stores yet, in the order of their events.
+    /// Crashes with transactions inside commit that have not made all their stores yet, in the order of their events.
     waiting: VecDeque<Vec<Crash>>,
     /// Recording is complete.
     is_recording_complete: bool,
@@ -364,7 +364,7 @@ pub(crate) struct CrashedRun<'a> {
 pub(crate) struct EndedRun<M> {
     pub instructions: u64,
     pub selector: M,
-    /// The limit that it reached; `None` if it has come to its end or nothing more was to be taken.
+    /// The limit that it reached; `None` if it has ended or no further crash point was left.
     pub ended: Result<Option<Unfinished>, Error>,
 }
 

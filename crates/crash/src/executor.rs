@@ -189,7 +189,7 @@ impl<'a> Executor<'a> {
         std::mem::take(&mut self.retries)
     }
 
-    /// Runs something once more, with larger limits; a run of the program without persist events comes to no trial.
+    /// Runs something once more, with larger limits; a run of the program without persist events yields no trial.
     pub fn retry(&self, retry: &Retry) -> Vec<(Trial, Outcome)> {
         let mut executor = self.once_more().without_timeline();
         match retry {
@@ -232,7 +232,7 @@ impl<'a> Executor<'a> {
     }
 
     /// Lets the program run once more after a complete recovery of the hardware, and the power fail during it. Gives what
-    /// each of these failures leaves, or what has come of the trial already; nothing if the run has no persist event.
+    /// each of these failures leaves, or the outcome of the trial, if it has one already; nothing if the run has no persist event.
     pub fn fail_again(&mut self, point: &Arc<CrashPoint>, run: LaterRun, draw: LaterDraw) -> Vec<Begun> {
         // Where recovery has reported a loss, nothing is promised that could be lost once more.
         if point.recovered.has_reported_loss() {
@@ -247,7 +247,7 @@ impl<'a> Executor<'a> {
         };
         let (selector, history) = match ran {
             Ok(ran) => ran,
-            // The run ends without a power failure then, and comes to the same objection.
+            // The run ends without a power failure then, and raises the same objection.
             Err(outcome) => {
                 let trial = point.trial.and(run.then(events.load(Ordering::Relaxed) + 1, PowerFault::Clean));
                 if outcome.unfinished.is_some() {
@@ -270,7 +270,7 @@ impl<'a> Executor<'a> {
         selector.taken().map(begin).collect()
     }
 
-    /// As `execute`; adds each failure that has come about to the trial. An objection on the way is the error.
+    /// As `execute`; adds each failure that has occurred to the trial. An objection on the way is the error.
     fn carry_out(
         &mut self,
         point: &CrashPoint,
@@ -313,7 +313,7 @@ impl<'a> Executor<'a> {
         Ok(self.judge.conclude(image, &report, &allowed))
     }
 
-    /// Lets the hardware's recovery fail as often as it is to fail. It has to come to the image of the undisturbed one each
+    /// Lets the hardware's recovery fail as often as it is to fail. It has to lead to the image of the undisturbed one each
     /// time. Gives that image, and what fails next.
     fn fail_recovery(
         &self,
@@ -493,7 +493,7 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     format!("it panicked: {}", text.unwrap_or_default())
 }
 
-/// Recovery has to come to the same image, wherever it was cut.
+/// Recovery has to lead to the same image, wherever it was cut.
 fn differs(recovered: &CrashImage, whole: &CrashImage, cuts: &[u64]) -> Option<String> {
     let same = same(&recovered.pmem, &whole.pmem) && recovered.structures == whole.structures;
     let cuts: Vec<String> = cuts.iter().map(u64::to_string).collect();

@@ -17,7 +17,7 @@ const DEPTH_MAX: u64 = 3;
 /// makes no more. Also the number of persist events of one run of the program's recovery, or of its further work, after
 /// which power fails.
 const CUTS_DRAWN: u64 = 4;
-/// The same for a run of the program, where all crash points are taken.
+/// The number of persist events for a run of the program where all crash points are taken.
 const LATER_EVENTS_MAX: u64 = 16;
 
 /// Carries out what is drawn for a crash point.
@@ -121,7 +121,7 @@ impl FailureSource for NoFurtherFailure {
 }
 
 /// The hardware's recovery fails at some of its writes, then at one of the writes of the next one, and so on. The contents
-/// that it comes to are those that it comes to undisturbed, which are judged in a trial of their own.
+/// of the result are those of the undisturbed recovery, which are judged in a trial of their own.
 struct RecoveryCuts<'a> {
     first: Option<u64>,
     made: u64,

@@ -235,8 +235,8 @@ impl<'a> Judge<'a> {
         outcome
     }
 
-    /// The same for a program whose check recovers. The bytes are those that the check has left; if it has changed some, it
-    /// has to be content with them once more.
+    /// The outcome for a program whose check recovers. The bytes are those that the check has left; if it has changed
+    /// some, it has to accept them in a second check.
     fn conclude_with_check(&mut self, found: &Pages, allowed: &Allowed) -> Outcome {
         let mut outcome = Outcome { judged: vec![Oracle::Guest], ..Outcome::default() };
         let run = run_guest(&mut self.checker, found.clone(), self.limits.of(Stage::Check));
@@ -301,7 +301,7 @@ impl Stopped {
 
 /// The run of a program on an image.
 struct GuestRun {
-    /// Persistent memory, if it came to its end.
+    /// Persistent memory, if it ended.
     pmem: Option<Pages>,
     /// The failure; `None` if its exit code is 0.
     stopped: Option<Stopped>,

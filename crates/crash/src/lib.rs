@@ -1,4 +1,4 @@
-//! The crash laboratory: a run is crashed at numbered persist events, each image is recovered, and oracles judge what
+//! Crash campaigns: a run is crashed at numbered persist events, each image is recovered, and oracles judge what
 //! came back.
 
 mod byte_oracle;

@@ -92,7 +92,7 @@ pub enum TimelinePhase {
         left: Vec<LineContents>,
         /// The places where structures and regions of the design name the lines.
         traces: Vec<Trace>,
-        /// Whether the crash flush came to its end.
+        /// Whether the crash flush was complete.
         #[serde(flatten)]
         loss: Loss,
     },
@@ -120,7 +120,7 @@ pub enum TimelinePhase {
     },
 }
 
-/// Whether a crash flush came to its end.
+/// Whether a crash flush was complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
     /// Its energy ended before.

@@ -13,7 +13,7 @@ pub(crate) struct Dtx {
 }
 
 impl Dtx {
-    /// What names it in queues, tokens, messages and what survives. No transaction has the number 0.
+    /// The number that names it in queues, tokens, messages and images. No transaction has the number 0.
     pub const fn number(self) -> u64 {
         1 << 16 | (self.tid as u64) << 8 | self.id as u64
     }
@@ -24,7 +24,7 @@ impl Dtx {
     }
 }
 
-/// DTX_IDs: serial numbers of so many bits, of which eight follow from the 392 bytes of section 4.3 [D:lad-ids].
+/// DTX_IDs: serial numbers with this number of bits; eight follow from the 392 bytes of section 4.3 [D:lad-ids].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ids {
     mask: u8,
@@ -45,7 +45,7 @@ impl Ids {
         id.wrapping_sub(1) & self.mask
     }
 
-    /// How far an id is behind a later one.
+    /// The distance from an id to a later one.
     pub const fn distance(self, from: u8, to: u8) -> u8 {
         to.wrapping_sub(from) & self.mask
     }

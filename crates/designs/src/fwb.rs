@@ -1,11 +1,12 @@
 //! FWB: Ogleari, Miller and Zhao, "Steal but No Force: Efficient Hardware Undo+Redo Logging for Persistent Memory
-//! Systems", HPCA 2018. The paper is not available here: [D:key] marks what stands in DEVIATIONS.md.
+//! Systems", HPCA 2018. The paper is not available here: [D:key] marks an entry of DEVIATIONS.md.
 //!
 //! Each word that is stored makes a record with its old and its new value. Records pass a small volatile buffer and go,
 //! in order and around the caches, to a circular log in persistent memory. Lines may leave the caches at any time once
-//! their records are durable (steal), a commit waits for its records and for no data (no force). Before the log comes
-//! round over a record its data has to be home: a scan of the caches sets a bit on dirty lines and writes those home that
-//! have it from the scan before. A torn bit that changes with each round of the log tells recovery where it ends.
+//! their records are durable (steal), a commit waits for its records and for no data (no force). Before the log wraps
+//! around to a record its data has to be at its home address: a scan of the caches sets a bit on dirty lines and writes
+//! those home that have it from the scan before. A torn bit that changes with each round of the log shows recovery where
+//! it ends.
 //!
 //! On a machine whose caches survive (the variant `fwb-eadr`) nothing is redone, so nothing is scanned; undo records are
 //! durable before their stores reach a cache [D:fwb-eadr].
@@ -43,8 +44,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 
-/// Retry interval, in cycles, of a request that needs room in the log. Requests wait in two ways, of which a signal would wake
-/// one.
+/// Retry interval, in cycles, of a request that needs room in the log. Requests wait in two ways, and a signal would wake
+/// only one of them.
 const ROOM_RETRY_CYCLES: Cycle = 100;
 
 /// The design.
@@ -116,7 +117,7 @@ struct Counters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Undoing {
     token: Token,
-    /// What had to be restored in persistent memory has been waited for.
+    /// Whether the abort has waited for the restored bytes in persistent memory.
     awaited: bool,
 }
 
@@ -143,7 +144,7 @@ struct HeldStore {
     number: u64,
 }
 
-/// All that changes while the design is at work, but for the counters.
+/// All state that changes in a run, except the counters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ProtocolState {
     log: Log,
@@ -298,8 +299,8 @@ impl State {
         }
     }
 
-    /// Where caches survive, a store waits until its undo record is durable [D:fwb-eadr].
-    fn store_behind_record(&mut self, cx: &Ctx, store: &Store<'_>, out: &mut Actions) -> Gate {
+    /// On machines with durable caches a store waits until its undo record is durable [D:fwb-eadr].
+    fn store_after_record(&mut self, cx: &Ctx, store: &Store<'_>, out: &mut Actions) -> Gate {
         let Some(tx) = store.tx else { return Gate::Done };
         let undo = Undo::of(store);
         let held = self.protocol.held.get(&cx.core).copied().filter(|held| held.tx == tx && held.undo == undo);
@@ -381,7 +382,7 @@ impl Durability for State {
             return Gate::Done;
         }
         if self.undo_only {
-            return self.store_behind_record(cx, store, out);
+            return self.store_after_record(cx, store, out);
         }
         if self.protocol.log_space.waits_for(store.line()) {
             return Gate::Retry(self.wait_for_records(out));

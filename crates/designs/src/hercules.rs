@@ -149,9 +149,9 @@ const COLLECT: u64 = 4 << 61;
 const CLEARED: u64 = 5 << 61;
 const STEP: u64 = 7 << 61;
 
-/// What a line that leaves the LLC waits for when log or extension area grow for it: only for the writes of that, then it
-/// asks again. A spilled entry leaves the eWPQ with the answer, so its record has to be the first write of that answer:
-/// power may fail at any write before it.
+/// The wait of a line that leaves the LLC when log or extension area grow for it: only for the writes of the growth, then
+/// the line is evicted again. A spilled entry leaves the eWPQ with the answer, so its record has to be the first write of
+/// that answer: power may fail at any write before it.
 const ONCE_WRITTEN: Wait = Wait::Cycles(0);
 
 impl Durability for State {

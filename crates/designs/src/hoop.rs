@@ -10,8 +10,8 @@
 //! commit is acknowledged. Transactions that only share a line or a word do not disturb each other, because slices say
 //! which bytes were stored.
 //!
-//! Where caches survive (eADR), write-back buffers and the queues of the controller do too: what was handed over counts as
-//! durable, and no commit waits for an acknowledgement [D:hoop-eadr].
+//! On a machine with durable caches (eADR), write-back buffers and the queues of the controller survive too: a write that
+//! was handed over counts as durable, and no commit waits for an acknowledgement [D:hoop-eadr].
 //!
 //! This file has the hooks; `commit.rs` has OOP data buffers, slices and address slice entries, `collector.rs` the collection,
 //! `recovery.rs` recovery, the other files the tables of the controller.
@@ -146,7 +146,7 @@ struct Counters {
     home_bytes: u64,
 }
 
-/// What changes while the design is at work.
+/// The state that changes in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ProtocolState {
     region: Region,
@@ -173,7 +173,7 @@ struct ProtocolState {
 #[derive(Clone)]
 struct State {
     spec: HoopSpec,
-    /// What was handed over survives.
+    /// Whether writes that were handed over survive.
     caches_survive: bool,
     pmem_base: PhysAddr,
     region_base: PhysAddr,
@@ -328,8 +328,8 @@ impl Durability for State {
         if was_persistent || self.fault.skips(planted::VOLATILE_LINE_NOT_CLEANED) {
             return Gate::Done;
         }
-        // A dirty line becomes persistent: it goes home before its evictions stop to, and the store waits until it is there
-        // [D:hoop-plain-stores].
+        // A dirty line becomes persistent: it is written to its home address before its evictions go elsewhere, and the
+        // store waits until it has arrived [D:hoop-plain-stores].
         self.protocol.serial += 1;
         let token = TokenPurpose::Home(self.protocol.serial).token();
         out.push(Action::CleanTo { line, to: None, token: Some(token) });
@@ -491,7 +491,7 @@ impl Durability for State {
         Fill::Gather { gather: Box::new(Gather { home, parts, overlay }), search_cycles, tag, dirty: false }
     }
 
-    /// What is stored in a persistent line is durable elsewhere, or must not reach home yet.
+    /// The stores to a persistent line are durable elsewhere, or must not reach the home address yet.
     fn flush(&mut self, _: &Ctx, _: LineAddr, tag: LineTag, _: &mut Actions) -> FlushVerdict {
         if tag.is_some() { FlushVerdict::Ignore } else { FlushVerdict::Proceed }
     }
@@ -603,7 +603,7 @@ impl Durability for State {
         count("address_slices_full", c.address_slices_full, "Commits that found no place in the address slices");
         count("routed_stores", c.routed_stores, "Plain stores to persistent lines");
         count("collections", c.collections, "Collections");
-        count("collections_on_demand", c.collections_on_demand, "Those of them that somebody waited for");
+        count("collections_on_demand", c.collections_on_demand, "Those of them that a request waited for");
         count("background_collections", c.background_collections, "Periods whose collection has ended");
         count("collected_transactions", c.collected_transactions, "Commits that collections took home");
         count("collected_bytes", c.collected_bytes, "Bytes that these commits had in their slices");

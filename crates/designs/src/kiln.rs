@@ -10,8 +10,8 @@
 //!
 //! This file has the hooks, then stores, commits, aborts and power failure; `banks.rs` has the commits of LAD-LLC.
 //!
-//! Where the caches above survive too (the domain `eadr`, variant `kiln-eadr`), a commit needs no flush: the committing register
-//! and the change of states are all. No paper shows that machine.
+//! If the caches above survive too (the domain `eadr`, variant `kiln-eadr`), a commit needs no flush: the committing
+//! register and the change of states are all. No paper shows that machine.
 //!
 //! Kiln isolates nothing: programs keep transactions on the same line apart by locks, which they hold until the commit is
 //! acknowledged [kiln-isolation].
@@ -296,7 +296,7 @@ impl Durability for State {
         }
     }
 
-    /// What the fall-back path has brought home is as uncommitted there as in a cache.
+    /// A line that the fall-back path has written to its home address is as uncommitted there as in a cache.
     fn fill(&mut self, _: &Ctx, line: LineAddr, _: Option<TxId>, _: &mut Actions) -> Fill {
         let brought = self.contents.open.iter().filter(|(_, open)| open.copies.contains_key(&line)).map(|(tx, _)| *tx);
         let owner = brought.into_iter().find(|&tx| !self.has_flipped_in_bank(self.tag(tx, line)));

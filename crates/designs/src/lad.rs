@@ -113,7 +113,7 @@ impl<const FIRST_ACK: bool> Design for LadUntil<FIRST_ACK> {
     }
 }
 
-/// All that changes while the design is at work, but for the counters.
+/// All state that changes in a run, except the counters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Protocol {
     cores: LadControllers,
@@ -171,8 +171,8 @@ impl Durability for State {
         let (core, tid) = (core_of(cx), tid(cx));
         let tracking = self.protocol.cores.runs(core, tid);
         *tag = LineTag(Dtx { tid, id: tracking.id }.number());
-        // What stores outside of DTXs have left in the line goes home first: it does not depend on this DTX
-        // [D:lad-plain-stores]. Nothing is written if no cache has newer bytes than memory.
+        // Bytes that stores outside of DTXs have left in the line are written to their home addresses first: they do not
+        // depend on this DTX [D:lad-plain-stores]. Nothing is written if no cache has newer bytes than memory.
         if !tracking.marked.contains(&store.line()) && !self.fault.skips(planted::PLAIN_BYTES_NOT_HOME) {
             out.push(Action::CleanTo { line: store.line(), to: None, token: None });
         }
@@ -353,7 +353,7 @@ impl Durability for State {
         let differ = |tid: usize| controllers.iter().any(|mc| mc.committed[tid] != controllers[0].committed[tid]);
         let situations = [
             ("cut_between_receipts", self.protocol.cores.all().any(|(tid, _)| differ(tid.into()))),
-            ("held_below_released", controllers.iter().any(|mc| !mc.behind.is_empty())),
+            ("held_below_released", controllers.iter().any(|mc| !mc.waiting_for_held.is_empty())),
             ("undo_entry_of_open", records().any(|group| *group != 0 && !has_committed(*group))),
             ("undo_entry_of_committed", records().any(|group| *group != 0 && has_committed(*group))),
             ("ids_wrapped", self.protocol.ids_wrapped),

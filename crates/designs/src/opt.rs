@@ -62,7 +62,7 @@ impl Design for Opt {
     }
 }
 
-/// Nothing to recover. Where caches are flushed, the platform says whether that came to its end.
+/// Nothing to recover. Where caches are flushed, the platform says whether that was complete.
 pub(crate) fn recover_nothing(image: &CrashImage) -> RecoveryReport {
     let mut report = RecoveryReport::default();
     if image.dirty_shutdown {
@@ -71,11 +71,11 @@ pub(crate) fn recover_nothing(image: &CrashImage) -> RecoveryReport {
     report
 }
 
-/// Hardware that knows nothing of what is durable.
+/// Hardware without any notion of durability.
 pub(crate) struct NoDurability;
 
 impl Durability for NoDurability {
-    /// No one waits where there is nothing to commit: the marker is a hint, as on any other machine.
+    /// Nothing waits where there is nothing to commit: the marker is a hint, as on any other machine.
     fn commit_rule(&self) -> CommitRule {
         CommitRule::Early
     }

@@ -4,11 +4,11 @@
 //! Programs whose objects become durable when durable ones refer to them check each access: where its object lies, whether
 //! it forwards to a copy in persistent memory, whether what is to be stored is still being moved there. The hardware makes
 //! these checks beside the access (sections IV and V), by the addresses of objects and by bloom filters, and calls a handler
-//! of the program where it cannot tell that nothing is to be done. Handlers, moves of objects and the thread that removes
+//! of the program if it cannot decide that nothing is to be done. Handlers, moves of objects and the thread that removes
 //! pointers to forwarding objects are software.
 //!
-//! All that the hardware knows lies in check registers of a hart and in nine filter lines of its process. So the design
-//! needs no hook, and its checks are functions without a state: [`tables`] decides, [`filters`] looks up and changes.
+//! The inputs of the hardware are the check registers of a hart and nine filter lines of its process. So the design needs
+//! no hook, and its checks are functions without a state: [`tables`] decides, [`filters`] looks up and changes.
 //!
 //! A store to persistent memory may bring a clean and a fence with it. `p-inspect` makes them in one round trip (section
 //! V-E), `p-inspect--` one after the other (section VIII).
@@ -49,7 +49,7 @@ macro_rules! design {
             const HOOKS: Hooks = Hooks::NONE;
             type Spec = PInspectSpec;
 
-            /// The filters lie in the memory of processes.
+            /// The filters are in the memory of processes.
             fn reserve(_: &PInspectSpec, _: &Geometry) -> Vec<RegionRequest> {
                 Vec::new()
             }
@@ -112,7 +112,7 @@ impl Checks for HardwareChecks {
         may_forward: &mut dyn FnMut(u64) -> bool,
         may_be_queued: &mut dyn FnMut(u64) -> bool,
     ) -> CheckVerdict {
-        // An object in persistent memory never forwards (section III-C), so nobody looks it up.
+        // An object in persistent memory never forwards (section III-C), so it is not looked up.
         let holder = match registers.is_in_heap(access.base) {
             true => Holder::InNvm,
             false => Holder::InDram { may_forward: may_forward(access.base) },

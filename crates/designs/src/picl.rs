@@ -1,10 +1,10 @@
 //! PiCL: Nguyen and Wentzlaff, "PiCL: A Software-Transparent, Persistent Cache Log for Nonvolatile Main Memory",
-//! MICRO 2018. The paper is not available here: [D:key] marks what stands in DEVIATIONS.md.
+//! MICRO 2018. The paper is not available here: [D:key] marks an entry of DEVIATIONS.md.
 //!
 //! The machine checkpoints itself in epochs, and recovers to the end of an earlier one; it knows no transactions. The
 //! first store of an epoch to a line sends the line as it was to an undo buffer on the chip, which goes to an undo log in
 //! persistent memory in bursts. A line may leave the caches once its pre-image is in the log: a Bloom filter over the
-//! buffer tells whether it may not be. An asynchronous scan writes the lines of an epoch home some epochs later, and
+//! buffer answers whether it may not be. An asynchronous scan writes the lines of an epoch home some epochs later, and
 //! then the epoch is persisted.
 //!
 //! The real system resumes the program in the middle of whatever it did, with its registers, which are not modelled here:
@@ -42,8 +42,8 @@ use undo_log::{PreImage, UndoLog};
 
 /// Raised when an epoch has ended.
 const EPOCH_ENDS: Signal = Signal(1);
-/// Retry interval, in cycles, of a request that needs room in the log. Requests wait in two ways, of which a signal would wake
-/// one.
+/// Retry interval, in cycles, of a request that needs room in the log. Requests wait in two ways, and a signal would wake
+/// only one of them.
 const ROOM_RETRY_CYCLES: Cycle = 100;
 /// The epoch is as long as it should be.
 const ARMED: u64 = 0;
@@ -133,7 +133,7 @@ struct OpenTx {
     awaited: bool,
 }
 
-/// All that changes while the design is at work, but for the counters.
+/// All state that changes in a run, except the counters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ProtocolState {
     epochs: Epochs,

@@ -3,7 +3,7 @@
 use durasim_types::Cycle;
 use serde::{Deserialize, Serialize};
 
-/// How long an access of an array keeps its port: its whole latency, or a cycle where the array is pipelined.
+/// The cycles for which an access of an array keeps its port: its whole latency, or a cycle if the array is pipelined.
 pub(crate) fn busy_cycles(latency_cycles: Cycle, pipelined: bool) -> Cycle {
     if pipelined { latency_cycles.min(1) } else { latency_cycles }
 }
@@ -13,13 +13,13 @@ pub(crate) fn busy_cycles(latency_cycles: Cycle, pipelined: bool) -> Cycle {
 pub(crate) struct Ports {
     /// When each port is free.
     free_at: Vec<Cycle>,
-    /// How long an access keeps its port.
+    /// The cycles for which an access keeps its port.
     occupied_cycles: Cycle,
 }
 
 impl Ports {
-    /// So many free ports. A pipelined array takes an access per port in each cycle, another one is busy for the whole
-    /// `latency_cycles`.
+    /// This number of free ports. A pipelined array takes an access per port in each cycle, another one is busy for the
+    /// whole `latency_cycles`.
     pub fn new(ports: u32, latency_cycles: Cycle, pipelined: bool) -> Self {
         Ports { free_at: vec![0; ports as usize], occupied_cycles: busy_cycles(latency_cycles, pipelined) }
     }

@@ -12,7 +12,7 @@
 //! This file has the hooks and aborts; `state.rs` has the ways of an entry from the LogQ to the LPQ and to the log, `inside.rs`
 //! those of entries that wait in the write pending queue, `recovery.rs` recovery.
 //!
-//! Where caches are durable (the variant `proteus-eadr`), a commit has nothing to clean [D:proteus-eadr].
+//! On a machine with durable caches (the variant `proteus-eadr`), a commit has nothing to clean [D:proteus-eadr].
 
 mod entry;
 mod inside;
@@ -132,9 +132,9 @@ impl Durability for State {
         Gate::Done
     }
 
-    /// Section 4.2: flushes go to the LogQ beside the store buffer, so that the ways of several to the controller overlap.
-    /// What cannot go at once waits in the store buffer [D:proteus-instructions], and so do all flushes where they keep the
-    /// order of stores [D:proteus-flush-order].
+    /// Section 4.2: flushes go to the LogQ beside the store buffer, so that the ways of several to the controller
+    /// overlap. Flushes that cannot go at once wait in the store buffer [D:proteus-instructions], and so do all flushes
+    /// if they keep the order of stores [D:proteus-flush-order].
     fn log_flush_early(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> bool {
         if self.spec.flush_order == FlushOrder::InOrder {
             return false;
@@ -147,7 +147,7 @@ impl Durability for State {
             }
         }
         let gate = self.log_flush(cx, block, out);
-        assert_eq!(gate, Gate::Done, "nothing stands in the way of a flush");
+        assert_eq!(gate, Gate::Done, "nothing blocks a flush");
         self.counters.early_flushes += 1;
         true
     }
@@ -264,13 +264,14 @@ impl Durability for State {
         Gate::Done
     }
 
-    /// A version that leaves the caches in the middle of its transaction goes home: its pre-image is safe.
+    /// A version that leaves the caches in the middle of its transaction is written to its home address: its pre-image is
+    /// safe.
     fn evict(&mut self, _: &Ctx, _: LevelId, line: LineAddr, _: LineTag, _: &Line, _: &mut Actions) -> Evict {
         self.note_left(line, None);
         Evict::Proceed
     }
 
-    /// A line that the program cleans itself goes home, too.
+    /// A line that the program cleans itself is written to its home address, too.
     fn flush(&mut self, _: &Ctx, line: LineAddr, _: LineTag, _: &mut Actions) -> FlushVerdict {
         self.note_left(line, None);
         FlushVerdict::Proceed
@@ -290,7 +291,7 @@ impl Durability for State {
         self.is_inside()
     }
 
-    /// Where log entries wait in the write pending queue, it keeps them while there is room [D:proteus-lpq].
+    /// With log entries in the write pending queue, the queue keeps them while there is room [D:proteus-lpq].
     fn accept(&mut self, _: &Ctx, arrival: &Arrival, _: &mut Actions) -> Accept {
         if self.is_inside() { self.accept_entry(arrival.line.base()) } else { Accept::Queue { held: None } }
     }
@@ -368,7 +369,7 @@ impl Durability for State {
 
 /// Aborts [D:proteus-abort].
 impl State {
-    /// The caches give up the lines of a transaction, and each block that it has logged is restored at home.
+    /// The caches discard the lines of a transaction, and each block that it has logged is restored at its home address.
     fn restore(&mut self, tx: TxId, out: &mut Actions) {
         let open = &self.open[&tx];
         if !self.fault.skips(planted::ABORT_KEEPS_LINES) {

@@ -35,7 +35,7 @@ use std::hash::Hasher;
 pub mod status {
     use super::{AbortCause, Trap};
 
-    /// By an instruction of the program, whose code stands in bits 31 to 24.
+    /// By an instruction of the program, whose code is in bits 31 to 24.
     pub const EXPLICIT: u64 = 1;
     /// A new attempt may succeed.
     pub const RETRY: u64 = 1 << 1;
@@ -47,7 +47,7 @@ pub mod status {
     pub const DEBUG: u64 = 1 << 4;
     /// Inside a nested transaction.
     pub const NESTED: u64 = 1 << 5;
-    /// Where the code of the program stands.
+    /// The position of the program's code.
     pub const CODE_SHIFT: u32 = 24;
 
     /// The status of an abort.
@@ -107,7 +107,8 @@ impl Design for Rtm {
         Ok(Box::new(Protocol::new(spec, geometry, sets, counters)))
     }
 
-    /// What the caches held of committed transactions has been flushed. Logs are recovered by the program that wrote them.
+    /// The lines of committed transactions in caches have been flushed. Logs are recovered by the program that wrote
+    /// them.
     fn recover(_: &RtmSpec, _: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         Ok(crate::opt::recover_nothing(image))
     }
@@ -264,8 +265,8 @@ impl Durability for Protocol {
         tag.0 == tx.0
     }
 
-    /// Where caches are durable, what is committed is flushed. An open write set ends with its transaction, and the version
-    /// before it goes home from the level below.
+    /// On a machine with durable caches, committed lines are flushed. An open write set ends with its transaction, and
+    /// the version before it is written to its home address from the level below.
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
         if !view.domain.caches_are_durable() {
             return Ok(());

@@ -58,11 +58,11 @@ pub(crate) const VARIANT_WRITE_AHEAD: Variant = Variant {
     equivalent_faults: &[],
 };
 
-/// The same promise with a write set in front of the log.
+/// Software redo logging: the promise of `sp`, with a write set in front of the log.
 pub(crate) const VARIANT_REDO: Variant = Variant {
     name: "sp-indirect",
     backend: Backend::REDO_FLUSH,
-    summary: "Software redo logging behind a write set that loads look up, with cache-line cleans and fences",
+    summary: "Software redo logging with a write set that loads look up, with cache-line cleans and fences",
     paper: "TC (DAC 2017) SP, section 5.1, read as a library of transactions",
     assumptions: &["sp-indirect", "hops", "write-drain", "write-granularity"],
     ..VARIANT_WRITE_AHEAD

@@ -127,7 +127,7 @@ struct State {
     fault: ActiveFault,
 }
 
-/// What of the state changes while it is at work, in the order of snapshots.
+/// The part of the state that changes in a run, in the order of snapshots.
 type Contents<C, B, N> = (C, B, u64, N);
 
 /// The tag of a persistent line with no entry of an open transaction that a plain store keeps persistent.
@@ -613,8 +613,7 @@ impl State {
             && entry.is_held(self.fault)
     }
 
-    /// How long the arrays take to answer a miss: a look at their tags, or a read of each entry of the line
-    /// [D:tc-ports].
+    /// The latency of the arrays for a miss: a look at their tags, or a read of each entry of the line [D:tc-ports].
     fn search(&mut self, cx: &Ctx, line: LineAddr) -> Cycle {
         let mut done = cx.cycle + self.spec.latency_read_cycles;
         for core in 0..self.caches.len() {
@@ -647,11 +646,11 @@ impl State {
     }
 }
 
-/// Section 4.2: TxIDs, what a mode register holds, and how the next transaction register wraps around.
+/// Section 4.2: TxIDs, the contents of a mode register, and the next transaction register, which wraps around.
 ///
-/// Identifiers are short: 6 bits for 64 entries (section 4.4), of which 0 is the normal mode. One that an open transaction
-/// uses, or that an entry carries, must not be assigned again, or a commit would match entries of another transaction. The
-/// next transaction register passes over those [D:tc-identifiers].
+/// Identifiers are short: 6 bits for 64 entries (section 4.4), with 0 for the normal mode. One that an open transaction
+/// uses, or that an entry carries, must not be assigned again, or a commit would match entries of another transaction.
+/// The next transaction register passes over those [D:tc-identifiers].
 impl State {
     /// Whether an open transaction of a core has the identifier.
     fn is_assigned(&self, core: usize, id: u16) -> bool {
@@ -663,7 +662,7 @@ impl State {
         self.is_assigned(core, id) || self.caches[core].occupied().any(|e| e.id == id)
     }
 
-    /// What the next transaction register of a core gives to TX_BEGIN, and continues.
+    /// The mode that the next transaction register of a core gives to TX_BEGIN; the register continues.
     fn next_identifier(&mut self, core: usize) -> Option<Mode> {
         let largest = self.spec.largest_id();
         let after = |id: u16| if id == largest { 1 } else { id + 1 };
@@ -683,8 +682,8 @@ impl State {
         Some(Mode { id, home: CoreId(core as u16), again })
     }
 
-    /// What has to happen until one of the identifiers of a core is free, if that is scheduled: the next step of an
-    /// entry whose transaction has committed.
+    /// The event after which one of the identifiers of a core is free, if that is scheduled: the next step of an entry
+    /// whose transaction has committed.
     fn identifier_wait(&self, core: usize, now: Cycle) -> Option<Wait> {
         let mut committed = self.caches[core].occupied().filter(|e| e.id > 0 && !self.is_assigned(core, e.id));
         committed.find_map(|e| e.state.wait(now))
@@ -701,8 +700,8 @@ impl State {
 /// sharing, that is for other bytes, unless the program lets two open transactions write the same bytes. Then the one that
 /// commits last wins at home, and it has to wait for the other.
 impl State {
-    /// What a store has to wait for because of other transaction caches than `core`'s: committed entries of its line, or
-    /// those of them that have some of its bytes.
+    /// The wait of a store for other transaction caches than `core`'s: for committed entries of its line, or those of
+    /// them that have some of its bytes.
     fn committed_elsewhere(&self, core: usize, store: &Store<'_>, now: Cycle) -> Option<Wait> {
         let mask = match self.spec.order {
             Order::Line => u64::MAX,
@@ -712,7 +711,7 @@ impl State {
         others.filter_map(|(_, cache)| cache.draining(store.line(), mask, now)).next()
     }
 
-    /// What a commit has to wait for: a committed entry elsewhere that has bytes of the transaction.
+    /// The wait of a commit: for a committed entry elsewhere that has bytes of the transaction.
     fn same_bytes_elsewhere(&self, core: usize, tx: TxId, now: Cycle) -> Option<Wait> {
         let own = |line, mask| self.caches[core].occupied().any(|e| e.tx == tx && e.line == line && e.mask & mask != 0);
         let others = self.caches.iter().enumerate().filter(|(other, _)| *other != core);

@@ -19,7 +19,7 @@ pub(crate) fn geometry<D: Design>(spec: &D::Spec, cores: u16) -> Geometry {
     geometry_of::<D>(spec, cores, 1)
 }
 
-/// The same with so many controllers.
+/// The geometry for a number of controllers.
 pub(crate) fn geometry_of<D: Design>(spec: &D::Spec, cores: u16, controllers: u16) -> Geometry {
     let level = |sets, latency_cycles| LevelGeometry {
         sets,
@@ -104,10 +104,9 @@ pub(crate) struct Bench<D: Design> {
     pub commits: u64,
     /// Lines that the design had pushed into the last level, in order.
     pub pushed: Vec<LineAddr>,
-    /// Whether to keep what a power failure would leave at each step that the design tells of, and before each of its
-    /// writes.
+    /// Whether to keep the image of a power failure at each step that the design reports, and before each of its writes.
     pub keep_steps: bool,
-    /// What was kept.
+    /// The images that were kept.
     pub steps: Vec<CrashImage>,
 }
 
@@ -116,7 +115,7 @@ impl<D: Design> Bench<D> {
         Bench::with_controllers(spec, cores, 1)
     }
 
-    /// A bench whose lines are dealt out among so many controllers.
+    /// A bench whose lines are dealt out among this number of controllers.
     pub fn with_controllers(spec: D::Spec, cores: u16, controllers: u16) -> Self {
         let geometry = geometry_of::<D>(&spec, cores, controllers);
         Bench::on(spec, geometry)
@@ -183,7 +182,8 @@ impl<D: Design> Bench<D> {
         for action in actions.as_slice() {
             match *action {
                 Action::Append { at, payload, token, .. } => {
-                    // The machine tells of what has arrived until then: power may fail before the write is in flight.
+                    // The machine reports everything that has arrived so far: power may fail before the write is in
+                    // flight.
                     self.keep_step();
                     self.hand_over(at, payload.bytes(), payload.mask(), token);
                 }
@@ -214,7 +214,7 @@ impl<D: Design> Bench<D> {
                     }
                 }
                 Action::Send { to, message, .. } => self.mail.push_back((to, message)),
-                // An empty write to each controller, behind what is in flight.
+                // An empty write to each controller, after the writes in flight.
                 Action::Barrier { token, .. } => {
                     for controller in 0..self.geometry.controllers {
                         self.hand_over(BASE.plus(u64::from(controller) * INTERLEAVE_BYTES), &[], 0, Some(token));
@@ -315,7 +315,7 @@ impl<D: Design> Bench<D> {
             }
             Wait::Signal(signal) => {
                 while !self.raised.contains(&signal) {
-                    assert!(self.deliver_message() || self.deliver(), "nobody raises {signal:?}");
+                    assert!(self.deliver_message() || self.deliver(), "nothing raises {signal:?}");
                 }
                 self.raised.retain(|raised| *raised != signal);
             }
@@ -446,7 +446,7 @@ impl<D: Design> Bench<D> {
         assert_eq!(self.call(core, |design, cx, out| design.context_switch(cx, leaving, coming, out)), Gate::Done);
     }
 
-    /// What is left when the power fails now. Writes that are in flight survive if `queue` says so.
+    /// The image of a power failure at this moment. Writes that are in flight survive if `queue` says so.
     pub fn crashed(&self, lines: &[CachedLine], queue: bool) -> CrashImage {
         let mut pmem = self.pmem.clone();
         if queue {
@@ -459,12 +459,12 @@ impl<D: Design> Bench<D> {
         image
     }
 
-    /// The same, after recovery.
+    /// The image of a power failure after recovery.
     pub fn recovered(&self, lines: &[CachedLine], queue: bool) -> Pages {
         let mut image = self.crashed(lines, queue);
         let mut cut = image.clone();
         D::recover(&self.spec, &self.geometry, &mut image).expect("nothing cuts it");
-        // Interrupted in the middle and run again, recovery comes to the same end.
+        // Interrupted in the middle and run again, recovery leads to the same image.
         cut.cut_at(Some(image.writes() / 2 + 1));
         let _ = D::recover(&self.spec, &self.geometry, &mut cut);
         cut.cut_at(None);
@@ -499,7 +499,7 @@ impl<D: Design> Bench<D> {
         assert_eq!(self.state_digest(), before);
     }
 
-    /// What is truncated, too long or of another machine is refused.
+    /// A snapshot that is truncated, too long or of another machine is refused.
     pub fn refuses_other_snapshots(&self) {
         let bytes = self.design.save();
         let load = |geometry: &Geometry, bytes: &[u8]| D::load(&self.spec, geometry, bytes).map(drop);

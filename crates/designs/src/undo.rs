@@ -1,4 +1,4 @@
-//! What an abort undoes under designs whose caches keep no older version: the bytes that each store overwrote.
+//! The undo data of an abort under designs whose caches keep no older version: the bytes that each store overwrote.
 
 use durasim_contract::{Action, Actions, Payload, Store, Token};
 use durasim_types::PhysAddr;
@@ -13,7 +13,7 @@ pub(crate) struct Undo {
 }
 
 impl Undo {
-    /// What a store overwrites.
+    /// The bytes that a store overwrites.
     pub fn of(store: &Store<'_>) -> Self {
         let mut old = [0; 8];
         let bytes = &store.before[store.addr.offset()..][..usize::from(store.len)];

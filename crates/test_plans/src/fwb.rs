@@ -1,4 +1,4 @@
-//! How FWB is tested.
+//! The test plans of FWB.
 
 use crate::small_runs::{
     BTREE, FAR_CAMPAIGNS, FOUR_CONTROLLERS, FULL_QUEUE, ONE_SET, ONE_SET_ON_ALL_CORES, ROOMY, SHARED, SWAP, TURNS,
@@ -88,7 +88,7 @@ const ALTERNATIVES: &[Alternatives] = &[
     ),
 ];
 
-/// What tests and tools have to know of it.
+/// The plan of `fwb`.
 pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
     quick_faults: &["eviction-not-held", "commit-not-awaited", "recovery-redoes-open"],
@@ -111,7 +111,7 @@ pub(crate) const PLAN: TestPlan = TestPlan {
     ..TestPlan::EMPTY
 };
 
-/// Where caches survive: nothing is redone and nothing is scanned.
+/// The plan of `fwb-eadr`: nothing is redone and nothing is scanned.
 pub(crate) const PLAN_EADR: TestPlan = TestPlan {
     quick_faults: &["store-not-logged", "head-passes-open", "recovery-erases-first"],
     canary: Some("recovery-undoes-nothing"),

@@ -1,4 +1,4 @@
-//! How Hercules is tested.
+//! The test plan of Hercules.
 
 use crate::small_runs::{
     BIG_BTREE, BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, ONE_SET, PARKED, SHARED, SLOW, SWAP, TURNS, WIDE,
@@ -202,7 +202,7 @@ const ALTERNATIVES: &[Alternatives] = &[
     ),
 ];
 
-/// What tests and tools have to know of it.
+/// The plan of `hercules`.
 pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
     quick_faults: &["spill-not-written", "reload-loses-tag", "recovery-marks-first"],
@@ -211,7 +211,7 @@ pub(crate) const PLAN: TestPlan = TestPlan {
         draws: DRAWS,
         draws_on_many_cores: &[
             Draw::always("design.hercules.conflict_loser", &["\"owner\"", "\"requester\""]),
-            // Others go on while a commit waits for the controller.
+            // Others continue while a commit waits for the controller.
             Draw {
                 one_in: 3,
                 choice: Choice::All(&[

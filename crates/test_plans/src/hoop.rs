@@ -1,4 +1,4 @@
-//! How HOOP is tested.
+//! The test plans of HOOP.
 
 use crate::small_runs::{
     BTREE, CROWDED, FAR_CAMPAIGNS, FOUR_CONTROLLERS, ONE_SET, SHARED, SLOW, SWAP, TURNS, TWO_PLACES, WORDS_OR_LINES,
@@ -78,7 +78,7 @@ const ALTERNATIVES: &[Alternatives] = &[
     Alternatives::of("hoop-home", &[&["design.hoop.oop_buffer_bytes=256"], &["design.hoop.oop_buffer_bytes=8192"]]),
 ];
 
-/// What tests and tools have to know of it.
+/// The plan of `hoop`.
 pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
     quick_faults: &["chain-cut", "gc-seals-first", "recovery-drops-last"],
@@ -102,6 +102,6 @@ pub(crate) const PLAN: TestPlan = TestPlan {
     ..TestPlan::EMPTY
 };
 
-/// Where caches and queues survive.
+/// The plan of `hoop-eadr`.
 pub(crate) const PLAN_EADR: TestPlan =
     TestPlan { quick_faults: &["fill-ignores-mapping", "record-first", "recovery-oldest-wins"], ..PLAN };

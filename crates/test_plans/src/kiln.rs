@@ -1,11 +1,11 @@
-//! How Kiln is tested.
+//! The test plans of Kiln.
 
 use crate::small_runs::{BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, FULL_QUEUE, SLOW, SWAP, TURNS};
 use crate::{Alternatives, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
 use durasim_contract::Locking;
 
 const PLAIN_LLC: Settings = &["design.kiln.llc_size_factor=1"];
-/// A last level that every transaction overflows, behind FIFOs that are large enough.
+/// A last level that every transaction overflows, with FIFOs that are large enough.
 const SMALL_LLC: Settings = &[
     "design.kiln.llc_size_factor=1",
     "design.kiln.fifo_entries=64",
@@ -121,7 +121,7 @@ const ALTERNATIVES: &[Alternatives] = &[
     ),
 ];
 
-/// What tests and tools have to know of it.
+/// The plan of `kiln`.
 pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[ON_BOTH_DOMAINS, FLUSHING, FAR_CAMPAIGNS],
     quick_faults: &["commit-not-flushed", "evicted-without-copy", "recovery-ignores-register"],
@@ -153,11 +153,11 @@ pub(crate) const PLAN: TestPlan = TestPlan {
     ..TestPlan::EMPTY
 };
 
-/// Where all caches survive FIFOs never fill, so the campaigns that fill them are left out.
+/// The plan of `kiln-eadr`: FIFOs never fill, so the campaigns that fill them are left out.
 pub(crate) const PLAN_EADR: TestPlan = TestPlan {
     campaigns: &[ON_BOTH_DOMAINS, FAR_CAMPAIGNS],
     quick_faults: &["register-not-written", "copy-not-awaited", "recovery-undoes-committing"],
-    // Its recovery has no list of lines of which it could overlook one.
+    // Its recovery has no list of lines, so it cannot miss one.
     canary: None,
     random: RandomTester {
         common_marks: &["copy_in_flight", "old_line_kept", "register_written"],

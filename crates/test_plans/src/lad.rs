@@ -1,4 +1,4 @@
-//! How LAD is tested.
+//! The test plan of LAD.
 
 use crate::small_runs::{
     APART, BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, FAR_CONTROLLERS, FOUR_CONTROLLERS, ONE_SET, ROOMY, SWAP, TURNS,
@@ -68,7 +68,7 @@ const ALTERNATIVES: &[Alternatives] = &[Alternatives::of(
     ],
 )];
 
-/// What tests and tools have to know of it.
+/// The plan of `lad` and `lad-base`.
 pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
     quick_faults: &["eviction-not-flushed", "undo-has-new-value", "recovery-drops-purgatory"],

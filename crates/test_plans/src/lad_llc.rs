@@ -1,4 +1,4 @@
-//! How LAD-LLC is tested.
+//! The test plan of LAD-LLC.
 
 use crate::small_runs::{BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, FULL_QUEUE, SLOW, SWAP, TURNS, TWO_PLACES};
 use crate::{Draw, RandomTester, Settings, ShortCampaign, TestPlan};
@@ -35,7 +35,7 @@ const DRAWS: &[Draw] = &[
     Draw::always("interconnect.topology", &["\"crossbar\""]),
 ];
 
-/// What tests and tools have to know of it.
+/// The plan of `lad-llc`.
 pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
     quick_faults: &["commit-not-flushed", "cid-not-updated", "recovery-asks-one-bank"],

@@ -1,4 +1,4 @@
-//! How P-INSPECT is tested.
+//! The test plans of P-INSPECT.
 
 use crate::reachability;
 use crate::small_runs::ROOMY;
@@ -10,7 +10,7 @@ const CROWDED_FILTERS: Settings =
 const CROWDED_FILTERS_SEPARATE: Settings =
     &["design.p-inspect--.fwd_bits=31", "design.p-inspect--.trans_bits=8", "design.p-inspect--.wake_percent=60"];
 
-/// Objects that all threads store to. Stores wait behind persistent ones.
+/// Objects that all threads store to. Stores wait for persistent ones.
 const WRITTEN: &[(&str, &str)] = &[
     ("populate", "9"),
     ("objects", "8"),
@@ -24,9 +24,9 @@ const WRITTEN: &[(&str, &str)] = &[
 const SLOW_STORES: Settings =
     &["cores=16", "l1i.size_bytes=32768", "pmem.media.write_latency_ns=1000", "dram.media.read_latency_ns=300"];
 
-/// Few objects, to which threads store behind stores to ordinary memory that miss: the store buffer holds stores that were
+/// Few objects, to which threads store after stores to ordinary memory that miss: the store buffer holds stores that were
 /// checked for longer than a move takes.
-const WRITTEN_BEHIND_MISSES: &[(&str, &str)] = &[
+const WRITTEN_AFTER_MISSES: &[(&str, &str)] = &[
     ("populate", "9"),
     ("objects", "2"),
     ("slots", "2"),
@@ -74,7 +74,7 @@ const fn crowded(
             .ops(3000)
             .points(50),
         ShortCampaign::of("object-sharing", WRITTEN).with(&[ROOMY, SLOW_STORES]).threads(8).ops(800).points(50),
-        ShortCampaign::of("object-sharing", WRITTEN_BEHIND_MISSES)
+        ShortCampaign::of("object-sharing", WRITTEN_AFTER_MISSES)
             .with(&[ROOMY, SLOW_MISSES])
             .threads(8)
             .ops(1200)

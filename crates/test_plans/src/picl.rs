@@ -1,4 +1,4 @@
-//! How PiCL is tested.
+//! The test plan of PiCL.
 
 use crate::small_runs::{
     BTREE, FAR_CAMPAIGNS, FOUR_CONTROLLERS, FULL_QUEUE, ONE_SET, ONE_SET_ON_ALL_CORES, ROOMY, SHARED, SWAP, TURNS,
@@ -76,7 +76,7 @@ const ALTERNATIVES: &[Alternatives] = &[
     Alternatives::of("picl-log", &[&["design.picl.log_bytes=1048576"]]),
 ];
 
-/// What tests and tools have to know of it.
+/// The plan of `picl`.
 pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
     quick_faults: &["line-not-logged", "garbage-too-early", "recovery-goes-forwards"],

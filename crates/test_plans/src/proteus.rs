@@ -1,4 +1,4 @@
-//! How Proteus is tested.
+//! The test plans of Proteus.
 
 use crate::small_runs::{APART, BTREE, CROWDED, FAR_CAMPAIGNS, ONE_SET, SLOW, SWAP, TURNS};
 use crate::{Alternatives, Choice, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
@@ -125,7 +125,7 @@ const ALTERNATIVES: &[Alternatives] = &[
     ),
 ];
 
-/// What tests and tools have to know of it.
+/// The plan of `proteus`.
 pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
     quick_faults: &["ack-without-room", "end-not-awaited", "recovery-forgets-log"],
@@ -146,7 +146,7 @@ pub(crate) const PLAN: TestPlan = TestPlan {
     ..TestPlan::EMPTY
 };
 
-/// Where caches are durable.
+/// The plan of `proteus-eadr`.
 pub(crate) const PLAN_EADR: TestPlan = TestPlan {
     quick_faults: &["store-not-held", "removed-at-store", "recovery-ends-first"],
     random: RandomTester {

@@ -1,4 +1,4 @@
-//! How persistence by reachability in software is tested.
+//! The test plans of persistence by reachability in software.
 
 use crate::small_runs::{FOUR_CONTROLLERS, ROOMY};
 use crate::{Alternatives, Settings, ShortCampaign, TestPlan};
@@ -25,7 +25,7 @@ const LIST: &[(&str, &str)] = &[
 /// Few objects that all threads link, move, and store to.
 pub(crate) const SHARING: &[(&str, &str)] =
     &[("populate", "4"), ("objects", "3"), ("slots", "2"), ("make-percent", "20"), ("region-percent", "15")];
-/// The same, with a sweep for every second object that forwards.
+/// Few shared objects, with a sweep for every second object that forwards.
 const SWEPT: &[(&str, &str)] = &[
     ("populate", "4"),
     ("objects", "3"),
@@ -71,7 +71,7 @@ const COLLECTED_LINKS: &[(&str, &str)] = &[
     ("volatile-heap-bytes", "300000"),
 ];
 
-/// What shows on all variants of objects.
+/// Campaigns for all variants of objects.
 pub(crate) const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("pinspect-hashmap", MAP).ops(20),
     ShortCampaign::of("object-sharing", SHARING).threads(4).ops(60),
@@ -79,7 +79,7 @@ pub(crate) const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("pinspect-btree", TREE).ops(20),
     ShortCampaign::of("object-sharing", SHARING).threads(2).ops(60).on(Domain::Adr),
     ShortCampaign::of("pinspect-hashmap", MAP).threads(2).ops(40).points(300).faults(&["torn", "reorder", "nested"]),
-    // Recovered pools in which the program goes on.
+    // Recovered pools in which the program continues.
     ShortCampaign::of("object-sharing", SHARING).threads(4).ops(60).faults(&["recrash"]),
     ShortCampaign::of("object-sharing", COLLECTED_SHARING)
         .threads(2)
@@ -95,7 +95,7 @@ pub(crate) const CAMPAIGNS: &[ShortCampaign] = &[
         .points(600)
         .faults(&["torn", "reorder", "clean"]),
 ];
-/// Caches and media so fast, and threads so many, that objects move while other threads are between their checks and their
+/// Fast caches and media and many threads, so that objects move while other threads are between their checks and their
 /// stores.
 pub(crate) const RACING: Settings = &[
     "cores=2",
@@ -126,7 +126,7 @@ const LINKED: &[(&str, &str)] = &[
     ("drop-percent", "0"),
     ("region-percent", "0"),
 ];
-/// The same with more objects in a move.
+/// Objects whose moves include more objects.
 const LINKED_WIDELY: &[(&str, &str)] = &[
     ("populate", "4"),
     ("objects", "8"),

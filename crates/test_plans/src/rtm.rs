@@ -1,4 +1,4 @@
-//! How designs on hardware transactions are tested.
+//! The test plans of designs on hardware transactions.
 
 use crate::small_runs::{
     BTREE, CROWDED, FOUR_CONTROLLERS, FULL_QUEUE, HELD_UP, RING_OF_16, ROOMY, SWAP, TURNS, TWO_PLACES,
@@ -61,7 +61,7 @@ const SHORT_LOG: &[(&str, &str)] = &[("populate", "12"), ("element-bytes", "64")
 const SHORT_LOG_OF_TWO: &[(&str, &str)] = &[("populate", "2"), ("element-bytes", "64"), ("log-bytes", "512")];
 const SHORT_LOG_OF_TREE: &[(&str, &str)] = &[("populate", "12"), ("node-bytes", "128"), ("log-bytes", "2048")];
 
-/// The same with room for twice as many.
+/// Longer logs, of 1,024 bytes.
 const LOG_OF_TWO: &[(&str, &str)] = &[("populate", "2"), ("element-bytes", "64"), ("log-bytes", "1024")];
 const SHORT_LOG_OF_WIDE: &[(&str, &str)] = &[("populate", "3"), ("element-bytes", "256"), ("log-bytes", "2048")];
 
@@ -131,7 +131,7 @@ const TEAM_CAMPAIGNS: &[ShortCampaign] = &[
         .seeds(3),
 ];
 
-/// Elements on eleven pages, of which six may lie in the DRAM.
+/// Elements on eleven pages; six pages fit into the DRAM.
 const SIX_PAGES: &[(&str, &str)] =
     &[("populate", "40"), ("element-bytes", "1024"), ("log-bytes", "8192"), ("shadow-bytes", "24576")];
 /// As few as a transaction stores to, so that its own pages are the oldest.
@@ -160,14 +160,14 @@ const LINK_CAMPAIGNS: &[ShortCampaign] = &[
 const LONGER_LOG: &[(&str, &str)] = &[("populate", "40"), ("element-bytes", "64"), ("log-bytes", "1536")];
 
 const TIMED_CAMPAIGNS: &[ShortCampaign] = &[
-    // Lines of one batch of replay, and the word that says how far it has come, go to several controllers.
+    // Lines of one batch of replay, and the word with its progress, go to several controllers.
     ShortCampaign::of("array-swap", SHORT_LOG).with(&[ROOMY, FOUR_CONTROLLERS]).threads(4).ops(200).points(600),
     ShortCampaign::of("array-swap", LOG_OF_TWO)
         .with(&[ROOMY, FOUR_CONTROLLERS, FULL_QUEUE])
         .threads(4)
         .ops(200)
         .points(1000),
-    // A line waits for its controller while one that was cleaned behind it is accepted by another.
+    // A line waits for its controller while one that was cleaned later is accepted by another.
     ShortCampaign::of("array-swap", LONGER_LOG)
         .with(&[ROOMY, FOUR_CONTROLLERS, FULL_QUEUE])
         .threads(4)

@@ -13,7 +13,7 @@ pub(crate) const SWAP: &[(&str, &str)] = &[("populate", "12"), ("element-bytes",
 pub(crate) const BIG_SWAP: &[(&str, &str)] = &[("populate", "12"), ("element-bytes", "1024")];
 /// Arguments of `false-sharing`: words of different locks on one line.
 pub(crate) const SHARED: &[(&str, &str)] = &[("populate", "8"), ("shared-lines", "true")];
-/// The same on lines of their own, many or few.
+/// Words of different locks on lines of their own, many or few.
 pub(crate) const WIDE: &[(&str, &str)] = &[("populate", "200"), ("shared-lines", "false")];
 pub(crate) const APART: &[(&str, &str)] = &[("populate", "8"), ("shared-lines", "false")];
 /// An array of two elements, which every transaction swaps.
@@ -29,7 +29,7 @@ pub(crate) const CROWDED: Settings = &["l1d.size_bytes=256", "l2.size_bytes=512"
 pub(crate) const TURNS: Settings = &["cores=2", "core.time_slice_cycles=2000", "core.context_switch_cycles=0"];
 /// Caches of one set of each level, which every transaction overflows.
 pub(crate) const ONE_SET: Settings = &["cores=1", "l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512"];
-/// The same, on as many cores as the machine has.
+/// Caches of one set of each level, on as many cores as the machine has.
 pub(crate) const ONE_SET_ON_ALL_CORES: Settings = &["l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512"];
 /// Threads that are held up between two instructions, for longer than others need for a transaction.
 pub(crate) const HELD_UP: Settings = &["pauses.interval_cycles=3000", "pauses.cycles_max=20000"];
@@ -55,7 +55,7 @@ pub(crate) const FAR_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("array-swap", SWAP).with(&[CROWDED, FAR_CONTROLLERS]).threads(4).ops(30),
 ];
 
-/// What threads of several cores lock where hardware isolates nothing and keeps bytes of lines apart.
+/// The data that threads of several cores lock if hardware isolates nothing and keeps the bytes of lines apart.
 pub(crate) const WORDS_OR_LINES: &[Locking] = &[Locking::Words, Locking::Words, Locking::Lines];
 
 const CAMPAIGNS: &[ShortCampaign] = &[

@@ -1,10 +1,10 @@
-//! How software logging is tested.
+//! The test plans of software logging.
 
 use crate::small_runs::{APART, BTREE, FOUR_CONTROLLERS, RING_OF_16, ROOMY, SWAP, TWO_PLACES};
 use crate::{Alternatives, ShortCampaign, TestPlan};
 use durasim_types::Domain;
 
-/// A ring of 328 words, no multiple of an entry, so that entries come to lie across its end.
+/// A ring of 328 words, no multiple of an entry, so that some entries wrap around its end.
 const UNEVEN_RING: &[(&str, &str)] = &[("populate", "20"), ("node-bytes", "128"), ("log-bytes", "2688")];
 const LOG_OF_WORDS: &[(&str, &str)] = &[("populate", "8"), ("shared-lines", "true"), ("log-granularity", "word")];
 
@@ -34,7 +34,7 @@ pub(crate) const UNDO_FENCE: TestPlan =
 /// Of logs that hold new values: the words go home after the commit record.
 const NEW_VALUE_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE),
-    // A ring of 20 lines, so that transactions come to lie across its end.
+    // A ring of 20 lines, so that some transactions wrap around its end.
     ShortCampaign::of("array-swap", RING_OF_16).ops(30),
     ShortCampaign::of("array-swap", SWAP).threads(2).ops(30),
     ShortCampaign::of("btree", BTREE).with(&[FOUR_CONTROLLERS]).ops(20).faults(&["reorder", "nested"]),

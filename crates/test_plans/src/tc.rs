@@ -1,4 +1,4 @@
-//! How the transaction cache is tested.
+//! The test plan of the transaction cache.
 
 use crate::small_runs::{BTREE, CROWDED, FAR_CAMPAIGNS, ONE_SET, SHARED, SLOW, SWAP, TURNS, WORDS_OR_LINES};
 use crate::{Alternatives, CommonOnTiny, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
@@ -82,7 +82,7 @@ const ALTERNATIVES: &[Alternatives] = &[
     ),
 ];
 
-/// What tests and tools have to know of it.
+/// The plan of `tc`.
 pub(crate) const PLAN: TestPlan = TestPlan {
     campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
     quick_faults: &["freed-at-issue", "copy-not-awaited", "recovery-newest-first"],

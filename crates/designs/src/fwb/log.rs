@@ -161,7 +161,7 @@ impl Log {
         }
     }
 
-    /// What to wait for until the oldest record in the buffer is durable; all must have been handed over.
+    /// The acknowledgement after which the oldest record in the buffer is durable; all must have been handed over.
     pub fn oldest_write(&self) -> Option<Token> {
         self.in_flight.iter().find(|flight| !flight.acked).map(|flight| flight.token)
     }

@@ -34,7 +34,7 @@ durasim_contract::planted! {
     RECOVERY_IGNORES_MASK = "recovery-ignores-mask", "Recovery writes whole words of stores that were shorter";
     RECOVERY_IGNORES_HEAD = "recovery-ignores-head", "Recovery reads the log from its first byte";
     RECOVERY_ERASES_FIRST = "recovery-erases-first", "Recovery erases the log before the data is home";
-    RECOVERY_KEEPS_LOG = "recovery-keeps-log", "Recovery leaves the records of the log behind its head";
+    RECOVERY_KEEPS_LOG = "recovery-keeps-log", "Recovery leaves the records of the log after its head";
     RECOVERY_FORGETS_ERASING = "recovery-forgets-erasing", "Recovery does not note that it has begun to erase the log";
     RECOVERY_WRITES_TWICE = "recovery-writes-twice", "Recovery writes each line home twice",
         equivalent: "The second write has the same bytes as the first";
@@ -61,7 +61,7 @@ pub(super) const CLEAN_NOT_HELD: PlantedFault = PlantedFault {
     equivalent: None,
 };
 
-/// Where caches survive, a store does not wait for its record.
+/// On machines with durable caches, a store does not wait for its record.
 pub(super) const STORE_NOT_HELD: PlantedFault = PlantedFault {
     name: "store-not-held",
     summary: "Where caches survive, a store does not wait for its record",

@@ -9,7 +9,7 @@ pub(super) const RECORD_BYTES: u64 = 32;
 pub(super) const NO_TX: u16 = 0;
 const ADDR_BITS: u32 = 48;
 
-/// What a record says.
+/// The contents of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Kind {
     /// A word was stored to.
@@ -24,7 +24,7 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     pub kind: Kind,
-    /// Which bytes of the word count.
+    /// The bytes of the word that were stored.
     pub mask: u8,
     /// The identifier that the transaction uses, or [`NO_TX`].
     pub id: u16,
@@ -67,12 +67,12 @@ impl Record {
         bytes
     }
 
-    /// The torn bit of what lies in a place of the log.
+    /// The torn bit of the bytes at a place of the log.
     pub fn torn_bit(bytes: &[u8; RECORD_BYTES as usize]) -> bool {
         bytes[0] & 1 == 1
     }
 
-    /// What the bytes say; nothing if no record ever looked like that.
+    /// The decoded record; `None` if no record ever looked like that.
     pub fn decode(bytes: &[u8; RECORD_BYTES as usize]) -> Option<Record> {
         let word = |index: usize| u64::from_le_bytes(bytes[8 * index..][..8].try_into().expect("eight bytes"));
         let head = word(0);

@@ -3,7 +3,7 @@
 //! have neither are undone at the end, youngest record first. Where caches survive nothing is redone, and a transaction
 //! that was rolled back is done with.
 //!
-//! The result is a function of the log alone, so a recovery that was cut comes to the same. When all of it is home the
+//! The result is a function of the log alone, so a recovery that was cut leads to the same image. When all of it is home the
 //! log is marked as being erased, erased, and restarts: a machine that starts finds a log as in fresh memory.
 
 use super::log::torn_bit;
@@ -22,13 +22,13 @@ type Words = BTreeMap<PhysAddr, (u64, u64)>;
 struct Contents {
     words: Words,
     report: RecoveryReport,
-    /// Where caches survive nothing is redone.
+    /// Whether caches survive, so that nothing is redone.
     undo_only: bool,
     fault: ActiveFault,
 }
 
 impl Contents {
-    /// A word of a record goes home, those bytes that were stored.
+    /// A word of a record is written to its home address, only the bytes that were stored.
     fn put(&mut self, record: &Record, value: u64) {
         let bits = self.fault.swaps(planted::RECOVERY_IGNORES_MASK, bits_of(record.mask), u64::MAX);
         let (mask, word) = self.words.entry(record.addr).or_default();

@@ -3,10 +3,10 @@
 //! A scan sets the fwb bit of dirty lines that do not have it and writes those home that do. What was stored before a scan
 //! began is home when the next one has ended: its lines were marked by the first, and were written by then or by the second.
 //! A line with a record that is not durable waits for it, and stores to that line wait with it: one that is stored to all the
-//! time would never let its old data be written home. So the head of the log follows the beginning of the scan before the last. It stops at the first record of a transaction
-//! that may have to be undone, and of one whose undoing is younger than that scan or whose abort record is not durable. It
-//! may come to lie between the records of a transaction whose undoing is home: the abort record tells recovery where they
-//! began.
+//! time would never let its old data be written home. So the head of the log follows the beginning of the scan before the
+//! last. It stops at the first record of a transaction that may have to be undone, and of one whose undoing is younger than
+//! that scan or whose abort record is not durable. It may stop between the records of a transaction whose undone bytes are
+//! at their home addresses: the abort record names the first of them for recovery.
 //!
 //! The head moves in persistent memory first. Before that, all that the caches gave away up to the scan's end has to be
 //! accepted: an empty write to each controller comes after it.
@@ -30,7 +30,7 @@ pub(super) struct HeadUpdate {
     pub to: u64,
     pub token: Token,
     /// Controllers that have not accepted all that was before; none: the head itself is being written.
-    behind: u16,
+    unacknowledged: u16,
 }
 
 /// The state of the scans, which keep room in the log.
@@ -41,7 +41,7 @@ pub(super) struct LogSpace {
     scanning: Option<u64>,
     /// Lines that the scan has left until their records are durable.
     left: BTreeSet<LineAddr>,
-    /// The scan has come to its end and waits for those.
+    /// The scan has ended and waits for those.
     ending: bool,
     /// The tail when the scan before the last began.
     home: Option<u64>,
@@ -94,7 +94,7 @@ impl State {
         }
     }
 
-    /// A record has come: scans come in periods, and more often where the log fills faster than that.
+    /// A record has arrived: scans run in periods, and more often where the log fills faster than that.
     pub(super) fn keep_room(&mut self, out: &mut Actions) {
         self.start_timer(out);
         if self.is_filling() {
@@ -102,7 +102,7 @@ impl State {
         }
     }
 
-    /// What the head is about to pass does not count any more.
+    /// Records that the head is about to pass are ignored.
     fn is_filling(&self) -> bool {
         let ProtocolState { log, log_space, .. } = &self.protocol;
         let needed = log.tail - log_space.head_update.map_or(log.head, |head_update| head_update.to);
@@ -128,7 +128,7 @@ impl State {
         }
     }
 
-    /// The scan has come to a line that is dirty or has its bit set.
+    /// The scan visits a line that is dirty or has its bit set.
     pub(super) fn visit(&mut self, line: LineAddr, dirty: bool, tag: &mut LineTag) -> Scanned {
         if !dirty {
             // It went home by another way since it was marked.
@@ -187,8 +187,9 @@ impl State {
         }
     }
 
-    /// Where the head may go when the data of records before `home` is there. It stops at the first record of a
-    /// transaction that may have to be undone, and of one whose undoing may not be home.
+    /// The place that the head may move to once the data of records before `home` is at its home address. It stops at the
+    /// first record of a transaction that may have to be undone, and of one whose undone bytes may not be at their home
+    /// addresses.
     fn new_head(&self, home: u64) -> u64 {
         let safe = home.min(self.protocol.log.durable);
         let mut to = safe;
@@ -215,7 +216,7 @@ impl State {
         self.protocol.tokens += 1;
         let token = Token(self.protocol.tokens);
         let controllers = if self.undo_only { 0 } else { self.interleave.controllers };
-        self.protocol.log_space.head_update = Some(HeadUpdate { to, token, behind: controllers });
+        self.protocol.log_space.head_update = Some(HeadUpdate { to, token, unacknowledged: controllers });
         if controllers == 0 {
             self.write_head(out);
         } else {
@@ -239,11 +240,11 @@ impl State {
         else {
             return;
         };
-        if head_update.behind == 0 {
+        if head_update.unacknowledged == 0 {
             return self.give_room(out);
         }
-        head_update.behind -= 1;
-        if head_update.behind == 0 {
+        head_update.unacknowledged -= 1;
+        if head_update.unacknowledged == 0 {
             self.write_head(out);
         }
     }

@@ -59,7 +59,7 @@ impl FwbSpec {
         self.log_bytes / (2 * RECORD_BYTES) * 2
     }
 
-    /// What it adds. Where caches survive nothing is scanned, so lines need no bit.
+    /// The added hardware. If caches survive nothing is scanned, so lines need no bit.
     pub fn cost(&self, g: &Geometry) -> HardwareCost {
         let mut cost = HardwareCost::default();
         let cores = u64::from(g.cores);

@@ -169,7 +169,7 @@ fn a_full_log_scans_at_once_and_aborts_the_transaction_that_fills_it() {
     let full = bench.offer(0, word(9, 0), 9, Some(8), &mut LineTag::NONE.clone());
     assert_eq!((full, bench.scans.len()), (Gate::Retry(Wait::Cycles(ROOM_RETRY_CYCLES)), 1));
     end_scan(&mut bench);
-    assert_eq!(bench.scans.len(), 2, "one scan after the other while somebody waits");
+    assert_eq!(bench.scans.len(), 2, "one scan after the other while a request waits");
     end_scan(&mut bench);
     (0..14).for_each(|n| store(&mut bench, word(9 + n, 0), 9, Some(8)));
     let full = bench.offer(0, word(30, 0), 9, Some(8), &mut LineTag::NONE.clone());
@@ -204,7 +204,7 @@ fn scans_follow_each_other_where_the_log_fills_faster_than_the_period() {
     let scans: Vec<usize> = (1..=5).map(|tx| transaction(&mut bench, tx)).collect();
     assert_eq!(scans, [0, 0, 0, 0, 1], "the ninth of 16 records is the first beyond half of them");
     end_scan(&mut bench);
-    assert_eq!(bench.scans.len(), 2, "another one behind it, for the first has only marked lines");
+    assert_eq!(bench.scans.len(), 2, "another one after it, for the first has only marked lines");
     end_scan(&mut bench);
     assert_eq!((bench.scans.len(), bench.counter("fwb.head_moves")), (2, 1.0));
     assert_eq!((bench.counter("fwb.log_full"), bench.counter("fwb.lines_left")), (0.0, 0.0));

@@ -33,7 +33,7 @@ pub(crate) const VARIANT: Variant = Variant {
     equivalent_faults: &[],
 };
 
-/// Where caches survive nothing is redone and nothing is scanned, so nothing can be wrong with that.
+/// The variant for durable caches: nothing is redone and nothing is scanned, so nothing can be wrong with that.
 pub(crate) const VARIANT_EADR: Variant = Variant {
     name: "fwb-eadr",
     aliases: &[],

@@ -1,4 +1,4 @@
-//! What Hercules costs in hardware: Table 6 and the energy of section 5.4.
+//! The hardware cost of Hercules: Table 6 and the energy of section 5.4.
 
 use super::spec::{HerculesSpec, LOG_ENTRY_BITS};
 use durasim_contract::{Geometry, HardwareCost, LevelId};
@@ -37,7 +37,7 @@ impl HerculesSpec {
             let nj_per_byte = if level == LevelId::L1d { L1_NJ_PER_BYTE } else { L2_NJ_PER_BYTE };
             base_nj += (lines * instances * LINE_BYTES) as f64 * nj_per_byte;
             metadata_nj += (tags * instances * metadata_bytes) as f64 * nj_per_byte;
-            // Transactional lines are told from others by their WayNo. The paper counts the lines of the L1D too, which
+            // The WayNo distinguishes transactional lines from others. The paper counts the lines of the L1D too, which
             // need none.
             cost.crash_comparison_energy_nj += (tags * instances) as f64 * COMPARATOR_PJ / 1000.0;
         }

@@ -101,7 +101,7 @@ impl Ewpq {
         }
     }
 
-    /// What does not fit hardware of this size, if anything: for states that were read from outside.
+    /// The contradiction to hardware of this size, if there is one: for states that were read from outside.
     pub fn inconsistency(&self, spec: &HerculesSpec, zone: &PartZone) -> Option<&'static str> {
         let in_use = self.extension.iter().flatten().count();
         if self.entries.len() > spec.ewpq_entries as usize {
@@ -145,7 +145,7 @@ impl Ewpq {
         self.entries.iter().chain(extension).flatten()
     }
 
-    /// What the eWPQ itself holds and in which slots.
+    /// The entries of the eWPQ itself, with their slots.
     pub fn queued(&self) -> impl Iterator<Item = (u64, &Mapping)> {
         (0..).zip(&self.entries).filter_map(|(slot, m)| Some((slot, m.as_ref()?)))
     }
@@ -406,7 +406,7 @@ impl Ewpq {
         self.index.migrating().map(|place| self.at(place))
     }
 
-    /// What of the extension area holds entries.
+    /// The occupancy of the extension area.
     pub fn occupancy(&self) -> &Occupancy {
         &self.occupancy
     }
@@ -471,7 +471,7 @@ impl Ewpq {
     }
 }
 
-/// Whether a search comes to an entry that matches in part: it covers eWPQ, extension area and chained blocks.
+/// Whether a search reaches an entry that matches in part: it covers eWPQ, extension area and chained blocks.
 #[inline]
 fn is_searched(place: EntryLocation, mapping: &Mapping, zone: &PartZone, fault: ActiveFault) -> bool {
     let is_overlooked = match place {

@@ -6,7 +6,7 @@ use super::zone::PartZone;
 use durasim_types::TxId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where an entry is; in the order in which the migration engine scans.
+/// The place of an entry, in the order in which the migration engine scans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum EntryLocation {
     /// In the eWPQ.
@@ -18,7 +18,7 @@ pub(super) enum EntryLocation {
 const FIRST: EntryLocation = EntryLocation::Queue(0);
 const LAST: EntryLocation = EntryLocation::Extension(usize::MAX);
 
-/// Slots of which some are in use.
+/// Slots, in use or free.
 #[derive(Clone, Debug, Default)]
 struct Slots {
     /// From here on they were never in use.

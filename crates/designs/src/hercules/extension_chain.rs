@@ -6,11 +6,12 @@
 //! saved registers point to the first block, the header of each block to the next. The header of a new block ends the
 //! chain before the pointer to it is written, and that before the first of its slots is used. Slots that are not in use
 //! are zero at all times, in every run: recovery clears those in use, then the pointers from the last one on. So blocks
-//! lie in a region that nothing else uses, and stay in the chain until then [D:hercules-extension-chain].
+//! are in a region of their own, and stay in the chain until then [D:hercules-extension-chain].
 //!
 //! A search goes by address (section 4.2: "with a target home address"): the part of the home address that entries hold
-//! chooses a line of eight slots in the area and in each block, and an entry lies in one of these lines. If all of them are
-//! full, a block is chained. Or entries lie anywhere, and a search reads them all [D:hercules-extension-search].
+//! chooses a line of eight slots in the area and in each block, and an entry is in one of these lines. If all of them are
+//! full, a block is chained. With the other lookup entries are anywhere, and a search reads them all
+//! [D:hercules-extension-search].
 
 use super::planted;
 use super::state::State;
@@ -19,7 +20,7 @@ use durasim_contract::{AbortCause, Actions, ActiveFault, CrashImage, Origin};
 use durasim_types::{Cause, LineAddr, PhysAddr};
 use std::ops::Range;
 
-/// How many entries lie in the extension area itself and in each block, which is what a search reads.
+/// The numbers of entries in the extension area itself and in each block: a search reads these.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Occupancy {
     entries: Vec<u64>,
@@ -69,7 +70,7 @@ impl Occupancy {
 }
 
 impl PartZone {
-    /// The number of the area that a slot lies in: 0 for the extension area itself, then the blocks.
+    /// The number of the area with this slot: 0 for the extension area itself, then the blocks.
     pub fn area_of(&self, slot: u64) -> usize {
         slot.checked_sub(self.extension_entries).map_or(0, |slot| 1 + slot / self.block_entries) as usize
     }

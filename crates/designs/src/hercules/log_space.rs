@@ -9,7 +9,7 @@
 //! Then LogTail slides to the next valid entry.
 //!
 //! The paper collects when the threshold is exceeded. So does a log that is full while a chunk and more of it is
-//! invalid: a smaller zone would never come to the threshold [D:hercules-gc].
+//! invalid: a smaller zone would never reach the threshold [D:hercules-gc].
 
 use super::ewpq::Mapping;
 use super::registers::Phase;
@@ -29,7 +29,7 @@ pub(super) struct Gc {
     not_before: u64,
 }
 
-/// Successive log entries, some of which have been looked at.
+/// Successive log entries, with those that have been visited.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Chunk {
     next: u64,
@@ -68,7 +68,7 @@ impl Gc {
         self.chunk.as_ref().and_then(|chunk| chunk.moving)
     }
 
-    /// Why a state that was read from outside cannot be, if it cannot.
+    /// Whether a state that was read from outside is impossible.
     pub fn contradicts(&self, log_head: u64) -> bool {
         // A chunk in which nothing moves is at its end.
         let moving = |chunk: &Chunk| chunk.moving.is_some_and(|m| m.to == log_head && m.from < log_head);
@@ -225,9 +225,9 @@ impl State {
 /// the default log zone holds the indirect indexes to it.
 ///
 /// The new space is handed out in chunks of log entries. The address of a chunk goes into the index at the end of the log
-/// before the first of its entries is used; an eWPQ entry has one more bit that tells whether its log entry has to be
-/// looked up there. Garbage collection, LogHead and LogTail know the default log alone: entries of the extension are
-/// used again as they become free [D:hercules-log-extension].
+/// before the first of its entries is used; an eWPQ entry has one more bit that says whether its log entry has to be
+/// looked up there. Garbage collection, LogHead and LogTail know the default log alone: entries of the extension are used
+/// again as they become free [D:hercules-log-extension].
 ///
 /// Section 4.2 (transaction abortion) proposes a threshold, 80 % of persistent memory for example: a chunk that would
 /// exceed it is not handed out, and the transaction that needs it aborts.
@@ -245,7 +245,7 @@ pub(super) struct LogExtension {
     asked: bool,
 }
 
-/// Where a line that finds the log full goes.
+/// The destination of a line that finds the log full.
 pub(super) enum LogPlacement {
     /// To this entry of the extension.
     Entry(u64),
@@ -293,7 +293,7 @@ impl LogExtension {
         self.next > self.free.len() as u64
     }
 
-    /// Why a state that was read from outside cannot be, if it cannot: `used` are the entries that the eWPQ names.
+    /// Whether a state that was read from outside is impossible: `used` are the entries that the eWPQ names.
     pub fn contradicts(&self, zone: &PartZone, used: impl Iterator<Item = u64>) -> bool {
         let used: Vec<u64> = used.collect();
         self.chunks > zone.chunks

@@ -47,7 +47,7 @@ durasim_contract::planted! {
     GC_COPIES_NO_HEADER = "gc-copies-no-header", "Garbage collection moves the data of a log entry without its header";
     // Log extension.
     LOG_INDEX_NOT_WRITTEN = "log-index-not-written", "The address of a chunk of the log extension is not written to the index";
-    INDIRECT_BIT_LOST = "indirect-bit-lost", "What is written of an eWPQ entry does not tell that its log entry is in the log extension";
+    INDIRECT_BIT_LOST = "indirect-bit-lost", "The written eWPQ entry does not record that its log entry is in the log extension";
     INDIRECT_READS_LOG = "indirect-reads-log", "A line in the log extension is loaded from the log entry of that number";
     // Power failure.
     FLUSH_DROPS_LINE = "flush-drops-line", "The crash flush leaves out the last line";
@@ -71,8 +71,8 @@ durasim_contract::planted! {
                      transaction with that identifier starts by clearing it";
 }
 
-/// A line goes home while a migration carries an older version there. No campaign with programs has shown it so far; the
-/// random tester catches it.
+/// A line is written to its home address while a migration carries an older version there. No campaign with programs has
+/// caught it so far; the random tester catches it.
 pub(super) const EVICTION_OVERTAKES_MIGRATION: PlantedFault = PlantedFault {
     name: "eviction-overtakes-migration",
     summary: "A line goes home while a migration carries an older version there",

@@ -4,7 +4,7 @@
 //! through from the log and from the emergency area.
 //!
 //! Everything that leads to a decision stays in place until all homes are written; then TxLens are cleared, then the
-//! extension area, then the zone is marked recovered. Interrupted anywhere and run again, it comes to the same end.
+//! extension area, then the zone is marked recovered. Interrupted anywhere and run again, it leads to the same image.
 
 use super::planted;
 use super::state::{Part, State};
@@ -58,7 +58,7 @@ impl Part {
             sink.write(self.zone.ewpq_slot(slot), &mapping.record(&self.zone, fault))?;
             validity[(slot / 64) as usize] |= 1 << (slot % 64);
         }
-        // The validity bitmap tells recovery which entries of the eWPQ count.
+        // The validity bitmap gives recovery the valid entries of the eWPQ.
         if !fault.skips(planted::VALIDITY_NOT_SAVED) {
             for (word, bits) in (0..).zip(validity) {
                 sink.write(self.zone.validity(word), &bits.to_le_bytes())?;
@@ -156,7 +156,7 @@ fn read_mappings(part: &PartZone, image: &CrashImage, fault: ActiveFault) -> Res
     Ok(mappings)
 }
 
-/// What log or emergency area have of a line.
+/// The entry of a line in log or emergency area.
 struct Found {
     hardware_id: u64,
     home: PhysAddr,

@@ -8,7 +8,7 @@ use durasim_contract::{ActiveFault, Token};
 use durasim_types::{CoreId, TxId};
 use serde::{Deserialize, Serialize};
 
-/// How far a transaction has come.
+/// The state of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Phase {
     /// Its lines carry TransTags with a TxState of '1'.

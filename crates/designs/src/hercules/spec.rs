@@ -5,7 +5,7 @@ use durasim_types::Cycle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How the longer tag latency is rounded to whole cycles.
+/// The rounding of the longer tag latency to whole cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rounding {
@@ -17,7 +17,7 @@ pub enum Rounding {
     Down,
 }
 
-/// How the commit point reaches persistent memory.
+/// The way in which the commit point reaches persistent memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TxLenStore {
@@ -27,7 +27,7 @@ pub enum TxLenStore {
     Controller,
 }
 
-/// When the core goes on behind a commit.
+/// The moment at which the core continues after a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CommitWait {
@@ -37,7 +37,7 @@ pub enum CommitWait {
     None,
 }
 
-/// Which of two transactions aborts when one asks for a line of the other.
+/// The transaction that aborts when one asks for a line of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ConflictLoser {
@@ -47,11 +47,11 @@ pub enum ConflictLoser {
     Requester,
 }
 
-/// How a search finds an entry in the extension area.
+/// The search for an entry in the extension area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExtensionLookup {
-    /// An entry lies in the line that its home address chooses, in the area or in one of the blocks chained to it.
+    /// An entry is in the line that its home address chooses, in the area or in one of the blocks chained to it.
     ByAddress,
     /// An entry lies anywhere: whatever is in use is read from the first line to the last.
     Scan,
@@ -59,8 +59,8 @@ pub enum ExtensionLookup {
 
 /// Bits of an eWPQ entry that name a log entry (section 4.2: a third of 63).
 pub(super) const LOG_ENTRY_BITS: u32 = 21;
-/// So many entries of the log, and so many of its extension, they can tell apart: they count from one, so that an entry
-/// that is not in use is zero.
+/// The number of entries of the log, and of its extension, that they can name: they count from one, so that an entry that
+/// is not in use is zero.
 pub(super) const LOG_ENTRIES_MAX: u64 = (1 << LOG_ENTRY_BITS) - 1;
 
 /// Parameters of Hercules.
@@ -76,7 +76,7 @@ pub struct HerculesSpec {
     /// Lines of an LLC set that may carry TransTags, in percent of its ways (section 5: 25).
     #[schemars(range(min = 1, max = 100))]
     pub trans_tag_percent_llc: u32,
-    /// One L1D set in so many lacks one way, so that 32 KB become 30 KB; 0 for none (section 5, Table 2).
+    /// One L1D set in this number lacks one way, so that 32 KB become 30 KB; 0 for none (section 5, Table 2).
     pub l1d_missing_way_period: u32,
     /// Bits of a TxID (section 4.1: 21).
     #[schemars(range(min = 4, max = 32))]
@@ -84,17 +84,17 @@ pub struct HerculesSpec {
     /// Longer tag latency of an access that involves a TransTag, in percent (section 5: 30).
     #[schemars(range(min = 0, max = 1000))]
     pub tag_latency_increase_percent: u32,
-    /// How the longer tag latency is rounded to whole cycles (not in the paper; DEVIATIONS.md, hercules-tag-rounding).
+    /// Rounding of the longer tag latency to whole cycles (not in the paper; DEVIATIONS.md, hercules-tag-rounding).
     pub tag_latency_rounding: Rounding,
     /// Cycles of the state reset at commit and abort (section 5: 10).
     #[schemars(range(min = 0, max = 1_000_000))]
     pub state_reset_cycles: Cycle,
-    /// How TxLen is stored (not in the paper; DEVIATIONS.md, hercules-txlen-store).
+    /// The place where TxLen is stored (not in the paper; DEVIATIONS.md, hercules-txlen-store).
     pub tx_len_store: TxLenStore,
-    /// What the core waits for at a commit (not said in the paper, whose Figure 11 shows that throughput falls with the
-    /// latency of the state reset; DEVIATIONS.md, hercules-commit-wait).
+    /// The event that the core waits for at a commit (not in the paper, whose Figure 11 shows that throughput falls with
+    /// the latency of the state reset; DEVIATIONS.md, hercules-commit-wait).
     pub commit_wait: CommitWait,
-    /// Who aborts when a transaction asks for a line of another one in a cache (not clear in the paper; DEVIATIONS.md,
+    /// The transaction that aborts when one asks for a line of another in a cache (not clear in the paper; DEVIATIONS.md,
     /// hercules-conflict).
     pub conflict_loser: ConflictLoser,
     /// Entries of the eWPQ (section 4.2: 512).
@@ -120,7 +120,7 @@ pub struct HerculesSpec {
     /// Cycles of an eWPQ search (section 5: 10).
     #[schemars(range(min = 0, max = 1_000_000))]
     pub ewpq_search_cycles: Cycle,
-    /// How the extension area is searched "with a target home address" (section 4.2; not in the paper; DEVIATIONS.md,
+    /// The search of the extension area "with a target home address" (section 4.2; not in the paper; DEVIATIONS.md,
     /// hercules-extension-search).
     pub extension_lookup: ExtensionLookup,
     /// Cycles to the first line that a search of the extension area reads; a scan pays them for each block, too (not in

@@ -33,7 +33,7 @@ pub(super) struct Part {
     pub extension: LogExtension,
 }
 
-/// What of it changes while it is at work.
+/// The part of it that changes in a run.
 #[derive(Serialize, Deserialize)]
 pub(super) struct PartContents {
     pub ewpq: Ewpq,
@@ -76,7 +76,7 @@ pub(super) struct State {
     pub extra_cycles: [Cycle; 3],
     pub limits: [u32; 3],
     pub registers: Registers,
-    /// What each controller has.
+    /// The parts of the controllers.
     pub parts: Vec<Part>,
     pub tokens: u64,
     /// Whether the log zone is marked as in use.
@@ -85,7 +85,7 @@ pub(super) struct State {
     pub fault: ActiveFault,
 }
 
-/// What of the state changes while it is at work, in the order of snapshots.
+/// The part of the state that changes in a run, in the order of snapshots.
 type Contents<R, P, C> = (R, P, u64, bool, C);
 
 impl State {
@@ -157,7 +157,7 @@ impl State {
         usize::from(self.interleave.controller_of(line))
     }
 
-    /// What the controller of a line has.
+    /// The part of the controller of a line.
     pub fn part(&self, line: LineAddr) -> &Part {
         &self.parts[self.controller_of(line)]
     }

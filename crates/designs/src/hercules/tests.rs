@@ -213,7 +213,7 @@ fn an_identifier_waits_for_the_migration_of_its_last_transaction() {
 
 /// The controller has the TxLen, and with it the decision, before the core of the transaction knows.
 #[test]
-fn nobody_aborts_a_transaction_that_may_have_committed() {
+fn no_request_aborts_a_transaction_that_may_have_committed() {
     let mut bench = bench(HerculesSpec { tx_len_store: TxLenStore::Controller, ..small() });
     let tag = writer(&mut bench, 0, 1, 0);
     writer_line(&mut bench, 0, 1, 1);
@@ -251,7 +251,7 @@ fn a_committing_transaction_is_not_aborted_for_want_of_room() {
     assert_eq!(bench.evict(0, tag, 9), Evict::Proceed);
 }
 
-/// What one core's transaction leaves behind is not touched by the end of another's.
+/// The end of another transaction leaves the lines of one core's transaction alone.
 #[test]
 fn the_steps_of_one_transaction_leave_others_alone() {
     let mut bench = bench(small());
@@ -296,7 +296,7 @@ fn recovery_distinguishes_the_transactions_of_several_cores() {
     assert_eq!([0, 1, 2, 3].map(|n| pmem.read_u64(word(n, 0))), [20, 21, 21, 33]);
 }
 
-/// Two transactions have committed with a line in the log each; somebody damages the entry of the first.
+/// Two transactions have committed with a line in the log each; the entry of the first is damaged.
 #[test]
 fn damaged_entries_are_losses_and_not_written() {
     let mut bench = bench(small());

@@ -45,8 +45,8 @@ fn the_l1d_replaces_the_least_recently_used_line() {
     }
 }
 
-/// Section 4.1 has shares at all levels. An L1D with fewer TransTags than lines is still plain LRU but for the line that
-/// gives up its TransTag; of a line that brings none nothing is known.
+/// Section 4.1 has shares at all levels. An L1D with fewer TransTags than lines is still plain LRU except for the line
+/// that gives up its TransTag; the rule says nothing about a line without one.
 #[test]
 fn a_share_of_the_l1d_makes_the_oldest_tagged_line_leave() {
     for (percent, tagged_max) in [(1, 1), (25, 1), (50, 2), (75, 3), (100, 4)] {

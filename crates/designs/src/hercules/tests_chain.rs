@@ -14,7 +14,7 @@ fn chained() -> HerculesSpec {
 
 const LINES: u64 = 12;
 
-/// Transaction 1 is open with so many lines in the log, line by line.
+/// Transaction 1 is open with this number of lines in the log, line by line.
 fn filled(bench: &mut Bench<Hercules>, lines: u64) {
     writer(bench, 0, 1, 0);
     for number in 0..lines {
@@ -157,7 +157,7 @@ fn a_search_by_address_reads_a_line_of_each_block() {
     }
 }
 
-/// Lines with the same part of the address lie in the same line of each block: when it is full, a block is chained.
+/// Lines with one part of the address are in the same line of each block: when it is full, a block is chained.
 #[test]
 fn a_line_of_the_extension_that_is_full_chains_a_block() {
     let wide = HerculesSpec {
@@ -210,7 +210,7 @@ fn a_scan_of_each_block_takes_its_time() {
     assert_eq!(search(&mut bench).0, queue + 2 * first + spec.extension_search_line_cycles);
 }
 
-/// What is being written home makes room without a block.
+/// A line that is being written to its home address makes room without a block.
 #[test]
 fn migration_goes_before_growth() {
     let mut bench = bench(chained());
@@ -227,7 +227,7 @@ fn migration_goes_before_growth() {
 /// The line for which a block is chained spills an entry of a transaction whose TxLen is in flight to the controller, but
 /// durable: wherever power fails, that entry is in the eWPQ or in the extension area.
 #[test]
-fn an_entry_is_spilled_behind_the_growth_of_the_chain() {
+fn an_entry_is_spilled_after_the_growth_of_the_chain() {
     let mut bench = bench(HerculesSpec { tx_len_store: TxLenStore::Controller, ..chained() });
     filled(&mut bench, 4);
     bench.begin(1, 2);

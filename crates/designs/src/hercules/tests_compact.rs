@@ -1,4 +1,4 @@
-//! Compact eWPQ entries, told apart by the full address in the log entry, and the validity bitmap (section 4.2).
+//! Compact eWPQ entries, distinguished by the full address in the log entry, and the validity bitmap (section 4.2).
 
 use super::spec::LOG_ENTRIES_MAX;
 use super::tests::{bench, small, writer, writer_line, zone};
@@ -36,7 +36,7 @@ fn equal_parts_of_addresses_are_distinguished() {
     let mut bench = aliases(partial());
     let data = [0, 1, 2].map(|log| zone(&bench).parts[0].entry_data(log));
     bench.save_and_load();
-    // The last one is found behind two others, then those behind none and one.
+    // The last one is found after two others, then those after none and one.
     let queue = bench.spec.ewpq_search_cycles;
     let expected = [(8, 2, data[2], 2), (0, 1, data[0], 0), (4, 1, data[1], 0)];
     for (number, tx, at, false_matches) in expected {
@@ -49,7 +49,7 @@ fn equal_parts_of_addresses_are_distinguished() {
 /// TxID and TxState are compared in addition to the full address: a request for a line that only looks the same continues, and
 /// waits for the log entries to be read before it may use what is at home.
 #[test]
-fn an_alias_of_another_transaction_aborts_nobody() {
+fn an_alias_of_another_transaction_aborts_none() {
     let mut bench = aliases(partial());
     bench.begin(1, 3);
     let search_cycles = bench.spec.ewpq_search_cycles + 3 * bench.spec.false_match_cycles;

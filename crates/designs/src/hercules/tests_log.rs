@@ -17,7 +17,7 @@ fn eager() -> HerculesSpec {
     }
 }
 
-/// Where a line goes that leaves the LLC; waits for what is in the way.
+/// The destination of a line that leaves the LLC; waits for whatever blocks it.
 fn evict(bench: &mut Bench<Hercules>, number: u64, tag: LineTag, data: u64) -> PhysAddr {
     loop {
         match bench.evict(number, tag, data) {
@@ -145,7 +145,7 @@ fn the_step_before_log_head_moves_is_seen() {
     assert_eq!(named.map(|entry| entry.log), Some(5));
 }
 
-/// What happens to an entry while it is copied decides; the copy is dropped and LogHead stays.
+/// An event that concerns an entry while it is copied decides; the copy is dropped and LogHead stays.
 #[test]
 fn a_copy_that_is_overtaken_is_dropped() {
     // Loaded again.
@@ -164,7 +164,7 @@ fn a_copy_that_is_overtaken_is_dropped() {
     assert_eq!((bench.counter("hercules.gc_moved_entries"), window(&bench)), (0.0, [3, 5]));
     assert!(matches!(bench.fill(0, 0, None), Fill::Home { .. }));
     assert_eq!(homes(&bench.recovered(&[], true)), [0, 0, 12, 0, 0]);
-    // Committed: it goes home from where it is.
+    // Committed: it is written to its home address from its place.
     let mut bench = wide(eager());
     bench.commit(0, 1);
     bench.deliver_all();
@@ -275,7 +275,7 @@ fn log_entries(bench: &Bench<Hercules>) -> u64 {
     zone(bench).parts[0].log_entries - 1
 }
 
-/// A transaction that has filled the log and so many entries of the extension, line by line.
+/// A transaction that has filled the log and this number of entries of the extension, line by line.
 fn overfull(bench: &mut Bench<Hercules>, more: u64) -> u64 {
     let lines = log_entries(bench) + more;
     writer(bench, 0, 1, 0);
@@ -392,7 +392,7 @@ fn without_room_to_extend_the_transaction_aborts() {
 /// The line for which the log is extended spills an entry of a committed transaction: wherever power fails, that entry is
 /// in the eWPQ or in the extension area.
 #[test]
-fn an_entry_is_spilled_behind_the_growth_of_the_log() {
+fn an_entry_is_spilled_after_the_growth_of_the_log() {
     let mut bench = bench(smallest(HerculesSpec { ewpq_entries: 2, ..extended() }));
     let lines = log_entries(&bench);
     let tag = writer(&mut bench, 0, 1, 0);

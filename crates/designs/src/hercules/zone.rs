@@ -6,7 +6,8 @@
 //! controller's own.
 //!
 //! The log may be extended beyond the zone (section 4.4): the end of each controller's log holds the addresses of chunks
-//! of further log entries, which lie in a region of their own. The last part of this file is the form of log entries, eWPQ
+//! of further log entries, which are in a region of their own. The last part of this file is the form of log entries,
+//! eWPQ
 //! entries and emergency entries (sections 4.1 and 4.2).
 
 use super::spec::{ExtensionLookup, HerculesSpec, LOG_ENTRIES_MAX, LOG_ENTRY_BITS};
@@ -80,7 +81,7 @@ impl RegionAllocator {
     }
 }
 
-/// Where everything lies.
+/// The layout of the zone.
 #[derive(Clone, Debug)]
 pub(super) struct LogZone {
     pub tx_ids: u64,
@@ -89,11 +90,11 @@ pub(super) struct LogZone {
     profiles: PhysAddr,
     emergency_headers: PhysAddr,
     emergency_data: PhysAddr,
-    /// What belongs to each controller.
+    /// The parts of the controllers.
     pub parts: Vec<PartZone>,
 }
 
-/// Where everything of one controller lies.
+/// The layout of the part of one controller.
 #[derive(Clone, Debug)]
 pub(super) struct PartZone {
     pub ewpq_entries: u64,
@@ -102,7 +103,7 @@ pub(super) struct PartZone {
     /// Bits of a TxID and of a home address in an eWPQ entry.
     pub tx_id_bits: u32,
     pub home_bits: u32,
-    /// Where in the extension area an entry lies.
+    /// The place of an entry in the extension area.
     pub extension_lookup: ExtensionLookup,
     registers: Stripe,
     ewpq: Stripe,
@@ -114,14 +115,14 @@ pub(super) struct PartZone {
     pub chunk_bytes: u64,
     /// Chunks that the extension has room for.
     pub chunks: u64,
-    /// Where they lie.
+    /// Their place.
     extension_chunks: Option<Stripe>,
     /// Slots of a further block of the eWPQ extension.
     pub block_entries: u64,
     pub block_bytes: u64,
     /// Blocks that there is room for.
     pub blocks: u64,
-    /// Where they lie.
+    /// Their place.
     chained_blocks: Option<Stripe>,
 }
 
@@ -239,7 +240,7 @@ impl LogZone {
         Ok(LogZone { tx_ids, emergency_entries, registers, profiles, emergency_headers, emergency_data, parts })
     }
 
-    /// The word that tells how the zone was left.
+    /// The word that says in which state the zone was left.
     pub fn flag(&self) -> PhysAddr {
         self.registers
     }
@@ -311,7 +312,7 @@ impl PartZone {
         self.log_data.at(log % self.log_entries * 64)
     }
 
-    /// Where the index of the extension, at the end of the log, keeps the address of a chunk.
+    /// The word of the index of the extension, at the end of the log, with the address of a chunk.
     pub fn index_slot(&self, chunk: u64) -> PhysAddr {
         self.log_data.at(self.log_entries * 64 + chunk * 8)
     }

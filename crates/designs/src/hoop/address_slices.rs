@@ -33,7 +33,7 @@ impl AddressSlices {
         (u64::from(slices) + 1) * SLICE_BYTES
     }
 
-    /// How many commits can wait for their collection.
+    /// The number of commits that can wait for their collection.
     pub fn entries(&self) -> u64 {
         self.entries
     }

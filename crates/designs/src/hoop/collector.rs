@@ -2,9 +2,9 @@
 //! region, the address slices or the mapping table are full.
 //!
 //! It walks the slices of transactions from the newest commit to the oldest and reads them from persistent memory. The
-//! first version that it finds of a byte is the newest. What it has found goes home line by line, each line past the
-//! eviction buffer, and leaves the mapping table with that. When all lines are home, the mark moves to the newest of these
-//! commits, and only when the mark is durable their slices are free.
+//! first version that it finds of a byte is the newest. The bytes that it has found are written to their home addresses
+//! line by line, each line past the eviction buffer, and leave the mapping table with that. When all lines are there, the
+//! mark moves to the newest of these commits, and only when the mark is durable their slices are free.
 
 use super::region::Region;
 use super::slice::{END, Patch, SLICE_BYTES, Slice};
@@ -54,7 +54,7 @@ pub(super) struct Collector {
     pub waiting: VecDeque<u32>,
     /// Those that are read, newest first.
     pub walks: VecDeque<SliceChain>,
-    /// What was found and is not in flight to the home address.
+    /// The bytes that were found and are not in flight to their home addresses.
     pub found: BTreeMap<LineAddr, Patch>,
     /// Reads and writes that are not done.
     pub in_flight: u32,
@@ -73,7 +73,7 @@ impl Collector {
 }
 
 impl State {
-    /// What to wait for so that slices, places for commits or mapping entries become free; `None` if nothing will free any.
+    /// The event after which slices, places for commits or mapping entries become free; `None` if nothing will free any.
     pub(super) fn make_space(&mut self, out: &mut Actions) -> Option<Wait> {
         if self.protocol.collector.phase == Phase::Idle {
             match self.protocol.commits.front() {

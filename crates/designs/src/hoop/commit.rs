@@ -48,7 +48,7 @@ impl State {
         self.write_slice(at, &slice, core, TokenPurpose::Slices(tx.0).token(), out);
     }
 
-    /// Makes sure that the pack of a transaction has room for these words, or tells what the store waits for.
+    /// Makes sure that the pack of a transaction has room for these words, or returns the wait of the store.
     fn open_pack(&mut self, tx: TxId, words: &[Word], out: &mut Actions) -> Result<(), Gate> {
         let open = &self.protocol.open[&tx];
         if open.pack.as_ref().is_some_and(|pack| pack.has_room(words)) {
@@ -72,8 +72,8 @@ impl State {
         Ok(())
     }
 
-    /// What a store waits for that finds its OOP data buffer full: a slice in flight, else the words of another
-    /// transaction of this core are made one.
+    /// The wait of a store that finds its OOP data buffer full: for a slice in flight, else for the words of another
+    /// transaction of this core, which are made a slice.
     fn empty_buffer(&mut self, tx: TxId, core: u16, out: &mut Actions) -> Gate {
         out.stalls_for(StallCause::Structure(OOP_DATA_BUFFER));
         if let Some((token, _)) = self.protocol.in_flight.iter().find(|(_, (of, _))| *of == Some(core)) {
@@ -239,7 +239,7 @@ impl State {
         self.fault.assumes(planted::RING_OVERRUN, has_place)
     }
 
-    /// Where a commit is among those that are not collected: they are queued by their numbers, without a gap.
+    /// The index of a commit among those that are not collected: they are queued by their numbers, without a gap.
     pub(super) fn commit_index(&self, number: u64) -> Option<usize> {
         let oldest = self.protocol.commits.front()?.number;
         let index = number.checked_sub(oldest)? as usize;

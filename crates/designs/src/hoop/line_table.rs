@@ -6,7 +6,7 @@ use durasim_types::LineAddr;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the table knows of a line.
+/// The entry of a line in the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Pending {
     /// Open transactions that have changed it.

@@ -4,7 +4,7 @@ use durasim_contract::PlantedFault;
 
 durasim_contract::planted! {
     // Stores.
-    PARTIAL_WORDS_WHOLE = "partial-words-whole", "A slice holds every byte of a word of which some were stored";
+    PARTIAL_WORDS_WHOLE = "partial-words-whole", "A slice holds every byte of a word with some stored bytes";
     PACK_OVERWRITES_FIRST = "pack-overwrites-first", "The ninth word of a slice takes the place of the first";
     // Commits.
     COMMIT_FORGOTTEN = "commit-forgotten", "Commits write no entry of an address slice";

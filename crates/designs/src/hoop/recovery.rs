@@ -1,9 +1,10 @@
-//! Recovery: what committed transactions have left in the OOP region goes home.
+//! Recovery: the bytes of committed transactions in the OOP region are written to their home addresses.
 //!
-//! The address slices say which transactions are committed and in which order. They are dealt out to threads in turn; each
-//! walks the slices of its transactions and keeps the newest version of every byte it finds. What the threads have found
-//! is merged, newest commit first, and goes home line by line. Only then all commits are marked as collected, the
-//! address slices cleared, and the mark set back: cut anywhere, recovery can begin again and comes to the same end.
+//! The address slices name the committed transactions in their order. They are dealt out to threads in turn; each walks
+//! the slices of its transactions and keeps the newest version of every byte it finds. The results of the threads are
+//! merged, newest commit first, and written to the home addresses line by line. Only then all commits are marked as
+//! collected, the address slices cleared, and the mark set back: cut anywhere, recovery can begin again and leads to the
+//! same image.
 
 use super::address_slices::AddressSlices;
 use super::slice::{END, SLICE_BYTES, Slice, Word};
@@ -19,12 +20,12 @@ struct Newest {
 }
 
 impl Newest {
-    /// Whether a version of a byte is newer than the known one: the numbers of commits tell their order.
+    /// Whether a version of a byte is newer than the known one: the numbers of commits give their order.
     fn is_newer(number: u64, known: u64, fault: ActiveFault) -> bool {
         fault.swaps(planted::RECOVERY_OLDEST_FIRST_WINS, number >= known, known == 0 || number < known)
     }
 
-    /// A thread has found a word of a commit; it comes to commits in their order.
+    /// A thread has found a word of a commit; it visits commits in their order.
     fn take(&mut self, number: u64, word: &Word, fault: ActiveFault) {
         let bytes = word.value.to_le_bytes();
         for i in (0..8).filter(|i| word.mask >> i & 1 == 1) {
@@ -55,10 +56,10 @@ impl Newest {
     }
 }
 
-/// What was found of lines.
+/// The newest bytes of lines found so far.
 type Found = BTreeMap<LineAddr, Newest>;
 
-/// What was found of a line, to which more is added.
+/// The newest bytes of a line found so far, for additions.
 fn newest(found: &mut Found, line: LineAddr) -> &mut Newest {
     found.entry(line).or_insert(Newest { numbers: [0; 64], data: [0; 64] })
 }

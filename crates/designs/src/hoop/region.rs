@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_is_used_again_when_nobody_needs_its_slices() {
+    fn a_block_is_used_again_when_its_slices_are_free() {
         let mut region = Region::new(3, 2);
         let slices: Vec<u32> = (0..6).map(|_| region.append().unwrap()).collect();
         assert_eq!(slices, [0, 1, 2, 3, 4, 5]);

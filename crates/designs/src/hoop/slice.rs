@@ -131,7 +131,7 @@ pub(super) fn evicted_metadata(base: PhysAddr, line: LineAddr) -> Line {
 /// Bytes of a line, newest first or oldest first put together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Patch {
-    /// Which bytes: bit `i` stands for byte `i`.
+    /// The bytes: bit `i` stands for byte `i`.
     pub mask: u64,
     #[serde(with = "serde_bytes")]
     pub data: Line,

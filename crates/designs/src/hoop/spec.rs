@@ -55,7 +55,7 @@ pub struct HoopSpec {
     /// DEVIATIONS.md, hoop-collector).
     #[schemars(range(min = 1, max = 1024))]
     pub copies_in_flight: u32,
-    /// Threads of recovery (paper: recovery is shared out among the cores, of which its machine has 16).
+    /// Threads of recovery (paper: the 16 cores of its machine share recovery).
     #[schemars(range(min = 1, max = 1024))]
     pub recovery_threads: u32,
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub(super) const COMMITTED: LineTag = LineTag(u64::MAX);
 const SHARED: u64 = 1 << 63;
 
-/// What tags mean: the number of a transaction stands for itself; others stand for several transactions that have
-/// written a line at once. The abort of any of them discards such a line, and the next miss assembles it anew.
+/// The meaning of tags: the number of a transaction names that transaction; other tags name several transactions that
+/// have written a line at once. The abort of any of them discards such a line, and the next miss assembles it anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Tags {
     /// Transactions by tag; none whose transactions have all ended.

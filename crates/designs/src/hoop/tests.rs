@@ -83,7 +83,7 @@ impl Bench<Hoop> {
         self.settle();
     }
 
-    /// Lets all that has begun come to its end.
+    /// Completes everything that has begun.
     fn settle(&mut self) {
         for _ in 0..100 {
             self.deliver_all();
@@ -377,7 +377,7 @@ fn an_eviction_waits_for_the_search_of_the_tables() {
         assert_eq!(bench.evict(0, COMMITTED, 1), Evict::Drop);
         assert_eq!(bench.counter("hoop.evicted_lines"), evicted);
     }
-    assert_eq!(bench.evict(1, LineTag::NONE, 9), Evict::Proceed, "a line without the bit asks nobody");
+    assert_eq!(bench.evict(1, LineTag::NONE, 9), Evict::Proceed, "a line without the bit is not checked");
 }
 
 #[test]
@@ -482,7 +482,8 @@ fn a_chain_with_a_cycle_is_a_loss() {
     assert_eq!((report.replayed, report.losses.len()), (0, 1));
 }
 
-/// Where caches survive, lines without the persistent bit go home and commits wait for nothing.
+/// On a machine with durable caches, lines without the persistent bit are written to their home addresses and commits
+/// wait for nothing.
 #[test]
 fn with_eadr_nothing_is_waited_for() {
     let spec = roomy();

@@ -1,5 +1,5 @@
-//! What the controller knows of transactions: words in the OOP data buffers, slices that were written, commits that wait for
-//! their collection, and the tokens of what is in flight.
+//! The controller's state of transactions: words in the OOP data buffers, slices that were written, commits that wait for
+//! their collection, and the tokens of writes in flight.
 
 use super::slice::{SLICE_WORDS, Word};
 use durasim_contract::{Part, Token};
@@ -7,7 +7,7 @@ use durasim_types::{LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What a token stands for.
+/// The purpose of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenPurpose {
     /// Slices of the transaction with this number.
@@ -18,7 +18,7 @@ pub(super) enum TokenPurpose {
     Entry(u64),
     /// Reads and writes of this collection.
     Collection(u64),
-    /// A line that becomes persistent goes home.
+    /// A line that becomes persistent is written to its home address.
     Home(u64),
 }
 
@@ -115,7 +115,7 @@ pub(super) struct OpenTx {
     pub slices: Vec<u32>,
     /// The lines that it has changed.
     pub lines: BTreeSet<LineAddr>,
-    /// What its written slices hold.
+    /// Its written slices.
     pub written: Vec<WrittenSlice>,
 }
 

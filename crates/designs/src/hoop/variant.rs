@@ -34,7 +34,7 @@ pub(crate) const VARIANT: Variant = Variant {
     equivalent_faults: &[],
 };
 
-/// Where caches and queues survive.
+/// The variant for durable caches and queues.
 pub(crate) const VARIANT_EADR: Variant = Variant {
     name: "hoop-eadr",
     aliases: &[],

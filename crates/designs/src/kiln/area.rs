@@ -1,7 +1,7 @@
 //! The copy area of the fall-back path in persistent memory: old lines, and records that name their homes.
 //!
-//! A record is two words, the home and the TxID. It counts from the moment it is durable until it is zero again; of which
-//! the media may have one word when the power fails, and recovery clears that too.
+//! A record is two words, the home and the TxID. It counts from the moment it is durable until it is zero again. The
+//! media may have only one of its words when the power fails, and recovery clears that too.
 
 use super::spec::KilnSpec;
 use durasim_contract::{CrashImage, Geometry, PmRegion, RegionRequest};
@@ -22,7 +22,7 @@ pub(crate) fn reserve(spec: &KilnSpec) -> Vec<RegionRequest> {
     ]
 }
 
-/// Where the area lies.
+/// The layout of the area.
 #[derive(Clone, Copy)]
 pub(super) struct Area {
     data: PmRegion,
@@ -61,7 +61,7 @@ impl Area {
     }
 }
 
-/// Which slots are taken.
+/// The slots that are taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Slots {
     /// Slots from here on were never taken.
@@ -71,7 +71,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Takes a slot of so many.
+    /// Takes a slot out of this number.
     pub(super) fn take(&mut self, lines: u64) -> Option<u64> {
         if let Some(slot) = self.free.pop() {
             return Some(slot);
@@ -86,7 +86,7 @@ impl Slots {
         self.free.extend(slots);
     }
 
-    /// Whether these slots may be of an area of so many lines.
+    /// Whether these slots may be of an area with this number of lines.
     pub(super) fn fit(&self, lines: u64) -> bool {
         self.fresh <= lines && self.free.iter().all(|&slot| slot < self.fresh)
     }

@@ -1,5 +1,5 @@
-//! What the banks of the last level add where commits are distributed, as in LAD-LLC: LAD's two-phase commit at the banks of
-//! Kiln's last level (Gupta, Daglis and Falsafi, MICRO 2019, section 5). Section numbers are that paper's.
+//! Distributed commits by the banks of the last level, as in LAD-LLC: LAD's two-phase commit at the banks of Kiln's last
+//! level (Gupta, Daglis and Falsafi, MICRO 2019, section 5). Section numbers are that paper's.
 
 use super::planted;
 use super::state::{Purpose, State};
@@ -303,7 +303,7 @@ impl Consensus {
         Some(Consensus { ids, newest: Some(newest), fault })
     }
 
-    /// What no bank has committed.
+    /// A consensus in which no bank has committed anything.
     pub fn of_nothing(id_bits: u32, fault: ActiveFault) -> Self {
         Consensus { ids: Ids::new(id_bits), newest: None, fault }
     }

@@ -1,6 +1,6 @@
 //! The fall-back path: hardware copy-on-write where FIFOs are almost full, or where all ways of a set of the last level
 //! are uncommitted. The old line is copied to the copy area, a record names its home, and only when both are durable the
-//! new data goes home [kiln-overflow].
+//! new data is written to its home address [kiln-overflow].
 
 use super::COPY;
 use super::area::Area;
@@ -31,7 +31,8 @@ impl State {
         let old = self.contents.open.get_mut(&tx)?.copies.get_mut(&line)?;
         old.stage = CopyStage::Copying(token);
         let to = self.area.old_line(old.slot);
-        // A committed version beside an uncommitted one goes home: the copy is made of what home has.
+        // A committed version beside an uncommitted one is written to its home address: the copy is made of the bytes
+        // there.
         if self.spec.versions == Versions::TwoInLlc && !self.fault.skips(planted::COPIES_HOME_WITHOUT_OLDER) {
             out.push(Action::WriteOlderHome(line));
         }
@@ -61,8 +62,8 @@ impl State {
         Some(token)
     }
 
-    /// The record is durable: from now on the old line comes back unless the transaction commits. A line that had to leave
-    /// a FIFO goes home.
+    /// The record is durable: from now on the old line is restored unless the transaction commits. A line that had to
+    /// leave a FIFO is written to its home address.
     pub(super) fn old_line_recorded(&mut self, tx: TxId, line: LineAddr, out: &mut Actions) {
         let Some(old) = self.contents.open.get_mut(&tx).and_then(|open| open.copies.get_mut(&line)) else { return };
         old.stage = CopyStage::Safe;
@@ -73,7 +74,7 @@ impl State {
         }
     }
 
-    /// A line whose old version is safe goes home, and leaves its FIFO.
+    /// A line whose old version is safe is written to its home address, and leaves its FIFO.
     fn leave_fifo(&mut self, tx: TxId, line: LineAddr, out: &mut Actions) {
         for fifo in &mut self.contents.fifos {
             fifo.retain(|entry| entry.tx != tx || entry.line != line);
@@ -98,7 +99,7 @@ impl State {
         }))
     }
 
-    /// Whether the FIFOs of a core are almost full, but for entries that are leaving.
+    /// Whether the FIFOs of a core are almost full, without entries that are leaving.
     fn is_almost_full(&self, core: usize) -> bool {
         let threshold = (self.fifo_capacity * self.spec.overflow_percent as usize).div_ceil(100);
         self.contents.fifos[core].iter().filter(|entry| !entry.leaving).count() >= threshold
@@ -139,7 +140,8 @@ impl State {
                     self.reserve_slot(entry.tx, entry.line).ok_or(AreaFull(entry.tx))?;
                     self.contents.fifos[core][index].leaving = true;
                     self.counters.fifo_overflows += 1;
-                    // A committed version that a cache holds goes home before the line there is copied.
+                    // A committed version that a cache holds is written to its home address before the line there is
+                    // copied.
                     if !self.fault.skips(planted::COPIES_STALE_LINE) {
                         out.push(Action::PushToLlc { line: entry.line, token: None });
                     }
@@ -163,7 +165,7 @@ impl State {
         }
     }
 
-    /// What the oldest entry that leaves the FIFOs of a core waits for.
+    /// The event that the oldest entry that leaves the FIFOs of a core waits for.
     pub(super) fn fifo_relief(&self, core: usize) -> Option<Token> {
         let leaving = self.contents.fifos[core].iter().filter(|entry| entry.leaving);
         leaving.filter_map(|entry| self.contents.open.get(&entry.tx)?.copies.get(&entry.line)?.stage.token()).next()
@@ -181,7 +183,7 @@ impl State {
                 return if home { Evict::Drop } else { Evict::Proceed };
             }
             Some(CopyStage::Copying(token) | CopyStage::Recording(token)) => {
-                // This version goes home by itself: the newest one must not go before it.
+                // This version is written to its home address by itself: the newest one must not go before it.
                 for fifo in &mut self.contents.fifos {
                     fifo.iter_mut().filter(|e| e.tx == tx && e.line == line).for_each(|e| e.leaving = false);
                 }

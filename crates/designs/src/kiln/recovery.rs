@@ -43,11 +43,11 @@ pub(crate) fn recover_distributed(
     recover_by(&Decision::Banks(consensus), spec, geometry, image, report)
 }
 
-/// What decides whether a transaction has committed.
+/// The evidence by which a transaction has committed.
 enum Decision {
     /// The transactions that committing registers name.
     Registers(BTreeSet<TxId>),
-    /// What any bank has committed.
+    /// The transactions that any bank has committed.
     Banks(Consensus),
 }
 

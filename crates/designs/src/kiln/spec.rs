@@ -7,7 +7,7 @@ use durasim_types::{Cycle, Domain};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which requests wait at the last level while a commit is flushed.
+/// The requests that wait at the last level while a commit is flushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Blocking {
@@ -19,7 +19,7 @@ pub enum Blocking {
     None,
 }
 
-/// Which accesses a port of the last level takes one of in each cycle; others keep it for their whole latency.
+/// The accesses that a port of the last level accepts in each cycle; others keep it for their whole latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pipelined {
@@ -31,7 +31,7 @@ pub enum Pipelined {
     All,
 }
 
-/// Where the committed version of a line is while an uncommitted one is in the last level.
+/// The place of the committed version of a line while an uncommitted one is in the last level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Versions {
@@ -46,7 +46,7 @@ pub enum Versions {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct KilnSpec {
-    /// How many times as many lines as the machine's own the STT-RAM last level has, a power of two; it shrinks with the
+    /// The capacity of the STT-RAM last level as a multiple of the machine's own, a power of two; it shrinks with the
     /// machine by itself (Hercules, Table 2: 64 MB where SRAM has 16 MB).
     #[schemars(range(min = 1, max = 64))]
     pub llc_size_factor: u32,
@@ -60,7 +60,7 @@ pub struct KilnSpec {
     /// share them (DEVIATIONS.md, kiln-llc-ports).
     #[schemars(range(min = 1, max = 64))]
     pub llc_ports_per_core: u32,
-    /// Which accesses are pipelined there (DEVIATIONS.md, kiln-llc-ports).
+    /// The accesses that are pipelined there (DEVIATIONS.md, kiln-llc-ports).
     pub llc_pipelined: Pipelined,
     /// Entries of the FIFO of the L1D, and of that of the L2 if there is one, of each core (DEVIATIONS.md, kiln-fifo).
     #[schemars(range(min = 1, max = 1u64 << 20))]
@@ -78,9 +78,9 @@ pub struct KilnSpec {
     /// Old lines that the area of the fall-back path holds (DEVIATIONS.md, kiln-overflow).
     #[schemars(range(min = 1, max = 1u64 << 20))]
     pub copy_area_lines: u32,
-    /// Which requests wait while a commit is flushed (DEVIATIONS.md, kiln-blocking).
+    /// The requests that wait while a commit is flushed (DEVIATIONS.md, kiln-blocking).
     pub blocked_requests: Blocking,
-    /// Where the committed version of a line is meanwhile (DEVIATIONS.md, kiln-home-first).
+    /// The place of the committed version of a line meanwhile (DEVIATIONS.md, kiln-home-first).
     pub versions: Versions,
     /// Whether uncommitted lines are no victims of the last level while it has others: the cost in misses is what they
     /// displace (TC, section 5.2).
@@ -128,7 +128,7 @@ impl KilnSpec {
             return;
         }
         geometry.llc.sets = geometry.llc.sets.saturating_mul(self.llc_size_factor).min(1 << 24);
-        // Its paper gives one latency, of which the tags are a part that it does not name.
+        // Its paper gives one latency, which includes that of the tags without naming it.
         geometry.llc.latency_cycles = self.llc_read_latency_cycles;
         geometry.llc.tag_latency_cycles = self.llc_read_latency_cycles;
         let (read, write) = (self.llc_read_latency_cycles, self.llc_write_latency_cycles);
@@ -140,7 +140,7 @@ impl KilnSpec {
         });
     }
 
-    /// Entries of the FIFOs of a core, of which each private level has one.
+    /// Entries of the FIFOs of a core: each private level has one FIFO.
     pub(super) fn fifo_capacity(&self, geometry: &Geometry) -> usize {
         geometry.levels().private().len() * self.fifo_entries as usize
     }

@@ -9,7 +9,7 @@ use durasim_types::{CoreId, Cycle, Domain, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What an acknowledgement is waited for.
+/// The purpose of a write that is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Purpose {
     /// Lines of a commit are in the last level.
@@ -31,7 +31,7 @@ pub(super) enum Purpose {
 pub(super) struct PendingAcks {
     pub purpose: Purpose,
     pub left: u64,
-    /// Slots of the copy area that are free when it has come.
+    /// Slots of the copy area that are free once it has arrived.
     pub slots: Vec<u64>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Counters {
     pub commits: u64,
 }
 
-/// What changes while the machine works.
+/// The state that changes in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Contents {
     pub open: BTreeMap<TxId, Transaction>,

@@ -1,5 +1,5 @@
-//! What of Kiln survives a power failure beside persistent memory: uncommitted lines of the last level with their TxIDs,
-//! and the committing registers.
+//! The state of Kiln that survives a power failure beside persistent memory: uncommitted lines of the last level with
+//! their TxIDs, and the committing registers.
 
 use durasim_contract::CrashImage;
 use durasim_types::{LINE_BYTES, Line, LineAddr, TxId};
@@ -46,7 +46,7 @@ pub(super) fn save_registers(registers: &[Option<TxId>]) -> Vec<u8> {
     registers.iter().flat_map(|tx| tx.map_or(0, |tx| tx.0).to_le_bytes()).collect()
 }
 
-/// The transactions that the registers of an image name; `None` if there are not so many registers.
+/// The transactions that the registers of an image name; `None` if the number of registers differs.
 pub(super) fn load_registers(image: &CrashImage, cores: u16) -> Option<Vec<TxId>> {
     let bytes = image.structure(REGISTERS).unwrap_or(&[]);
     let (words, rest) = bytes.as_chunks::<8>();

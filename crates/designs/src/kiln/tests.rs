@@ -43,7 +43,7 @@ fn words(pmem: &Pages, numbers: &[u64]) -> Vec<u64> {
 }
 
 impl Bench<Kiln> {
-    /// What is left when the power fails with these lines in caches, on the machine of this bench.
+    /// The image of a power failure with these lines in caches, on the machine of this bench.
     fn cut(&self, lines: &[CachedLine]) -> CrashImage {
         let mut image = CrashImage::new(self.pmem.clone());
         let view =
@@ -52,7 +52,7 @@ impl Bench<Kiln> {
         image
     }
 
-    /// The same, recovered.
+    /// The recovered image of a power failure.
     fn survived(&self, lines: &[CachedLine]) -> Pages {
         let mut image = self.cut(lines);
         Kiln::recover(&self.spec, &self.geometry, &mut image).unwrap();
@@ -207,7 +207,7 @@ fn fifos_that_are_almost_full_give_up_their_oldest_lines_by_copy_on_write() {
 }
 
 #[test]
-fn copies_begin_behind_all_committed_versions_that_are_pushed_home() {
+fn copies_begin_after_all_committed_versions_that_are_pushed_home() {
     // From the first entry on, two at a time.
     let mut bench = bench(KilnSpec { overflow_percent: 1, copies_in_flight: 2, ..small(3) }, Domain::NvLlc);
     bench.begin(0, 1);
@@ -238,7 +238,7 @@ fn copies_begin_behind_all_committed_versions_that_are_pushed_home() {
 }
 
 #[test]
-fn an_uncommitted_line_leaves_the_last_level_only_behind_its_old_version() {
+fn an_uncommitted_line_leaves_the_last_level_only_after_its_old_version() {
     let mut bench = kiln(8);
     bench.pmem.write(word(0, 0), &70u64.to_le_bytes());
     bench.begin(0, 1);
@@ -404,7 +404,7 @@ fn numbers_of_transactions_run_out_as_conflicts() {
 /// Contents of the level, those of the register, records, losses, and the words that are found.
 type Damage = (Vec<u8>, Vec<u8>, u64, usize, [u64; 2]);
 
-/// What cannot be believed is a loss, and the rest is recovered.
+/// Data that cannot be believed is a loss, and the rest is recovered.
 #[test]
 fn damaged_contents_are_losses_and_not_written() {
     let spec = small(8);
@@ -483,7 +483,7 @@ fn recovery_comes_to_the_same_end_wherever_it_is_cut() {
     }
 }
 
-/// The actions of a hook, which nobody carries out.
+/// The actions of a hook, without executing them.
 fn actions(
     bench: &mut Bench<Kiln>,
     hook: impl FnOnce(&mut dyn durasim_contract::Durability, &mut durasim_contract::Actions),
@@ -562,7 +562,7 @@ fn where_queues_are_lost_a_commit_waits_for_what_has_gone_home() {
         bench.deliver_all();
         assert!(!bench.cleaned.is_empty(), "lines have left the FIFO");
         let mut waited = 0;
-        // Nobody is flushed before what has left is on the media.
+        // Nothing is flushed before the writes that have left are on the media.
         while let Gate::Retry(Wait::Acked(_)) = bench.try_commit(0, 1) {
             waited += u64::from(bench.pushed.is_empty() || bench.counter("kiln.flushed_lines") == 0.0);
             bench.deliver_all();

@@ -1,14 +1,14 @@
-//! What Kiln knows of an open transaction, and the FIFOs that name its lines.
+//! Kiln's state of an open transaction, and the FIFOs that name its lines.
 
 use durasim_contract::Token;
 use durasim_types::{CoreId, Cycle, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// How far the copy-on-write of a line has come.
+/// The progress of the copy-on-write of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum CopyStage {
-    /// Its committed version goes home first, if a cache has it.
+    /// Its committed version is written to its home address first, if a cache has it.
     Reserved,
     /// The old line is in flight to the copy area.
     Copying(Token),
@@ -19,7 +19,7 @@ pub(super) enum CopyStage {
 }
 
 impl CopyStage {
-    /// What has to be waited for before new data may go home.
+    /// The acknowledgement to wait for before new data may be written to its home address.
     pub(super) fn token(self) -> Option<Token> {
         match self {
             CopyStage::Copying(token) | CopyStage::Recording(token) => Some(token),
@@ -36,11 +36,11 @@ pub(super) struct OldLine {
     pub stage: CopyStage,
 }
 
-/// Where a transaction is.
+/// The state of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Phase {
     Running,
-    /// Its lines are being flushed into the last level, since this cycle, so many cycles of which the FIFOs take.
+    /// Its lines are being flushed into the last level, since this cycle; the FIFOs take this number of cycles.
     Flushing {
         since: Cycle,
         walk_cycles: Cycle,
@@ -54,7 +54,7 @@ pub(super) enum Phase {
     Restoring(Token),
     /// They are home; the records of the copies are being cleared.
     Forgetting(Token),
-    /// Where commits are distributed: DTX_Commit is in flight to the banks.
+    /// With distributed commits: DTX_Commit is in flight to the banks.
     Committing,
 }
 
@@ -92,7 +92,7 @@ impl Transaction {
         self.phase == Phase::HalfFlipped && middle().is_none_or(|middle| line < *middle)
     }
 
-    /// What its copies wait for, if one is in flight.
+    /// The acknowledgement that its copies wait for, if one is in flight.
     pub(super) fn copy_under_way(&self) -> Option<Token> {
         self.copies.values().find_map(|old| old.stage.token())
     }

@@ -37,7 +37,7 @@ pub(crate) const VARIANT: Variant = Variant {
     equivalent_faults: &[],
 };
 
-/// What a machine whose upper caches survive too would give it; no paper shows it.
+/// The variant for machines whose upper caches survive too; no paper shows it.
 pub(crate) const VARIANT_EADR: Variant = Variant {
     name: "kiln-eadr",
     aliases: &[],

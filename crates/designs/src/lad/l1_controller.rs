@@ -23,7 +23,7 @@ pub(super) enum DtxState {
     Commit,
 }
 
-/// Why a marked line is flushed (Table 1; section 4.2 for threads that change).
+/// The reason for the flush of a marked line (Table 1; section 4.2 for threads that change).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum FlushCause {
     /// The DTX ends.
@@ -87,9 +87,9 @@ pub(super) struct Tracking {
     pub acks_missing: u32,
     /// Commits of the thread that some controller has not acknowledged, oldest first.
     pub unacknowledged: VecDeque<Unacknowledged>,
-    /// What its stores overwrote, for the case that the program takes them back [D:lad-abort].
+    /// The bytes that its stores overwrote, in case the program aborts [D:lad-abort].
     pub undo: Vec<Undo>,
-    /// How far an abort is.
+    /// The progress of an abort.
     pub abort: AbortStep,
 }
 

@@ -1,5 +1,5 @@
-//! What LAD adds to each memory controller, all of it battery-backed: DTX_CID and the speculative entries of its queue (section
-//! 4.3), the commit (section 4.4), and the undo log to which it falls back (section 4.6).
+//! The extension of each memory controller, all of it battery-backed: DTX_CID and the speculative entries of its queue
+//! (section 4.3), the commit (section 4.4), and the undo log of the fall-back (section 4.6).
 
 use super::planted;
 use super::regions::{UndoRegion, undo_header};
@@ -10,7 +10,7 @@ use durasim_types::{Cause, EventKind, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 
-/// The token of writes to the undo log of a controller, whose number stands in the low bits.
+/// The token of writes to the undo log of a controller, whose number is in the low bits.
 pub(super) const UNDO_TOKEN: u64 = 1 << 32;
 /// The token of the write that voids an undo entry.
 pub(super) const VOID_TOKEN: u64 = 1 << 34;
@@ -21,7 +21,7 @@ const RESERVED_ENTRIES: u32 = 2;
 /// A line of a DTX.
 pub(super) type LineOfDtx = (LineAddr, u64);
 
-/// What a controller does about an undo entry.
+/// The action of a controller for an undo entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Logging {
     #[default]
@@ -43,7 +43,7 @@ pub(super) struct McExtension {
     /// Lines that are in the undo log, for each DTX once: what it writes over them later is undone with them.
     logged: BTreeSet<LineOfDtx>,
     logging: Logging,
-    /// Undo entries, oldest first: the DTX of each, 0 if it is void. The oldest lies in the slot `head`.
+    /// Undo entries, oldest first: the DTX of each, 0 if it is void. The oldest is in the slot `head`.
     pub records: VecDeque<u64>,
     /// Slots of entries that are about to be void.
     voiding: BTreeSet<u64>,
@@ -52,13 +52,13 @@ pub(super) struct McExtension {
     pub capacity: u64,
     /// The operating system has been asked for more.
     grows: bool,
-    /// What would be logged if the log had room.
+    /// The entry that waits for room in the log.
     wanted: Option<LineOfDtx>,
     /// The system's thread is going to look at the log.
     pub reclaim_armed: bool,
     /// Lines with ordinary entries that wait for a speculative one: what arrived as such, and what was released before an older
     /// version.
-    pub behind: BTreeSet<LineAddr>,
+    pub waiting_for_held: BTreeSet<LineAddr>,
     /// Counters.
     pub undo_entries: u64,
     pub held_max: u32,
@@ -82,7 +82,7 @@ impl McExtension {
             grows: false,
             wanted: None,
             reclaim_armed: false,
-            behind: BTreeSet::new(),
+            waiting_for_held: BTreeSet::new(),
             undo_entries: 0,
             held_max: 0,
             refused: 0,
@@ -116,7 +116,7 @@ impl McExtension {
             }
             return Accept::Refuse;
         }
-        self.behind.insert(arrival.line);
+        self.waiting_for_held.insert(arrival.line);
         Accept::Queue { held: None }
     }
 
@@ -157,13 +157,13 @@ impl McExtension {
 
     /// Whether ordinary entries are about to leave: none of them waits for a speculative entry of its line.
     fn has_ordinary_to_drain(&self, queue: &Occupancy) -> bool {
-        queue.ordinary > 0 && self.behind.is_empty()
+        queue.ordinary > 0 && self.waiting_for_held.is_empty()
     }
 
     /// An entry has left the queue: the next is logged, if there are still too many.
     pub fn drained(&mut self, line: LineAddr, queue: Occupancy, cx: &mut LogContext<'_>) {
         if !self.is_speculative(line) {
-            self.behind.remove(&line);
+            self.waiting_for_held.remove(&line);
         }
         if self.is_pressed(queue.held, queue.entries, cx.spec) {
             self.log_oldest(cx);
@@ -186,14 +186,14 @@ impl McExtension {
         self.speculative.retain(|of| *of != of_dtx);
     }
 
-    /// What is released stays in the queue as long as an older version of its line is held.
+    /// A released entry stays in the queue as long as an older version of its line is held.
     fn note_released(&mut self, is_released: impl Fn(&LineOfDtx) -> bool) {
         let mut held = BTreeSet::new();
         for of in &self.speculative {
             if !is_released(of) {
                 held.insert(of.0);
             } else if held.contains(&of.0) {
-                self.behind.insert(of.0);
+                self.waiting_for_held.insert(of.0);
             }
         }
     }
@@ -274,7 +274,7 @@ impl McExtension {
         self.note_released(|(_, of)| groups.contains(of));
         self.speculative.retain(|(_, of)| !is_cleared(*of));
         self.logged.retain(|(_, of)| *of != group);
-        self.behind.retain(|line| self.speculative.iter().any(|(held, _)| held == line));
+        self.waiting_for_held.retain(|line| self.speculative.iter().any(|(held, _)| held == line));
         cx.out.event(EventKind::DesignStep, PhysAddr(0));
         for group in groups {
             cx.out.push(Action::ReleaseHeld { controller: self.number, group, line: None });
@@ -305,7 +305,7 @@ impl McExtension {
     }
 
     /// Undo entries of a thread whose DTX has committed are voided in place, as the oldest entry of the log may be one
-    /// of a DTX that stays open: else their ids would come to look like later ones [D:lad-ids].
+    /// of a DTX that stays open: else their ids would look like later ones [D:lad-ids].
     pub fn void_committed(&mut self, tid: u8, cx: &mut LogContext<'_>) {
         for index in 0..self.records.len() {
             let (group, slot) = (self.records[index], self.slot(index, cx));
@@ -329,7 +329,7 @@ impl McExtension {
         self.reclaim(cx);
     }
 
-    /// Where the n-th oldest entry lies.
+    /// The slot of the n-th oldest entry.
     fn slot(&self, index: usize, cx: &LogContext<'_>) -> u64 {
         let (_, slots) = self.room_and_slots(cx);
         (self.head + index as u64) % slots
@@ -389,8 +389,8 @@ impl McExtension {
         self.records.front().is_some_and(|group| *group != 0 && !self.has_committed(*group, ids))
     }
 
-    /// How far the oldest id of a thread is behind another that an undo entry has, one in flight too, or an entry of the queue;
-    /// 0 if there is none.
+    /// The distance from the oldest id of a thread in an undo entry, one in flight too, or in an entry of the queue to
+    /// this id; 0 if there is none.
     pub fn age(&self, tid: u8, id: u8, ids: Ids) -> u8 {
         let in_flight = match &self.logging {
             Logging::Idle => None,
@@ -407,7 +407,7 @@ impl McExtension {
     }
 }
 
-/// What the steps of a controller need of the design.
+/// The state of the design that the steps of a controller need.
 pub(super) struct LogContext<'a> {
     pub spec: &'a LadSpec,
     pub ids: Ids,

@@ -34,7 +34,7 @@ durasim_contract::planted! {
         equivalent: "A power failure writes the number of its entries anew";
 }
 
-/// What stores outside of DTXs left in a line waits for the DTX that stores there next.
+/// Bytes that stores outside of DTXs left in a line wait for the DTX that stores there next.
 pub(super) const PLAIN_BYTES_NOT_HOME: PlantedFault = PlantedFault {
     name: "plain-bytes-not-home",
     summary: "What stores outside of DTXs left in a line waits for the DTX that stores there next",

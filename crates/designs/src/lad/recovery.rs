@@ -13,7 +13,7 @@ use durasim_types::{LINE_BYTES, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What the controllers keep by themselves: DTX_CID, and the registers of the undo log.
+/// The state that the controllers keep by themselves: DTX_CID, and the registers of the undo log.
 pub(super) const CONTROLLERS: &str = "lad-controllers";
 
 /// The battery-backed registers of a controller.

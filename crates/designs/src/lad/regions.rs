@@ -1,4 +1,5 @@
-//! Where LAD's controllers write: the undo log of each controller (section 4.6) and the purgatory (section 4.8).
+//! The regions to which LAD's controllers write: the undo log of each controller (section 4.6) and the purgatory (section
+//! 4.8).
 
 use crate::dtx::Dtx;
 use durasim_contract::{CrashImage, Geometry, StagedWrite};
@@ -9,7 +10,7 @@ pub(super) const UNDO_RECORD_BYTES: u64 = 2 * LINE_BYTES;
 /// An entry of the purgatory: a line with its place, group and mask, and a line with its bytes.
 pub(super) const PURGATORY_RECORD_BYTES: u64 = 2 * LINE_BYTES;
 
-/// Where the undo log of each controller lies: in lines of its own, so that it writes to no other controller.
+/// The layout of the undo logs: each controller's log is in lines of its own, so that it writes to no other controller.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UndoRegion {
     base: PhysAddr,
@@ -41,12 +42,12 @@ impl UndoRegion {
         self.base.plus((block * self.controllers + own) * self.block_bytes + in_block * LINE_BYTES)
     }
 
-    /// Where the old value of an entry lies.
+    /// The address of the old value of an entry.
     pub fn old_value(&self, controller: u16, slot: u64) -> PhysAddr {
         self.line(controller, 2 * slot)
     }
 
-    /// Where the place of an entry and its DTX stand.
+    /// The address of the header of an entry, with its home address and its DTX.
     pub fn header(&self, controller: u16, slot: u64) -> PhysAddr {
         self.line(controller, 2 * slot + 1)
     }
@@ -60,7 +61,7 @@ pub(super) fn undo_header(line: LineAddr, dtx: Dtx) -> [u8; 16] {
     bytes
 }
 
-/// What an entry of the purgatory says beside its bytes.
+/// The header of an entry of the purgatory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PurgatoryHeader {
     pub home: PhysAddr,
@@ -90,12 +91,12 @@ impl PurgatoryHeader {
     }
 }
 
-/// Where an entry of the purgatory lies; its bytes are in the next line.
+/// The address of an entry of the purgatory; its bytes are in the next line.
 pub(super) fn purgatory_record(geometry: &Geometry, index: u64) -> PhysAddr {
     geometry.region("purgatory").base.plus((1 + index) * PURGATORY_RECORD_BYTES)
 }
 
-/// Where the number of entries in the purgatory stands.
+/// The address of the number of entries in the purgatory.
 pub(super) fn purgatory_count(geometry: &Geometry) -> PhysAddr {
     geometry.region("purgatory").base
 }

@@ -14,7 +14,7 @@ pub struct LadSpec {
     /// Bits of a DTX_ID (8, as 392 bytes in each controller imply, section 4.3; DEVIATIONS.md, lad-ids).
     #[schemars(range(min = 2, max = 8))]
     pub dtx_id_bits: u32,
-    /// Sets of tracking structures beside each L1D, of which one is used, for one hardware thread (Table 3).
+    /// Sets of tracking structures beside each L1D; one of them is used, for one hardware thread (Table 3).
     #[schemars(range(min = 1, max = 64))]
     pub tracking_sets: u32,
     /// Speculative entries of a queue, in percent of its entries, from which on its controller writes undo entries (section
@@ -87,7 +87,7 @@ impl LadSpec {
         Ok(())
     }
 
-    /// The undo log of each controller lies in lines of its own, dealt out like all persistent memory.
+    /// The undo log of each controller is in lines of its own, dealt out like all persistent memory.
     pub fn regions(&self, geometry: &Geometry) -> Vec<RegionRequest> {
         let lines_of_one = self.undo_log_entries_max * UNDO_RECORD_BYTES;
         let blocks_of_one = lines_of_one.div_ceil(geometry.interleave_bytes);
@@ -100,8 +100,8 @@ impl LadSpec {
         ]
     }
 
-    /// What it adds: 70 bytes for each set of tracking structures beside a L1D of 32 KB (section 4.2), 392 bytes in each
-    /// controller with a queue of 64 entries (section 4.3).
+    /// The added hardware: 70 bytes for each set of tracking structures beside a L1D of 32 KB (section 4.2), 392 bytes in
+    /// each controller with a queue of 64 entries (section 4.3).
     pub fn cost(&self, geometry: &Geometry) -> HardwareCost {
         let mut cost = HardwareCost::default();
         let (id, sets) = (u64::from(self.dtx_id_bits), u64::from(self.tracking_sets) * u64::from(geometry.cores));

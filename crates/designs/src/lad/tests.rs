@@ -81,7 +81,7 @@ impl Driver {
         self.ask(0, |design, cx, out| design.acked(cx, token, at, out)).1
     }
 
-    /// A write of the line that a queue with so many held and ordinary entries has room for.
+    /// A write of the line, for a queue with room and these numbers of held and ordinary entries.
     fn arrive(&mut self, at: LineAddr, token: Option<Token>, held: u32, ordinary: u32) -> (Accept, Vec<Action>) {
         let queue = Occupancy { entries: ENTRIES, held, ordinary };
         let controller = self.geometry.controller_of(at);
@@ -131,7 +131,7 @@ fn dtx(tid: u8, id: u8) -> Dtx {
 }
 
 #[test]
-fn a_dtx_prepares_then_tells_every_controller_and_ends_at_the_first_acknowledgement() {
+fn a_dtx_prepares_then_notifies_every_controller_and_ends_at_the_first_acknowledgement() {
     for (mut driver, acknowledgements) in [(lad(), 1), (with::<LadBase>(LadSpec::default()), 4)] {
         assert_eq!(driver.design.begin_rule(), BeginRule::Drained);
         driver.begin(0);
@@ -147,8 +147,8 @@ fn a_dtx_prepares_then_tells_every_controller_and_ends_at_the_first_acknowledgem
         }
         let (gate, actions) = driver.end(0);
         assert_eq!(gate, Gate::After(Wait::Signal(Signal(own.number()))));
-        let told = actions.iter().filter(|action| matches!(action, Action::Send { to: Node::Controller(_), .. }));
-        assert_eq!(told.count(), 4);
+        let messages = actions.iter().filter(|action| matches!(action, Action::Send { to: Node::Controller(_), .. }));
+        assert_eq!(messages.count(), 4);
         for n in 1..=4 {
             assert_eq!(driver.is_acknowledged(own), n == acknowledgements, "acknowledgement {n}");
         }
@@ -194,8 +194,8 @@ fn a_thread_leaves_its_core_when_what_it_marked_is_acknowledged_and_goes_on_else
     let moved = Ctx { core: CoreId(1), ..cx(0) };
     let mut out = Actions::default();
     driver.design.tx_commit(&moved, TxId(1), &mut out);
-    let told = out.as_slice().iter().filter(|action| matches!(action, Action::Send { .. }));
-    assert_eq!(told.count(), 4, "it has nothing left to flush");
+    let messages = out.as_slice().iter().filter(|action| matches!(action, Action::Send { .. }));
+    assert_eq!(messages.count(), 4, "it has nothing left to flush");
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn a_flush_for_which_there_is_no_place_is_logged_itself() {
 }
 
 #[test]
-fn a_write_that_would_wait_behind_a_speculative_entry_takes_none_of_the_last_places() {
+fn a_write_that_would_wait_for_a_speculative_entry_takes_none_of_the_last_places() {
     let mut driver = lad();
     driver.begin(0);
     driver.arrive(line(2), Some(Token(dtx(0, 1).number())), 0, 0);
@@ -330,7 +330,7 @@ fn no_dtx_begins_whose_commit_would_be_half_of_the_ids_ahead_of_a_controller_tha
 }
 
 #[test]
-fn a_log_that_an_open_dtx_has_filled_to_its_largest_size_wakes_nobody() {
+fn a_log_that_an_open_dtx_has_filled_to_its_largest_size_wakes_no_write() {
     let mut driver = with::<Lad>(LadSpec { undo_log_entries_max: 8, ..small() });
     driver.begin(0);
     let flush = Some(Token(dtx(0, 1).number()));
@@ -377,7 +377,7 @@ fn a_flush_waits_for_ordinary_entries_to_leave_before_anything_is_logged() {
 }
 
 #[test]
-fn what_is_released_behind_a_held_version_of_its_line_does_not_leave_by_itself() {
+fn an_entry_released_after_a_held_version_of_its_line_does_not_leave_by_itself() {
     let mut driver = lad();
     for tid in [0, 1] {
         driver.begin(tid.into());
@@ -483,7 +483,7 @@ fn recovery_commits_what_any_controller_has_committed() {
     for committed in [[1, 0, 0, 0], [0, 0, 0, 1]] {
         let mut image = failed(&driver, committed);
         let report = recovery::recover(&driver.spec, &driver.geometry, &mut image).unwrap();
-        assert_eq!(values(&image), [1, 2, 5, 0], "the open DTX is undone, the write-back comes behind the commit");
+        assert_eq!(values(&image), [1, 2, 5, 0], "the open DTX is undone, the write-back comes after the commit");
         assert_eq!((report.replayed, report.discarded), (1, 1));
     }
     let mut image = failed(&driver, [0; 4]);

@@ -13,7 +13,7 @@ pub struct LadLlcSpec {
     /// Bits of a DTX_ID (8, as in LAD's controllers; DEVIATIONS.md, lad-ids).
     #[schemars(range(min = 2, max = 8))]
     pub dtx_id_bits: u32,
-    /// Sets of tracking structures beside each L1D, of which one is used, for one hardware thread (Table 3).
+    /// Sets of tracking structures beside each L1D; one of them is used, for one hardware thread (Table 3).
     #[schemars(range(min = 1, max = 64))]
     pub tracking_sets: u32,
     /// Old lines that the area of the fall-back path holds (DEVIATIONS.md, lad-llc-overflow).
@@ -33,8 +33,8 @@ impl LadLlcSpec {
         check_ranges(self)
     }
 
-    /// What it has of Kiln: no STT-RAM, FIFOs that hold whatever an L1D holds and are walked in no time, no requests that wait,
-    /// two versions of a line in the last level, and as many open transactions as there are threads.
+    /// The parameters of Kiln: no STT-RAM, FIFOs that hold all lines of an L1D and are walked in no time, no requests
+    /// that wait, two versions of a line in the last level, and as many open transactions as there are threads.
     pub(super) fn of_kiln(&self) -> KilnSpec {
         KilnSpec {
             fifo_entries: 1 << 20,
@@ -48,8 +48,9 @@ impl LadLlcSpec {
         }
     }
 
-    /// What it adds: LAD's tracking structures, a speculative bit and the identifiers for each line of the last level, a bit
-    /// that marks committed versions beside uncommitted ones, and DTX_CID in each bank. The battery is not counted.
+    /// The added hardware: LAD's tracking structures, a speculative bit and the identifiers for each line of the last
+    /// level, a bit that marks committed versions beside uncommitted ones, and DTX_CID in each bank. The battery is not
+    /// counted.
     pub fn cost(&self, geometry: &Geometry) -> HardwareCost {
         let mut cost = HardwareCost::default();
         let (id, sets) = (u64::from(self.dtx_id_bits), u64::from(self.tracking_sets) * u64::from(geometry.cores));

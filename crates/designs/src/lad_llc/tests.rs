@@ -70,7 +70,7 @@ impl Driver {
         self.ask(|design, out| design.message(&CX, to, message, out)).1
     }
 
-    /// What is left of these lines when the power fails and it has recovered.
+    /// The contents of these lines after a power failure and recovery.
     fn survived(&self, tags: [LineTag; 2]) -> [u64; 2] {
         let lines = self.lines();
         let cached = |(number, tag): (u64, LineTag)| CachedLine {
@@ -95,7 +95,7 @@ fn is_raise(action: &&Action) -> bool {
 }
 
 #[test]
-fn a_commit_tells_every_bank_and_ends_at_the_first_acknowledgement() {
+fn a_commit_notifies_every_bank_and_ends_at_the_first_acknowledgement() {
     let mut driver = lad_llc();
     let ([first, second], sent) = driver.flushed(1);
     assert_eq!(sent.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [0, 1, 2].map(Node::LlcBank));

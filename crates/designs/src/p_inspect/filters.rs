@@ -1,7 +1,7 @@
-//! The bloom filters of a process (sections V-A, VI-A and VI-B, Table VI): two FWD filters, red and black, of which one is
-//! active and gets what is inserted, and one TRANS filter.
+//! The bloom filters of a process (sections V-A, VI-A and VI-B, Table VI): two FWD filters, red and black, and one TRANS
+//! filter. New objects are inserted into the active FWD filter.
 //!
-//! The lines are memory of the process, so they may hold anything. Bits behind those of a filter have no meaning, and
+//! The lines are memory of the process, so they may hold anything. Bits after those of a filter have no meaning, and
 //! whatever the two Active bits say, the one of the red filter decides.
 
 use super::PInspectSpec;
@@ -12,7 +12,7 @@ use durasim_types::{FILTER_LINES, FWD_LINES, LINE_BYTES, Line, SEED_LINE, TRANS_
 const LINE_BITS: usize = 8 * LINE_BYTES as usize;
 /// The most significant line of the black filter.
 const BLACK_SEED_LINE: usize = SEED_LINE + FWD_LINES;
-/// Active is the top bit of the most significant line, behind the bits of the filter.
+/// Active is the top bit of the most significant line, after the bits of the filter.
 const ACTIVE_BYTE: usize = LINE_BYTES as usize - 1;
 const ACTIVE: u8 = 0x80;
 
@@ -30,7 +30,7 @@ impl Filters {
         Filters { fwd_bits, trans_bits, hash, wake_percent }
     }
 
-    /// Bits set in the active FWD filter, if it had so many, from which on the pointer update thread has to work.
+    /// The number of set bits in an active FWD filter of this size from which on the pointer update thread has to work.
     pub fn wake_bits(&self, fwd_bits: u32) -> u32 {
         (fwd_bits * self.wake_percent).div_ceil(100)
     }
@@ -58,7 +58,7 @@ impl Filters {
         self.bits_of(object, self.trans_bits).into_iter().for_each(|bit| set(lines, TRANS_LINE, bit as usize));
     }
 
-    /// The bits of an object in a filter of so many: H0 and H1 [D:pinspect-hash].
+    /// The bits of an object in a filter of this size: H0 and H1 [D:pinspect-hash].
     pub fn bits_of(&self, object: u64, bits: u32) -> [u32; 2] {
         match self.hash {
             FilterHash::Crc => [&CRC32, &CRC32C].map(|hash| hash.of(object) % bits),
@@ -66,13 +66,13 @@ impl Filters {
         }
     }
 
-    /// How many bits of the active FWD filter are set, of how many.
+    /// The number of bits of the active FWD filter that are set, and the number of its bits.
     pub fn occupancy(&self, lines: &[&Line; FILTER_LINES]) -> (u32, u32) {
         let first = if is_red_active(lines[SEED_LINE]) { 0 } else { FWD_LINES };
         (self.bits_set(lines, first), self.fwd_bits)
     }
 
-    /// How many bits of the FWD filter from this line on are set.
+    /// The number of set bits of the FWD filter that starts at this line.
     fn bits_set(&self, lines: &[&Line; FILTER_LINES], first: usize) -> u32 {
         let words = lines[first..][..FWD_LINES].iter().flat_map(|line| line.chunks_exact(8));
         let of_filter = |(n, word): (u32, &[u8])| {

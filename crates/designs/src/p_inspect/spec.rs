@@ -68,8 +68,8 @@ impl PInspectSpec {
     }
 }
 
-/// The structures of Figure 3. The registers that tell a handler what the access was are part of the instructions, which the
-/// paper leaves open [D:pinspect-handlers]. Areas and energies of Table VII are not computed here.
+/// The structures of Figure 3. The registers that describe the access to a handler are part of the instructions, which
+/// the paper leaves open [D:pinspect-handlers]. Areas and energies of Table VII are not computed here.
 pub(super) fn cost(geometry: &Geometry) -> HardwareCost {
     let mut cost = HardwareCost::default();
     let cores = geometry.cores.into();
@@ -78,7 +78,8 @@ pub(super) fn cost(geometry: &Geometry) -> HardwareCost {
     cost.add("BFilter_Base_Addr", ADDRESS_BITS - line_bits, cores);
     // The filter page, the handlers, base and limit of the persistent heap, and the transaction bit.
     cost.add("P-INSPECT registers", 4 * ADDRESS_BITS + 1, cores);
-    // The program counter behind the access, its base, its offset, its value, what it is, and what a load has found.
+    // The program counter after the access, its base, its offset, its value, its kind, and the value that a load has
+    // found.
     cost.add("handler registers", 6 * 64, cores);
     cost
 }

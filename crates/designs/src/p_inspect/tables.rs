@@ -1,4 +1,4 @@
-//! What becomes of an access: Tables III to V, as sections V-C and V-D explain them.
+//! Decisions about accesses: Tables III to V, as sections V-C and V-D explain them.
 
 use durasim_types::CheckVerdict;
 
@@ -8,7 +8,7 @@ pub(super) const CHECK_V: u8 = 2;
 pub(super) const LOG_STORE: u8 = 3;
 pub(super) const LOAD_CHECK: u8 = 4;
 
-/// What is known of the object that is accessed, without a look at it.
+/// The known properties of the object that is accessed, before its memory is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
     InNvm,
@@ -18,7 +18,7 @@ pub(super) enum Holder {
     },
 }
 
-/// What is known of the object that is to be referred to.
+/// The known properties of the object that is to be referred to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// There is none: what is stored is no reference, or null [D:pinspect-null].
@@ -33,7 +33,7 @@ pub(super) enum Value {
     },
 }
 
-/// What decides about a store.
+/// The conditions of a decision about a store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Conditions {
     pub holder: Holder,

@@ -1,4 +1,4 @@
-//! What becomes of accesses: the tables over all conditions, and the way of objects through the filters.
+//! Decisions about accesses: the tables over all conditions, and the way of objects through the filters.
 
 use super::tables::{CHECK_H_AND_V, CHECK_V, Conditions, Holder, LOAD_CHECK, LOG_STORE, Value, load, store};
 use super::{FilterHash, PInspect, PInspectSeparate, PInspectSpec};

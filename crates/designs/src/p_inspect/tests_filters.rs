@@ -16,7 +16,7 @@ const PAPER: PInspectSpec = PInspectSpec {
     fence_holds_commit: false,
 };
 
-/// What the filters have to find, as sets.
+/// The expected contents of the filters, as sets.
 #[derive(Default)]
 struct Known {
     active: BTreeSet<u64>,
@@ -138,7 +138,7 @@ fn the_threshold_counts_bits_of_the_active_filter() {
     let mut process = Process::new(&PInspectSpec { fwd_bits: 100, wake_percent: 1, ..PAPER });
     assert_eq!(process.update(FilterOperation::InsertFwd, VOLATILE_OBJECT), 1);
     let mut process = Process::new(&PInspectSpec { fwd_bits: 100, wake_percent: 3, ..PAPER });
-    // Whatever else a program has written to the lines: the inactive filter, and bits behind those of the active one.
+    // Other writes of a program to the lines: the inactive filter, and bits after those of the active one.
     process.lines[..FWD_LINES].fill([0xff; 64]);
     process.lines[SEED_LINE][63] = 0x7f;
     process.lines[FWD_LINES][12] = 0xf0;

@@ -4,7 +4,7 @@ use super::{PInspect, PInspectSeparate};
 use crate::reachability;
 use durasim_contract::{Backend, ErasedDesign, Variant, check_faults};
 
-/// Where a store is durable, and how programs are written, is as in `autopersist`.
+/// Durability of stores, and the interface of programs, are as in `autopersist`.
 pub(crate) const VARIANT: Variant = Variant {
     name: "p-inspect",
     aliases: &[],
@@ -31,7 +31,7 @@ pub(crate) const VARIANT: Variant = Variant {
     ..reachability::VARIANT_AUTOPERSIST
 };
 
-/// The same without persistent writes in one round trip.
+/// P-INSPECT without persistent writes in one round trip.
 pub(crate) const VARIANT_SEPARATE: Variant = Variant {
     name: "p-inspect--",
     hardware: ErasedDesign::of::<PInspectSeparate>(),

@@ -18,7 +18,7 @@ const FACTORS: [u64; 8] = [
 /// More hash functions than this are not built.
 pub(super) const HASHES_MAX: u32 = FACTORS.len() as u32;
 
-/// The filter: a power of two of bits, and so many hash functions.
+/// The filter: a power of two of bits, and a number of hash functions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Bloom {
     words: Vec<u64>,

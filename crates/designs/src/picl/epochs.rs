@@ -1,20 +1,20 @@
 //! Epochs and the asynchronous cache scan.
 //!
-//! An epoch is due after a number of instructions and ends at the first moment at which no transaction is open; begins are held
-//! back until then [D:picl-epoch-boundary]. Ending costs nothing: SystemEID continues by one. The scan is `scan_gap_epochs`
-//! behind: it writes home the lines that were last stored to in its epoch, the undo buffer is flushed, and when all of
-//! that is accepted PersistedEID advances in persistent memory, together with the head of the log. No epoch ends while
-//! the scan that its end would start cannot start yet.
+//! An epoch is due after a number of instructions and ends at the first moment at which no transaction is open; begins
+//! are held back until then [D:picl-epoch-boundary]. Ending costs nothing: SystemEID continues by one. The scan follows
+//! `scan_gap_epochs` later: it writes home the lines that were last stored to in its epoch, the undo buffer is flushed,
+//! and when all of that is accepted PersistedEID advances in persistent memory, together with the head of the log. No
+//! epoch ends while the scan that its end would start cannot start yet.
 
 use super::{ARMED, END, EPOCH_ENDS, HOLD, ROOM_RETRY_CYCLES, SCAN, State, planted};
 use durasim_contract::{AbortCause, Action, Actions, Gate, LineTag, Origin, Scanned, Token, Wait};
 use durasim_types::{Cause, EventKind, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 
-/// What the scan of an epoch is about.
+/// The phase of the scan of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Phase {
-    /// What the undo buffer holds of earlier epochs becomes durable.
+    /// The pre-images of earlier epochs in the undo buffer become durable.
     FlushBefore,
     /// The caches are looked at.
     Lines,
@@ -38,7 +38,7 @@ pub(super) struct Scan {
 pub(super) struct Epochs {
     /// SystemEID: the epoch that is in progress, from 1.
     pub system: u64,
-    /// PersistedEID: the last epoch that recovery can come to.
+    /// PersistedEID: the last epoch that recovery can restore.
     pub persisted: u64,
     /// The timer of the epoch is running.
     pub armed: bool,
@@ -80,8 +80,8 @@ impl State {
             return None;
         }
         let (system, size) = (self.protocol.epochs.system, 1u64 << self.spec.eid_bits);
-        let behind = system.wrapping_sub(note.0 & (size - 1)) % size;
-        system.checked_sub(behind).filter(|epoch| *epoch > self.protocol.epochs.persisted)
+        let age = system.wrapping_sub(note.0 & (size - 1)) % size;
+        system.checked_sub(age).filter(|epoch| *epoch > self.protocol.epochs.persisted)
     }
 
     /// The instructions of the epoch are counted from the first store or transaction on.
@@ -250,7 +250,7 @@ impl State {
         }
     }
 
-    /// The scan has come to a line.
+    /// The scan visits a line.
     pub(super) fn visit(&mut self, line: LineAddr, dirty: bool, note: &mut LineTag) -> Scanned {
         let Some(Scan { epoch, .. }) = self.protocol.epochs.scan else { return Scanned::Leave };
         let of_line = self.epoch_of(*note);

@@ -41,7 +41,7 @@ fn apply(
     Ok(())
 }
 
-/// Where the pre-images of a superblock begin.
+/// The offset of the pre-images in a superblock.
 fn superblock_data(spec: &PiclSpec) -> u64 {
     HEADER_BYTES + u64::from(spec.undo_buffer_entries).div_ceil(4) * LINE_BYTES
 }

@@ -17,7 +17,8 @@ pub struct PiclSpec {
     /// (DEVIATIONS.md, picl-epoch-boundary).
     #[schemars(range(min = 1, max = 1u64 << 40))]
     pub hold_cycles: Cycle,
-    /// How many epochs the asynchronous cache scan is behind; the design promises 4 epochs (DEVIATIONS.md, picl-sizes: 3).
+    /// Epochs between the end of an epoch and its asynchronous cache scan; the design promises 4 epochs (DEVIATIONS.md,
+    /// picl-sizes: 3).
     #[schemars(range(min = 0, max = u64::from(PROMISED_EPOCHS) - 1))]
     pub scan_gap_epochs: u32,
     /// Lines that a scan looks at in a cycle (not known; DEVIATIONS.md, picl-scan).
@@ -91,7 +92,7 @@ impl PiclSpec {
         self.log_bytes / self.superblock_bytes()
     }
 
-    /// What it adds.
+    /// The added hardware.
     pub fn cost(&self, g: &Geometry) -> HardwareCost {
         let mut cost = HardwareCost::default();
         let bits = u64::from(self.eid_bits);

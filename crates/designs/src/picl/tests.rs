@@ -21,7 +21,7 @@ fn store(bench: &mut Bench<Picl>, number: u64, before: u64, data: u64, tx: Optio
     gate
 }
 
-/// The same, with all writes delivered.
+/// A store outside of transactions, with all writes delivered.
 fn put(bench: &mut Bench<Picl>, number: u64, before: u64, data: u64, note: &mut LineTag) {
     while store(bench, number, before, data, None, note) != Gate::Done {
         bench.deliver_all();

@@ -83,7 +83,7 @@ impl UndoLog {
         self.buffer.len()
     }
 
-    /// What to wait for while a burst is in flight.
+    /// The acknowledgement to wait for while a burst is in flight.
     pub fn bursting(&self) -> Option<Token> {
         self.burst.map(|burst| burst.token)
     }

@@ -1,4 +1,4 @@
-//! A log entry: 64 bytes with the old content of a block, as they lie in the log pending queue and in the log.
+//! A log entry: 64 bytes with the old content of a block, in the form of the log pending queue and of the log.
 
 use durasim_types::{Line, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
@@ -10,21 +10,21 @@ pub(super) type Block = [u8; BLOCK_BYTES as usize];
 /// Bytes of an entry.
 pub(super) const ENTRY_BYTES: u64 = 64;
 
-/// Bit of the flags that tells an entry from an empty slot.
+/// Bit of the flags that distinguishes an entry from an empty slot.
 const VALID: u32 = 1;
 
 /// One entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LogEntry {
-    /// Where the block begins.
+    /// The address of the block.
     pub block: PhysAddr,
-    /// What it held.
+    /// The old bytes of the block.
     pub old: [u8; BLOCK_BYTES as usize],
     /// The transaction.
     pub tx: TxId,
-    /// How many entries the transaction had before this one.
+    /// The number of earlier entries of the transaction.
     pub number: u32,
-    /// Which log it belongs to.
+    /// The log of the entry.
     pub log: u32,
 }
 

@@ -56,7 +56,7 @@ impl State {
         }
     }
 
-    /// What the queues still hold of a transaction that has ended vanishes.
+    /// The entries of a transaction that has ended are dropped from the queues.
     pub fn discard_entries(&mut self, tx: TxId, out: &mut Actions) {
         for (controller, queue) in self.queues.iter_mut().enumerate() {
             let is_of_tx =

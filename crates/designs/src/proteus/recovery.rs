@@ -1,5 +1,5 @@
 //! Recovery: for each log, the newest transaction that has entries and no tx-end record is undone, its entries applied in
-//! reverse, so that of several for a block the oldest decides. Entries lie in the log pending queues that
+//! reverse, so that the oldest of several entries for a block decides. Entries are in the log pending queues that
 //! survived and in the logs. Then its tx-end record is written, and everything is cleared: a later run counts its
 //! transactions anew. All of it may be repeated at will.
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// The log pending queues of all controllers in a crash image.
 pub(super) const STRUCTURE: &str = "proteus.lpq";
 
-/// What is found of the transactions of a log: entries by transaction and number.
+/// The entries found for the transactions of a log, by transaction and number.
 type Found = BTreeMap<TxId, BTreeMap<u32, LogEntry>>;
 
 /// A recovery that is at work.
@@ -109,7 +109,7 @@ impl Recovery<'_> {
         self.restore(image, log, tx, &entries)
     }
 
-    /// The entries that lie in a log, those of older transactions included.
+    /// The entries in a log, those of older transactions included.
     fn entries_in_log(&self, image: &CrashImage, log: u32) -> Vec<LogEntry> {
         let slots = self.slots(image, log).into_iter();
         let slots = slots.filter(|_| !self.geometry.planted.skips(planted::RECOVERY_FORGETS_LOG));

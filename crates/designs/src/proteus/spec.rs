@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 /// Log registers of a core: they are part of the instruction set, so no parameter (DEVIATIONS.md, proteus-sizes).
 const LOG_REGISTERS: u64 = 8;
-/// Spills in flight unless told otherwise.
+/// Spills in flight by default.
 const SPILLS_IN_FLIGHT: u32 = 4;
 /// Bits of a physical address in the structures of a core.
 const ADDRESS_BITS: u64 = 48;
 
-/// Where log entries wait at a controller until their transaction ends or their place is needed.
+/// The place where log entries wait at a controller until their transaction ends or their place is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogQueue {
@@ -49,7 +49,7 @@ pub struct ProteusSpec {
     pub llt_ways: u32,
     /// In which order flushes leave the core (DEVIATIONS.md, proteus-flush-order).
     pub flush_order: FlushOrder,
-    /// Where log entries wait at a controller (DEVIATIONS.md, proteus-lpq).
+    /// The place where log entries wait at a controller (DEVIATIONS.md, proteus-lpq).
     pub log_queue: LogQueue,
     /// Entries of the log pending queue of each controller; with `log_queue` inside, places of the write pending queue that
     /// log entries may hold (DEVIATIONS.md, proteus-lpq).

@@ -17,10 +17,10 @@ const ENTRY: u16 = 1;
 /// The controller has it.
 const ACKNOWLEDGEMENT: u16 = 2;
 
-/// What of the state changes while it is at work, in the order of snapshots.
+/// The part of the state that changes in a run, in the order of snapshots.
 pub(super) type Contents<U, Q, L, O, N> = (U, Q, L, O, u64, N);
 
-/// What the requests of a core that need the LogQ wait for.
+/// The signal for requests of a core that need the LogQ.
 pub(super) fn signal_of(core: CoreId) -> Signal {
     Signal(u64::from(core.0))
 }
@@ -194,7 +194,7 @@ impl State {
         self.open.get_mut(&tx).expect("only an open transaction has a phase").phase = phase;
     }
 
-    /// Where an entry of an open transaction lies in its log, which wraps around.
+    /// The address of an entry of an open transaction in its log, which wraps around.
     pub fn slot_of(&self, open: &OpenTx, number: u32) -> PhysAddr {
         let entries = u64::from(self.spec.log_entries);
         let log = u64::from(self.log_of(open));
@@ -331,7 +331,7 @@ impl State {
         before - held(&self.queues)
     }
 
-    /// A version of a line leaves the caches: transactions that have changed it, but for `by`, cannot clean it any more,
+    /// A version of a line leaves the caches: transactions that have changed it, except `by`, cannot clean it any more,
     /// and have to wait for the write that is in flight.
     pub fn note_left(&mut self, line: LineAddr, by: Option<TxId>) {
         for (_, open) in self.open.iter_mut().filter(|(tx, _)| Some(**tx) != by) {
@@ -341,7 +341,7 @@ impl State {
         }
     }
 
-    /// How long the cleans of a transaction take to leave the core [D:proteus-clean].
+    /// The cycles until the cleans of a transaction have left the core [D:proteus-clean].
     pub fn clean_cycles(&self, tx: TxId) -> Cycle {
         self.open[&tx].lines.len() as Cycle * self.spec.clean_issue_cycles
     }

@@ -1,5 +1,5 @@
 //! The structures that hold log entries in flight: the LogQ of each core, the log pending queue of each controller, the
-//! pointers of the logs, and what is known of each open transaction.
+//! pointers of the logs, and the state of each open transaction.
 
 use super::entry::LogEntry;
 use super::lookup_table::LookupTable;
@@ -15,11 +15,11 @@ pub(super) struct FlushInFlight {
     /// Names it in messages.
     pub id: u64,
     pub entry: LogEntry,
-    /// Where in the log it belongs.
+    /// Its slot in the log.
     pub slot: PhysAddr,
 }
 
-/// What a core has.
+/// The structures of a core.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CoreUnit {
     pub logq: Vec<FlushInFlight>,
@@ -63,7 +63,7 @@ pub(super) struct LogPointer {
     pub tx: Option<TxId>,
 }
 
-/// How far the end of a transaction has come.
+/// The progress of the end of a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Phase {
     /// Its end has not begun, or waits for the LogQ.
@@ -73,7 +73,7 @@ pub(super) enum Phase {
     Leaving,
     /// They are in flight to the queues of the controllers.
     Cleaning,
-    /// What it changed has been undone at home.
+    /// Its changes have been undone at their home addresses.
     Undoing,
     /// Its tx-end record is to be written.
     Ready,
@@ -93,9 +93,9 @@ pub(super) struct OpenTx {
     pub entries: u32,
     /// Lines that it has changed; true: a version has left the caches, and its write may not have been accepted.
     pub lines: BTreeMap<LineAddr, bool>,
-    /// Entries that lie in the log only: number and block.
+    /// Entries that are in the log only: number and block.
     pub spilled: Vec<(u32, PhysAddr)>,
     pub phase: Phase,
-    /// What its writes are acknowledged under.
+    /// The token of its writes.
     pub token: Token,
 }

@@ -265,7 +265,7 @@ fn a_commit_cleans_every_line_once_and_waits_for_those_that_left() {
     change(&mut bench, 0, 1, 0, 10, 20, false);
     change(&mut bench, 0, 1, 0, 10, 21, false);
     change(&mut bench, 0, 1, 1, 11, 22, false);
-    // This one goes home by itself, and its write has not been accepted when the commit begins.
+    // This one is written to its home address by itself, and its write has not been accepted when the commit begins.
     assert_eq!(bench.evict(1, LineTag::NONE, 22), Evict::Proceed);
     bench.commit(0, 1);
     assert_eq!(bench.cleaned, [line(0), line(1)]);
@@ -308,7 +308,7 @@ fn flushes_go_early_unless_the_logq_is_full() {
     assert!(bench.offer_block_early(0, word(2, 0), 5, Some(1)));
     assert_eq!(bench.counter("proteus.early_flushes"), 5.0);
     assert_eq!([bench.counter("proteus.flushes"), bench.counter("proteus.elided_flushes")], [4.0, 1.0]);
-    assert_eq!(bench.counter("proteus.logq_full_stalls"), 0.0, "nobody waits");
+    assert_eq!(bench.counter("proteus.logq_full_stalls"), 0.0, "no request waits");
 }
 
 #[test]

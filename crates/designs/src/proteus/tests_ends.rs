@@ -1,4 +1,4 @@
-//! How transactions of Proteus end that do not commit: aborts, power failures, damaged images.
+//! Transactions of Proteus that do not commit: aborts, power failures, damaged images.
 
 use super::entry::LogEntry;
 use super::recovery::STRUCTURE;

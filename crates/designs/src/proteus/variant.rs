@@ -34,7 +34,7 @@ pub(crate) const VARIANT: Variant = Variant {
     equivalent_faults: &[],
 };
 
-/// Where caches are durable no commit cleans, so nothing can be wrong with that.
+/// The variant for durable caches: no commit cleans, so nothing can be wrong with that.
 pub(crate) const VARIANT_EADR: Variant = Variant {
     name: "proteus-eadr",
     aliases: &[],

@@ -14,7 +14,7 @@ fn bit(core: CoreId) -> Cores {
     1 << core.0
 }
 
-/// Whose transactions have accessed a line.
+/// The cores whose transactions have accessed a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Interest {
     readers: Cores,
@@ -104,7 +104,7 @@ impl Sets {
         }
     }
 
-    /// Takes so many of the oldest lines out of the read set of a core.
+    /// Removes this number of the oldest lines from the read set of a core.
     pub fn forget_reads(&mut self, core: CoreId, count: usize) {
         let Some(open) = self.open.get_mut(&core) else { return };
         let forgotten: Vec<LineAddr> = open.reads.drain(..count.min(open.reads.len())).collect();
@@ -120,7 +120,7 @@ impl Sets {
         }
     }
 
-    /// How many lines the transaction of a core has loaded, and how many it has stored to.
+    /// The number of lines that the transaction of a core has loaded, and of those that it has stored to.
     pub fn sizes(&self, core: CoreId) -> (usize, usize) {
         self.open.get(&core).map_or((0, 0), |open| (open.reads.len(), open.writes.len()))
     }

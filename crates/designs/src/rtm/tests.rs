@@ -109,7 +109,7 @@ impl Bench {
         assert_eq!(self.design.tx_commit(&cx(core), TxId(tx), &mut Actions::default()), Gate::Done);
     }
 
-    /// The L1D of a core gives up a line.
+    /// The L1D of a core evicts a line.
     fn evict(&mut self, core: u16, addr: PhysAddr) -> Evict {
         let version = self.l1d[&(core, addr.line())];
         let mut out = Actions::default();
@@ -142,7 +142,7 @@ fn the_requester_wins() {
     assert_eq!(bench.aborted[1], (TxId(1), AbortCause::Conflict));
 }
 
-/// Algorithm 2: transactions read the lock in DRAM, so whoever takes it aborts them all.
+/// Algorithm 2: transactions read the lock in DRAM, so an acquisition of the lock aborts them all.
 #[test]
 fn taking_the_global_lock_aborts_all_who_have_read_it() {
     let mut bench = Bench::new();
@@ -233,7 +233,7 @@ fn what_is_saved_goes_on_as_it_was() {
     assert_eq!(bench.aborted, [(TxId(1), AbortCause::Conflict)]);
 }
 
-/// Where caches survive, a power failure keeps committed lines, pre-images among them, and no open write set.
+/// On a machine with durable caches, a power failure keeps committed lines, pre-images among them, and no open write set.
 #[test]
 fn a_power_failure_ends_open_write_sets() {
     let geometry = geometry::<Rtm>(&RtmSpec::default(), 2);

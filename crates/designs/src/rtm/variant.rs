@@ -14,7 +14,7 @@ pub(crate) const VARIANT_SGL: Variant = Variant {
     domains: &[Domain::Eadr],
     promise: Promise::Immediate,
     control: false,
-    summary: "Hardware transactions on persistent data, behind them a single global lock with an undo log",
+    summary: "Hardware transactions on persistent data; a single global lock with an undo log is the fall-back",
     paper: "SPHT-eADR (thesis, Lisboa 2022) HTM+SGL, section 3.1.1 and Algorithm 2",
     assumptions: &[
         "rtm-conflicts",
@@ -56,7 +56,7 @@ pub(crate) const VARIANT_SPHT: Variant = Variant {
 pub(crate) const VARIANT_SPHT_FLUSH: Variant = Variant {
     name: "spht-eadr-flush",
     backend: Backend::SPHT_EADR_FLUSH,
-    summary: "SPHT-eADR that cleans or flushes the lines of its log behind the commit, without a fence",
+    summary: "SPHT-eADR that cleans or flushes the lines of its log after the commit, without a fence",
     paper: "SPHT-eADR (thesis, Lisboa 2022), section 3.3.1, Algorithm 5",
     assumptions: &[
         "rtm-conflicts",

@@ -17,10 +17,9 @@ impl State {
     }
 
     /// The fall-back path, hardware-controlled copy-on-write: the old line is copied to the shadow area, and only when
-    /// that is acknowledged the new data goes home. Copies begin with the oldest entries; entries of
-    /// one line go home in the order of their stores, those of different lines as their copies are acknowledged, for the
-    /// shadows cover them in any order. False if the
-    /// shadow area is full.
+    /// that is acknowledged the new data is written to its home address. Copies begin with the oldest entries; entries of
+    /// one line are written home in the order of their stores, those of different lines as their copies are acknowledged,
+    /// for the shadows cover them in any order. False if the shadow area is full.
     pub(super) fn copy_on_write(&mut self, core: usize, out: &mut Actions) -> bool {
         let mut in_flight = self.caches[core].entries.iter().filter(|e| e.state.in_flight()).count();
         for index in 0..self.caches[core].entries.len() {
@@ -42,7 +41,7 @@ impl State {
             in_flight += 1;
             // The entries of a line go home in one write, gathered in the array as for a miss [D:tc-overflow].
             let (entry, joining) = self.caches[core].gathered(index);
-            // The bytes of which the old version goes to the shadow area first: those without one.
+            // The bytes whose old version goes to the shadow area first: those without one.
             let mask = self.fault.swaps(planted::COPY_SKIPPED, self.caches[core].not_shadowed(&entry), 0);
             if mask == 0 {
                 self.gather(core, index, entry, &joining, out);
@@ -59,7 +58,8 @@ impl State {
             let slot = shadow_place(&self.spec, core as u64, slot, self.fault);
             self.counters.shadowed_lines += 1;
             let token = self.token();
-            // The new data goes home when the old line and the address of its home have both been acknowledged.
+            // The new data is written to its home address when the old line and the address of its home have both been
+            // acknowledged.
             let left = self.fault.swaps(planted::COPY_NOT_AWAITED, 2, 1);
             self.gather(core, index, entry, &joining, out);
             self.caches[core].entries[index].state = EntryState::Copying { token, left };
@@ -92,7 +92,7 @@ impl State {
         out.event(EventKind::DesignStep, entry.line.base());
     }
 
-    /// What an abort has to bring back to the homes of its transaction's lines, if there is something: the token of it.
+    /// The token of the old lines that an abort restores at the home addresses, if there are any.
     pub(super) fn undo(&mut self, core: usize, tx: TxId, out: &mut Actions) -> Option<Token> {
         let token = self.token();
         let is_due = |overflow: &Overflow| overflow.restoring.is_none() && !self.fault.skips(planted::ABORT_NOT_UNDONE);

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 /// one is known to the controller of the transaction cache, and kept here too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum EntryState {
-    /// Free, but still between tail and head: the tail has not come to it.
+    /// Free, but still between tail and head: the tail has not reached it.
     Available,
     /// Of an open transaction.
     Active,
@@ -47,7 +47,7 @@ impl EntryState {
         }
     }
 
-    /// What has to happen until the entry has made its next step, if it makes one by itself.
+    /// The event after which the entry has made its next step, if it makes one by itself.
     pub fn wait(self, now: Cycle) -> Option<Wait> {
         match self {
             EntryState::Committed { issued_at } => Some(Wait::Cycles(issued_at.saturating_sub(now).max(1))),
@@ -61,7 +61,7 @@ impl EntryState {
 pub(super) struct Entry {
     /// Its transaction, 0 if it has none.
     pub tx: TxId,
-    /// What the hardware calls that: the TxID of the entry, with which commits and aborts are compared.
+    /// The hardware's name for that: the TxID of the entry, with which commits and aborts are compared.
     pub id: u16,
     pub line: LineAddr,
     /// The bytes of the line that it holds: bit `i` stands for byte `i`.
@@ -242,7 +242,7 @@ impl TransactionCache {
         self.slots.give_back(cleared.shadows().map(|shadow| shadow.slot), self.overflows.is_empty());
     }
 
-    /// Bytes of an entry of which its transaction has no old version yet. A shadow that is not closed takes them in.
+    /// Bytes of an entry that are in no shadow of its transaction yet. A shadow that is not closed takes them in.
     pub fn not_shadowed(&mut self, entry: &Entry) -> u64 {
         match self.overflow_of(entry.tx) {
             Some(overflow) => overflow.take_in(entry.line, entry.mask),
@@ -260,7 +260,7 @@ impl TransactionCache {
         self.slots.take(slots)
     }
 
-    /// What has to happen until the youngest committed entry with some of these bytes of the line has made its next step.
+    /// The event after which the youngest committed entry with some of these bytes of the line has made its next step.
     pub fn draining(&self, line: LineAddr, mask: u64, now: Cycle) -> Option<Wait> {
         let draining = self.occupied().rev().filter(|e| e.line == line && e.mask & mask != 0 && e.state.drains());
         draining.into_iter().find_map(|e| e.state.wait(now))
@@ -272,7 +272,7 @@ pub(super) fn structure_name(core: CoreId) -> String {
     format!("tc.core{}", core.0)
 }
 
-/// What is left of a transaction cache after a power failure.
+/// The contents of a transaction cache after a power failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Saved {
     /// Committed entries, oldest first: line, mask and bytes.

@@ -11,13 +11,13 @@ use super::{TcSpec, planted};
 use durasim_contract::{ActiveFault, CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{CoreId, Line, LineAddr, PhysAddr};
 
-/// Where the line in a place of the shadow area belongs.
+/// The home address of the line in a place of the shadow area.
 fn shadow_home(geometry: &Geometry, image: &CrashImage, place: u64) -> PhysAddr {
     PhysAddr(image.read_u64(geometry.region("shadow_homes").base.plus(place * 8)))
 }
 
-/// What a core's transaction cache holds that can be believed: nothing of it, if any part is damaged or would be written
-/// to where no line of the program lies. Shadows come with their places in the shadow area.
+/// The contents of a core's transaction cache that can be believed: none, if any part is damaged or would be written to
+/// an address outside of the program's lines. Shadows come with their places in the shadow area.
 fn saved(spec: &TcSpec, geometry: &Geometry, image: &CrashImage, core: CoreId) -> Option<Saved> {
     let mut saved = Saved::load(image.structure(&structure_name(core)).unwrap_or(&[]))?;
     for (slot, _) in &mut saved.shadows {

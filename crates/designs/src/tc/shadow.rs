@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A line that the fall-back path has copied to the shadow area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Shadow {
-    /// Where in the core's part of the shadow area.
+    /// The place in the core's part of the shadow area.
     pub slot: u64,
     /// Whether the copy has been acknowledged: only then may home change.
     pub safe: bool,
@@ -75,7 +75,7 @@ impl Overflow {
         self.shadows.get_mut(&line).into_iter().flatten().for_each(|shadow| shadow.safe = true);
     }
 
-    /// Bytes of the line of which there is no old version yet. A shadow that is not closed takes them in.
+    /// Bytes of the line without an old version. A shadow that is not closed takes them in.
     pub fn take_in(&mut self, line: LineAddr, mask: u64) -> u64 {
         let Some(of_line) = self.shadows.get_mut(&line) else { return mask };
         let missing = of_line.iter().fold(mask, |missing, shadow| missing & !shadow.mask);
@@ -103,7 +103,7 @@ pub(super) struct ShadowSlots {
 }
 
 impl ShadowSlots {
-    /// The first free one of so many.
+    /// The first free slot out of this number.
     pub fn take(&mut self, slots: u64) -> Option<u64> {
         if let Some(slot) = self.returned.pop_first() {
             return Some(slot);

@@ -16,7 +16,7 @@ pub enum Coalesce {
     Line,
 }
 
-/// What a commit waits for before the stores behind it may leave the store buffer.
+/// The event that a commit waits for before later stores may leave the store buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Commit {
@@ -29,7 +29,7 @@ pub enum Commit {
     Acknowledged,
 }
 
-/// Which committed entries of other cores a store waits for.
+/// The committed entries of other cores that a store waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
@@ -48,7 +48,7 @@ pub struct TcSpec {
     pub entries: u32,
     /// Whether stores share an entry (DEVIATIONS.md, tc-coalescing).
     pub coalesce: Coalesce,
-    /// Bits of a TxID; identifier 0 is the normal mode, so one fewer than they can tell apart are given out (section 4.4: 6).
+    /// Bits of a TxID; identifier 0 is the normal mode, so one fewer than 2^bits are assigned (section 4.4: 6).
     #[schemars(range(min = 1, max = 16))]
     pub tx_id_bits: u32,
     /// Cycles of a read: of a probe, and before an entry is issued (Hercules, Table 2: 40; TC, Table 2: 10.5 ns;
@@ -68,9 +68,9 @@ pub struct TcSpec {
     pub read_ports: u32,
     /// Whether a port takes an access in each cycle, or one at a time (not in the paper; DEVIATIONS.md, tc-ports).
     pub pipelined: bool,
-    /// What a commit waits for (DEVIATIONS.md, tc-commit).
+    /// The event that a commit waits for (DEVIATIONS.md, tc-commit).
     pub commit: Commit,
-    /// Which committed entries of other cores a store waits for (DEVIATIONS.md, tc-order).
+    /// The committed entries of other cores that a store waits for (DEVIATIONS.md, tc-order).
     pub order: Order,
     /// Occupancy from which the fall-back path makes room, in percent (section 4.1: 90).
     #[schemars(range(min = 1, max = 100))]
@@ -156,7 +156,7 @@ mod tests {
 
     /// Table 1 and section 4.4: 6 bits for each TxID, 7 bits beside a line of the array, one bit for a line of the caches.
     #[test]
-    fn the_cost_is_that_of_table_1_but_for_the_states() {
+    fn the_cost_is_that_of_table_1_except_for_the_states() {
         let spec = TcSpec::default();
         let geometry = geometry::<Tc>(&spec, 4);
         let cost = spec.cost(&geometry);

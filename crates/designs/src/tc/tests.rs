@@ -259,7 +259,7 @@ fn begins(bench: &mut Bench<Tc>, core: u16, tx: u64) -> Gate {
     bench.call(core, |design, cx, out| design.tx_begin(cx, TxId(tx), out))
 }
 
-/// Three identifiers, of which two are in use: the third wraps around, and only when its entries are home.
+/// Three identifiers, two in use: the third wraps around, and only when its entries are at their home addresses.
 #[test]
 fn an_identifier_wraps_around_past_those_in_use() {
     let mut bench = Bench::<Tc>::new(TcSpec { tx_id_bits: 2, ..small(8) }, 2);
@@ -296,7 +296,7 @@ fn an_identifier_wraps_around_past_those_in_use() {
 }
 
 #[test]
-fn six_bits_tell_63_transactions_apart() {
+fn six_bits_distinguish_63_transactions() {
     let mut bench = Bench::<Tc>::new(small(64), 1);
     for tx in 1..64 {
         bench.begin(0, tx);
@@ -449,7 +449,8 @@ fn a_store_waits_for_committed_entries_of_its_line_or_of_its_bytes() {
     }
 }
 
-/// Stores to a few lines fill the cache again and again: each line goes home once for each time that it is almost full.
+/// Stores to a few lines fill the cache again and again: each line is written home once for each time that it is almost
+/// full.
 #[test]
 fn the_fall_back_path_gathers_the_entries_of_a_line() {
     let mut bench = Bench::<Tc>::new(TcSpec { shadow_lines: 8, copies_in_flight: 1, ..small(16) }, 1);
@@ -466,7 +467,8 @@ fn the_fall_back_path_gathers_the_entries_of_a_line() {
     assert!(writes < 40.0, "{writes} writes for 64 stores");
 }
 
-/// A line with the flag has lost its way home for everybody: what else is stored to it, or was, takes the side path.
+/// A line with the flag no longer has a way to its home address: all further stores to it, and earlier ones, take the
+/// side path.
 #[test]
 fn mixed_lines_lose_nothing_when_they_are_dropped() {
     let mut bench = Bench::<Tc>::new(small(8), 1);
@@ -492,7 +494,7 @@ fn mixed_lines_lose_nothing_when_they_are_dropped() {
     assert_eq!(bench.counter("tc.routed_stores"), 1.0);
 }
 
-/// The fall-back path never gives up as long as the shadow area has room: each line takes one slot of it.
+/// The fall-back path never fails as long as the shadow area has room: each line takes one slot of it.
 #[test]
 fn a_transaction_of_many_lines_commits_and_aborts() {
     let spec = TcSpec { shadow_lines: TcSpec::default().shadow_lines, copies_in_flight: 4, ..small(64) };
