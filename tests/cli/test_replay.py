@@ -9,7 +9,7 @@ from durasim import _core, timeline
 from durasim.crash_request import CrashOptions, crash_request, finish_crash
 from durasim.scenario import Scenario
 
-REPLAYS = 20
+REPLAYS = 5
 SEEDS = range(1, 40)
 
 # Failing controls: the run, the faults, and the expected part of the id of the failure.
