@@ -20,7 +20,7 @@ def run(
     """Runs a command and returns its exit code and output. An unexpected exception reaches the test.
 
     Args:
-        arguments: The words behind `durasim`.
+        arguments: The words after `durasim`.
         env: The environment, that of this process if None.
         cwd: The working folder, that of this process if None.
     """
