@@ -26,74 +26,25 @@ namespace detail {
 
 inline constinit thread_local UndoLog thread_log;
 
-}  // namespace detail
-
-class Runtime : private Fences {
-public:
+struct Logs {
+    using Log = UndoLog;
+    using Options = UndoOptions;
     static constexpr const char* name = Fences::flushes ? "undo-flush" : "undo-fence";
-    static constexpr LogKind log_kind = LogKind::undo;
-    static constexpr bool marks = true;
-
-    UndoOptions options;
-
-    void attach(const PoolHeader& header) {
-        header_ = header;
-        detail::thread_log.attach(header, 0, options);
-    }
-
-    void enter_thread(std::uint64_t number) {
-        refuse_thread_without_log(header_, number);
-        detail::thread_log.attach(header_, planted(Fault::thread_log_shared) ? 0 : number, options);
-    }
-
-    using Fences::format;
-
-    // Whether a power failure left a transaction to be undone.
-    bool needs_recovery() const {
-        for (std::uint64_t i = 0; i < header_.logs(); ++i) {
-            if (log(i).needs_recovery()) return true;
-        }
-        return false;
-    }
-
-    // Takes the interrupted transactions back. Returns the number of entries applied.
-    std::uint64_t recover() {
-        std::uint64_t entries = 0;
-        if (planted(Fault::recovery_without_undo)) return 0;
-        for (std::uint64_t i = 0; i < header_.logs(); ++i) {
-            if (planted(Fault::recovery_first_log_only) && i != 0) break;
-            entries += log(i).recover();
-        }
-        return entries;
-    }
-
-    void begin() { detail::thread_log.begin(); }
-    void commit() { detail::thread_log.commit(); }
-    void abort() { detail::thread_log.abort(); }
-
+    static constexpr LogKind kind = LogKind::undo;
+    static Log& of_thread() { return thread_log; }
     template <class T>
-    T load(const T* place) const {
+    static T load(const T* place) {
         return get(place);
     }
-
-    template <class T>
-    void store(T* place, T value) {
-        detail::thread_log.store(place, value);
-    }
-
-    // Entries that the calling thread has written.
-    std::uint64_t entries_total() const { return detail::thread_log.entries_total; }
-
-private:
-    UndoLog log(std::uint64_t number) const {
-        UndoLog log;
-        log.attach(header_, number, options);
-        return log;
-    }
-
-    PoolHeader header_{};
+    static bool threads_share_first() { return planted(Fault::thread_log_shared); }
+    static bool recovery_does_nothing() { return planted(Fault::recovery_without_undo); }
+    static bool recovery_takes_first_alone() { return planted(Fault::recovery_first_log_only); }
 };
 
+}  // namespace detail
+
 }  // namespace durasim
+
+#include "runtimes/log_runtime.h"
 
 #endif

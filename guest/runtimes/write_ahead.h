@@ -20,7 +20,6 @@
 #include <cstdint>
 
 #include "durasim/layout.h"
-#include "runtimes/fences.h"
 #include "runtimes/planted.h"
 #include "runtimes/write_ahead_log.h"
 
@@ -30,73 +29,25 @@ namespace detail {
 
 inline constinit thread_local WriteAheadLog thread_log;
 
-}  // namespace detail
-
-class Runtime : private Fences {
-public:
+struct Logs {
+    using Log = WriteAheadLog;
+    using Options = WriteAheadOptions;
     static constexpr const char* name = "write-ahead";
-    static constexpr LogKind log_kind = LogKind::write_ahead;
-    static constexpr bool marks = true;
-
-    WriteAheadOptions options;
-
-    void attach(const PoolHeader& header) {
-        header_ = header;
-        detail::thread_log.attach(header, 0, options);
-    }
-
-    void enter_thread(std::uint64_t number) {
-        refuse_thread_without_log(header_, number);
-        detail::thread_log.attach(header_, planted(Fault::threads_share_log) ? 0 : number, options);
-    }
-
-    using Fences::format;
-
-    // Whether a power failure left anything in a log.
-    bool needs_recovery() const {
-        for (std::uint64_t i = 0; i < header_.logs(); ++i) {
-            if (log(i).needs_recovery()) return true;
-        }
-        return false;
-    }
-
-    // Writes the committed transactions in place. Returns the number of entries applied.
-    std::uint64_t recover() {
-        std::uint64_t entries = 0;
-        for (std::uint64_t i = 0; i < header_.logs(); ++i) {
-            if (planted(Fault::recovery_of_first_log_only) && i != 0) break;
-            entries += log(i).recover();
-        }
-        return entries;
-    }
-
-    void begin() { detail::thread_log.begin(); }
-    void commit() { detail::thread_log.commit(); }
-    void abort() { detail::thread_log.abort(); }
-
+    static constexpr LogKind kind = LogKind::write_ahead;
+    static Log& of_thread() { return thread_log; }
     template <class T>
-    T load(const T* place) const {
-        return detail::thread_log.load(place);
+    static T load(const T* place) {
+        return thread_log.load(place);
     }
-
-    template <class T>
-    void store(T* place, T value) {
-        detail::thread_log.store(place, value);
-    }
-
-    // Entries that the calling thread has written.
-    std::uint64_t entries_total() const { return detail::thread_log.entries_total; }
-
-private:
-    WriteAheadLog log(std::uint64_t number) const {
-        WriteAheadLog log;
-        log.attach(header_, number, options);
-        return log;
-    }
-
-    PoolHeader header_{};
+    static bool threads_share_first() { return planted(Fault::threads_share_log); }
+    static bool recovery_does_nothing() { return false; }
+    static bool recovery_takes_first_alone() { return planted(Fault::recovery_of_first_log_only); }
 };
 
+}  // namespace detail
+
 }  // namespace durasim
+
+#include "runtimes/log_runtime.h"
 
 #endif

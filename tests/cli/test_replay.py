@@ -8,7 +8,7 @@ from durasim.crashes import timeline
 from durasim.crashes.crash_request import CrashOptions, prepare_crash
 from durasim.runs.scenario import Scenario
 
-REPLAYS = 20
+REPLAYS = 5
 SEEDS = range(1, 40)
 
 # Failing controls: the run, the faults, and the expected part of the id of the failure.

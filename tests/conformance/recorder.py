@@ -91,7 +91,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Result of one run: `value` is compared; only the pinned compiler gives equal values of workloads."""
+    """Values of one run: `value` is compared; only the pinned compiler gives equal values of workloads."""
 
     value: Any
     is_comparable: bool

@@ -106,7 +106,7 @@ def test_aborted_attempts_are_forgotten():
 
 
 def test_a_program_that_does_not_dump_is_caught():
-    scenario = Scenario(design="tc", workload="btree", machine="tiny", ops=4)
+    scenario = Scenario(design="tc", workload="btree", machine="tiny", ops=4, workload_args=(("populate", "20"),))
     request = crash_request(scenario, CrashOptions(4, ("clean",)))
     plain = toolchain.build("btree", scenario.backend)
     request |= {"elf": str(plain), "check_args": [arg for arg in request["check_args"] if arg != "--dump"]}

@@ -26,6 +26,7 @@ def native() -> NativeBuild:
     serves most tests. The tests of the API are built unchanged."""
     if shutil.which("g++") is None:
         pytest.skip("skipped: there is no g++ for the host")
+    sources = {info.name: info.source for info in TOOLCHAIN.workloads()}
     defined = {info.name: f"-D{info.define}" for info in TOOLCHAIN.backends()}
 
     def build(
@@ -44,7 +45,7 @@ def native() -> NativeBuild:
             history = is_workload
             hooks = hooks or ("history" if history else "")
         if is_workload:
-            source = GUEST / "workloads" / f"{name}.cpp"
+            source = sources[name]
             header = TOOLCHAIN.arguments_header(name, backend, history=history, planted=planted)
         flags = [*INCLUDES, defined[backend], *(f"-D{one}" for one in defines)]
         flags += ["-include", str(HERE / f"{before}.h")] if before else []

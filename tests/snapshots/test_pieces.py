@@ -164,7 +164,7 @@ def test_files_of_the_guest_come_along(how: str, program: Any, tmp_path: Any) ->
 
     whole, text = run(request("whole"))
     instructions = whole["program"]["instructions"]
-    for stop in _stops(instructions, 6, how):
+    for stop in _stops(instructions, 3, how):
         pieces = run_in_pieces(request(f"{stop}"), [stop, min(stop + 1000, instructions - 1)], how)
         assert pieces["output"] == text
         assert pieces["result"]["guest_exit_code"] == 0

@@ -19,9 +19,9 @@
 
 #if defined(DURASIM_BACKEND)
 
-#define DURASIM_TEXT_(text) #text
-#define DURASIM_NAME_(name) DURASIM_TEXT_(name)
-#define DURASIM_FILE_(name) DURASIM_TEXT_(backends/name.h)
+#define DURASIM_QUOTED_(text) #text
+#define DURASIM_NAME_(name) DURASIM_QUOTED_(name)
+#define DURASIM_FILE_(name) DURASIM_QUOTED_(backends/name.h)
 #define DURASIM_FILE_OF_(name) DURASIM_FILE_(name)
 
 #include DURASIM_FILE_OF_(DURASIM_BACKEND)

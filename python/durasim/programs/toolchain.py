@@ -95,6 +95,9 @@ PLANTED_ARGUMENT = Argument(
 class WorkloadInfo:
     """A workload, described by the first line of its source and its table of arguments.
 
+    The table of a workload of a family names the common ``source``, and has the ``constants`` that differ: each is the
+    macro ``DURASIM_NAME`` in that source.
+
     ``small`` are arguments of a run short enough to crash at each of its events. A workload of a suite has its own name
     and the arguments ``given`` to ``program`` instead of the defaults of ``program``; ``quick`` are those of a run with
     smaller data and a smaller machine. ``interface`` is ``transactions`` (durasim/tx.h) or ``objects``
@@ -106,14 +109,11 @@ class WorkloadInfo:
     source: Path
     arguments: tuple[Argument, ...]
     small: dict[str, int | str]
+    program: str
     interface: str = "transactions"
+    constants: dict[str, int | str] = field(default_factory=dict)
     given: dict[str, int | str] = field(default_factory=dict)
     quick: dict[str, int | str] = field(default_factory=dict)
-
-    @property
-    def program(self) -> str:
-        """Name of the program."""
-        return self.source.stem
 
 
 @dataclass(frozen=True)
@@ -205,11 +205,16 @@ def _read_workloads() -> dict[str, WorkloadInfo | ToolchainError]:
     folder = guest_folder() / "workloads"
     shared = _read_arguments(folder / "common.toml")
     found: dict[str, WorkloadInfo | ToolchainError] = {}
-    for source in sorted(folder.glob("*.cpp")):
+    for path in sorted([*folder.glob("*.cpp"), *folder.glob("*.toml")]):
+        name, table = path.stem, path.with_suffix(".toml")
         try:
-            found[source.stem] = _read_workload(source, shared)
+            if path != table:
+                found[name] = _read_workload(name, _summary_of(path), path, table, shared)
+            elif "source" in (document := _document(table)):
+                source = folder / str(document["source"])
+                found[name] = _read_workload(name, str(document.get("summary", "")), source, table, shared)
         except ToolchainError as problem:
-            found[source.stem] = problem
+            found[name] = problem
     return found
 
 
@@ -269,6 +274,7 @@ def arguments_header(workload: str, backend: str, *, history: bool = False, plan
     return "\n".join(
         [
             "// Generated from the argument tables beside the workload and its runtime.",
+            *(f"#define DURASIM_{name} {value}" for name, value in work.constants.items()),
             "namespace durasim {",
             f"inline constexpr const char* program_name = {_c_string(work.name)};",
             f"inline constexpr const char* program_summary = {_c_string(work.description)};",
@@ -492,19 +498,29 @@ def _find(infos: list[_Info], name: str, what: str) -> _Info:
     raise ToolchainError(f"unknown {what} {name!r} (allowed: {', '.join(info.name for info in infos)})")
 
 
-def _read_workload(source: Path, shared: tuple[Argument, ...]) -> WorkloadInfo:
+def _summary_of(source: Path) -> str:
+    """Returns the description of a workload in the first line of its source."""
     match = _WORKLOAD_LINE.fullmatch(_first_line(source, *_state_of(source)))
     if match is None or match[1] != source.stem:
         raise ToolchainError(
             f"{source}: the first line must be '// durasim-workload: {source.stem} — one line about it'"
         )
-    sidecar = source.with_suffix(".toml")
-    interface = str(_document(sidecar).get("interface", INTERFACES[0]))
+    return match[2]
+
+
+def _read_workload(name: str, summary: str, source: Path, table: Path, shared: tuple[Argument, ...]) -> WorkloadInfo:
+    document = _document(table)
+    interface = str(document.get("interface", INTERFACES[0]))
     if interface not in INTERFACES:
-        raise ToolchainError(f"{sidecar}: interface {interface!r} is unknown (allowed: {', '.join(INTERFACES)})")
-    of_interface = _read_arguments(source.parent / "objects.toml") if interface == "objects" else ()
-    arguments = shared + of_interface + _read_arguments(sidecar)
-    return WorkloadInfo(match[1], match[2], source, arguments, _read_small(sidecar, arguments), interface)
+        raise ToolchainError(f"{table}: interface {interface!r} is unknown (allowed: {', '.join(INTERFACES)})")
+    common = document.get("argument-tables", [])
+    if not isinstance(common, list):
+        raise ToolchainError(f"{table}: argument-tables must be a list of files")
+    tables = [*(["objects.toml"] if interface == "objects" else []), *common, table.name]
+    arguments = shared + tuple(argument for path in tables for argument in _read_arguments(table.parent / str(path)))
+    constants = dict(document.get("constants", {}))  # type: ignore[call-overload]
+    small = _read_small(table, arguments)
+    return WorkloadInfo(name, summary, source, arguments, small, name, interface, constants)
 
 
 @cache
