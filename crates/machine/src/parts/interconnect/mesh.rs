@@ -15,8 +15,7 @@
 //! busy, and has a link in one piece.
 
 use super::link::{Forgotten, Link, Ports, busiest};
-use crate::setup::config::MachineConfig;
-use crate::setup::config::RouterPorts;
+use crate::setup::config::{MachineConfig, RouterPorts};
 use durasim_contract::bank_of;
 use durasim_types::{Clock, CoreId, Cycle, LineAddr, Stats};
 use serde::{Deserialize, Serialize};
@@ -132,7 +131,7 @@ impl Mesh {
         }
     }
 
-    /// The link on which a message on tile `at` goes on towards `to`, and the tile that it leads to. `None`: it is there.
+    /// The next link of a message from tile `at` towards `to`, and the tile that it leads to. `None`: it is there.
     fn next_hop(&self, at: usize, to: usize) -> Option<(usize, usize)> {
         let (x, to_x) = (at % self.columns, to % self.columns);
         let (direction, next) = if x < to_x {
