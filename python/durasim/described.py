@@ -161,7 +161,7 @@ class Replay(Document):
         transactions: Logged transactions applied to the persistent heap.
         lag_max: The largest number of transactions that a pass over the logs found waiting and applied.
         stall_cycles: Cycles that threads waited for room in their logs, added up.
-        page_outs: How often pages of a shadow left the DRAM, several at once.
+        page_outs: Number of times that pages of a shadow left the DRAM, several at once.
         page_out_cycles: Cycles that took, the replay of what they waited for included.
     """
 
@@ -189,21 +189,21 @@ class Host(Document):
 
 @dataclass(frozen=True, slots=True)
 class Provenance(Document):
-    """What the run was made from, beside machine, design, threads and seed.
+    """Provenance of the run, beside machine, design, threads and seed.
 
     Attributes:
         durasim_build: Hash of the sources that durasim was built from.
-        scale: How much of the paper's sizes machine, design and data have.
+        scale: Scale of machine, design and data, relative to the sizes of the paper.
         workload_args: Arguments of the workload by name, with defaults filled in; empty for a program.
         set: Parameters of machine and design that were set for this run, as path.to.key=value.
         guest_compiler: The compiler of the guest program; None for a program of the user.
         elf_hash: BLAKE3 of the guest program.
         elf_args: Its arguments.
         env: Its environment, as NAME=value.
-        fast_forward: The mark up to which the run was functional, or roi; None if it was not.
+        fast_forward: The snapshot point up to which the run was functional, or roi; None if it was not.
         functional: Whether the whole run was functional, without caches and time.
-        warm: Whether caches and predictors were trained for what starts behind a mark.
-        snapshot_hash: BLAKE3 of the snapshot that the run went on with; None if it did not.
+        warm: Whether caches and predictors were trained for what starts after a snapshot point.
+        snapshot_hash: BLAKE3 of the snapshot that the run resumed from; None if it did not.
         pool_hash: Hash of the pool that the run started with; None if that was fresh.
         max_instructions: The limit of instructions; None without one.
         stop_after_roi: Whether the run was to stop at the end of the region of interest.
@@ -257,7 +257,7 @@ class RunResult(Document):
         digest: 32 hexadecimal digits that prove two runs equal.
         guest_exit_code: Exit code of the guest program; None if it was stopped after its region of interest.
         host: Cost on this computer; the only part that differs from run to run.
-        provenance: What the run was made from, beside machine, design, threads and seed.
+        provenance: Provenance of the run, beside machine, design, threads and seed.
         configuration: The machine and the design's parameters, as they were after all overrides, in the shape of a
             machine file.
         stats: Every counter.
@@ -298,14 +298,13 @@ class RunOptions:
     Attributes:
         root: The folder of the host that the guest sees as its files; none if not given.
         pool: The file that keeps the guest's persistent memory; a fresh pool if not given.
-        max_instructions: Stop the guest after so many instructions.
+        max_instructions: Stop the guest after this many instructions.
         functional: Run functionally to the end, without caches and time: only instructions, operations, transactions
             and checks of the hardware are counted.
         snapshot_at: Save the machine when the guest passes the snapshot point of this number for the first time;
             workloads pass point 0 between populating and measuring.
         snapshot: The file that the snapshot goes to.
-        from_: Go on with this snapshot, exactly as its run would have, or under another design, domain or parameters
-            with the same guest code and arguments.
+        from_: Resume from this snapshot. Design, domain and parameters may differ; guest code and arguments must match.
         fast_forward: Run functionally, without caches and time, up to the snapshot point of this number or to the begin
             of the region of interest (roi).
         warm: Train caches and predictors for what starts after a snapshot point.
@@ -331,7 +330,7 @@ class RunOptions:
         default=None,
         metadata={
             "minimum": 1,
-            "help": "Stop the guest after so many instructions.",
+            "help": "Stop the guest after this many instructions.",
         },
     )
     functional: bool = field(
@@ -361,8 +360,8 @@ class RunOptions:
         default=None,
         metadata={
             "metavar": "FILE",
-            "help": "Go on with this snapshot, exactly as its run would have, or under another design, domain "
-            "or parameters with the same guest code and arguments.",
+            "help": "Resume from this snapshot. Design, domain and parameters may differ; guest code and "
+            "arguments must match.",
         },
     )
     fast_forward: int | str | None = field(
