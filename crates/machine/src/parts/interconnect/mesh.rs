@@ -15,7 +15,8 @@
 //! busy, and has a link in one piece.
 
 use super::link::{Forgotten, Link, Ports, busiest};
-use crate::setup::config::{MachineConfig, RouterPorts};
+use crate::setup::config::MachineConfig;
+use crate::setup::config::RouterPorts;
 use durasim_contract::bank_of;
 use durasim_types::{Clock, CoreId, Cycle, LineAddr, Stats};
 use serde::{Deserialize, Serialize};
