@@ -234,7 +234,7 @@ def _imports_upwards(source, layers):
             continue
         for path in sorted(crate.paths[module]):
             first, *rest = path.split("::")
-            if first == "crate" and (rest[0],) not in crate.paths and not rest[0].startswith("$"):
+            if first == "crate" and (rest[0],) not in crate.paths:
                 yield f"{'/'.join(module)} imports {path} from lib.rs"
             found = crate.found(module, path)
             other = _layer(found, layers) if found else None

@@ -118,7 +118,7 @@ impl MemoryUnit {
         }
     }
 
-    /// The same for an access that may lie on two pages.
+    /// Translates an access that may be on two pages.
     #[inline]
     pub(crate) fn access_of_bytes_begins<P: Port>(
         &mut self,

@@ -40,7 +40,7 @@ const _: () = assert!(size_of::<PendingStore>() == 4 * size_of::<u64>() + size_o
 pub enum PersistentStores {
     /// Nothing has to be done: whatever leaves the store buffer is durable, or the line is not in persistent memory.
     Plain,
-    /// As a store, a cache-block operation and a fence, each by itself.
+    /// As a store, a cache-block operation and a fence, each on its own.
     Separate,
     /// In one: the port gets them with their kind.
     Combined {

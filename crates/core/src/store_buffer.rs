@@ -19,7 +19,7 @@ pub enum Entry {
     Store(PendingStore),
     /// A cache-block operation.
     Block(CacheBlockOp, LineAddr),
-    /// A flush of a log register, to the log of this transaction. The old content of the block stands beside the entries.
+    /// A flush of a log register, to the log of this transaction. The old content of the block is kept beside the entries.
     Log(PhysAddr, Option<TxId>),
     /// The begin of a transaction.
     Begin(TxId),

@@ -1,6 +1,6 @@
 //! The TLBs of a core, of machines that have them: which translations are cached, and when the one of an access is known.
 //!
-//! They hold no frames. Where a page lies is asked of the port at no cost ([`crate::translations`]), so what is here changes
+//! They hold no frames. The port gives the address of a page at no cost ([`crate::translations`]), so what is here changes
 //! times alone. An entry whose walk is in progress is there already, with the cycle from which it can be used, as a line of a
 //! cache is.
 

@@ -220,7 +220,7 @@ impl Window {
         if steps < 2 {
             return;
         }
-        // Dispatch stands still meanwhile, and so do the stages before it, one cycle later each; the front end is the last
+        // Dispatch stops meanwhile, and so do the stages before it, one cycle later each; the front end is the last
         // to be notified that it may continue.
         self.rename.hold(resolved + steps + SQUASH_SIGNAL_CYCLES + self.fetch_to_rename_cycles);
     }

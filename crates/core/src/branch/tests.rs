@@ -76,7 +76,7 @@ fn longer_histories_reach_longer_patterns() {
         let mut rng = Rng::new(5);
         (0..400).map(|_| rng.below(2) == 0).collect()
     };
-    // 39 of 40 outcomes look alike: a history of 8 bits does not see where the loop stands.
+    // 39 of 40 outcomes look alike: a history of 8 bits does not determine the position in the loop.
     let short = PredictorConfig { history_bits: vec![4, 8], loop_entries: 0, ..PredictorConfig::default() };
     let misses = misses_per_mille(&mut Predictor::new(&short), 40_000, |i| i % 40 != 39);
     assert!((24..=26).contains(&misses), "{misses}");

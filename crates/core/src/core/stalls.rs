@@ -1,4 +1,4 @@
-//! Cycles in which a core commits nothing, by what stands at the head of the reorder buffer and why it waits.
+//! Cycles in which a core commits nothing, by the instruction at the head of the reorder buffer and the cause of its wait.
 //!
 //! Instructions are taken in program order, so each one is at the head from the cycle after the commit before it until its
 //! own. Of these cycles, those until it could have committed at the earliest after its dispatch belong to the front end, or to
@@ -290,7 +290,7 @@ impl Core {
         wait.end();
     }
 
-    /// The pipeline stands still until `cycle`, for something that is none of the memory system's.
+    /// The pipeline is stopped until `cycle`, for a reason outside of the memory system.
     pub(super) fn count_system(&mut self, cycle: Cycle) {
         self.stalls.cycles.system += cycle.saturating_sub(self.window.commit_cycle());
     }

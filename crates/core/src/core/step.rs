@@ -105,7 +105,7 @@ impl Core {
         // From this cycle on another core or the memory system acts first.
         let mut stop = bound.min(self.unit.buffer.attention());
         let mut rest = code[first..].iter();
-        // Where an instruction lies is asked only when it is the last one.
+        // The position of an instruction matters only when it is the last one.
         let index = |rest: &std::slice::Iter<Decoded>| code.len() - rest.len() - 1;
         while let Some(decoded) = rest.next() {
             if self.window.commit_cycle() >= stop {

@@ -203,7 +203,7 @@ fn run_slice<W: ExecutionObserver>(
         let pc = hart.pc;
         let block = block_at(pc, bus, blocks)?;
         let insts = blocks.insts(block);
-        // All of a block lies on one page, except for the end of its last instruction.
+        // All of a block is on one page, except the end of its last instruction.
         let code = if W::SEES { bus.translate_code(pc).ok() } else { None };
         if code.is_some() {
             bus.note_translation(pc, true);

@@ -1,5 +1,5 @@
 //! Observers of functional execution: none, caches and branch predictors that
-//! learn, or who wants to know what transactions write.
+//! are trained, or a recorder of what transactions write.
 
 use super::tags::TagCaches;
 use crate::parts::caches::CachedLines;

@@ -24,7 +24,7 @@ enum WakeReason {
 /// The threads that are not running now.
 pub(super) struct RunQueue {
     ready: VecDeque<(ThreadId, Box<Hart>)>,
-    /// Those who sleep or wait for a futex.
+    /// Threads that sleep or wait for a futex.
     stopped: BTreeMap<ThreadId, Box<Hart>>,
     /// Times of alarms and their threads; a thread has one alarm at most.
     alarms: BTreeMap<(u64, ThreadId), WakeReason>,
@@ -88,7 +88,7 @@ impl RunQueue {
         }
     }
 
-    /// Takes the next thread to run. If all sleep, the clock continues to the first who wakes.
+    /// Takes the next thread to run. If all sleep, the clock continues to the first that wakes.
     pub(super) fn next<W: ExecutionObserver>(&mut self, bus: &mut FlatBus<W>) -> Next {
         loop {
             self.ring(bus);
@@ -114,7 +114,7 @@ impl RunQueue {
         }
     }
 
-    /// The pc of the thread that ran last, if it can go on; of another one, if it cannot.
+    /// The pc of the thread that ran last, if it can continue; of another one, if it cannot.
     pub(super) fn last_pc(&self) -> u64 {
         self.ready.back().map(|(_, hart)| hart).or_else(|| self.stopped.values().next()).map_or(0, |hart| hart.pc)
     }

@@ -33,7 +33,7 @@ pub struct TxProfile {
     pub tx_lines: Option<TxLines>,
     /// Lines of the declared data range that the program has used up to the region's end, in bytes.
     pub footprint_bytes: u64,
-    /// Instructions of the region for each transaction, with what lies between transactions.
+    /// Instructions of the region for each transaction, with those between transactions.
     pub instructions_per_tx: Option<f64>,
 }
 

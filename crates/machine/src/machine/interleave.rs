@@ -127,7 +127,7 @@ impl Machine {
                 may_wait = true;
                 self.system.resumes_at(id)
             }) else {
-                // It may go on once another core has acted, as early as it began to wait for filters.
+                // It may continue once another core has acted, as early as it began to wait for filters.
                 second = self.system.waits_for_filters_since(id).map_or(second, |since| second.min(since));
                 continue;
             };

@@ -17,7 +17,7 @@ pub(crate) struct DetachedThreads {
 }
 
 /// The rest of a step that a limit of instructions has interrupted. The run continues with it: where a run is interrupted
-/// must not change who comes next.
+/// must not change which core is next.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct InterruptedStep {
     pub core: CoreId,

@@ -32,7 +32,7 @@ pub(crate) const fn is_persistent_write_token(token: WriteToken) -> bool {
     token.number & (CLEAN | WITH_STORE) == CLEAN | WITH_STORE
 }
 
-/// The core whose cache-block operation a token stands for.
+/// The core of the cache-block operation of a token.
 pub(crate) const fn core_of_clean(token: WriteToken) -> Option<CoreId> {
     if token.number & CLEAN == 0 { None } else { Some(CoreId((token.number & !CLEAN) as u16)) }
 }

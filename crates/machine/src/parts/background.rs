@@ -1,4 +1,4 @@
-//! StallAttribution in which only background work goes on: timers and scans that change nothing and are started again without end.
+//! Waits in which only background work is done: timers and scans that change nothing and are started again without end.
 
 use durasim_types::Cycle;
 

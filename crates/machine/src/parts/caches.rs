@@ -19,8 +19,7 @@ pub(crate) use warm::CachedLines;
 use super::counters::cache_stats;
 use super::design_port::DesignPort;
 use super::level_counts::LevelCounts;
-use crate::setup::config::Inclusion;
-use crate::setup::config::{CacheConfig, MachineConfig};
+use crate::setup::config::{CacheConfig, Inclusion, MachineConfig};
 use durasim_cache::{CacheArray, CacheStats, Directory, Mshrs};
 use durasim_contract::{Geometry, LevelId, Levels, LineTag};
 use durasim_types::{CoreId, Cycle, LineAddr, Rng, Stats};
@@ -177,7 +176,7 @@ impl Caches {
         if thread < cores { thread } else { thread - cores }
     }
 
-    /// The first hardware thread of the core of this one. Its number stands for the core in the directory and wherever lines are
+    /// The first hardware thread of the core of this one. Its number is that of the core in the directory and wherever lines are
     /// held.
     #[inline]
     pub(crate) fn core_of(&self, thread: CoreId) -> CoreId {

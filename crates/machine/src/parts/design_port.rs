@@ -180,7 +180,7 @@ impl DesignPort {
         if tag.is_some() && self.design.live(tag) { tag } else { LineTag::NONE }
     }
 
-    /// Whether a line with this live tag is a version of its own, not to be mixed with what lies below it.
+    /// Whether a line with this live tag is a version of its own, not to be mixed with the version below it.
     #[inline]
     pub(crate) fn is_version(&self, tag: LineTag) -> bool {
         tag.is_some() && !self.tags_follow_newest_data

@@ -24,7 +24,7 @@ pub(crate) struct FilterWait {
 }
 
 super::part::part! {
-    /// The part of the memory system that knows who looks at filters and who changes them.
+    /// The part of the memory system with the readers and writers of filters.
     pub(crate) struct Filters saved as SavedFilters {
         saved {
             /// Stores in the store buffer of each core that the hardware has checked.

@@ -2,7 +2,7 @@
 //! and is charged once, from the one to the other.
 //!
 //! In the topology `uniform` messages take no time here and never wait. A [`Crossbar`] has ports between private caches and
-//! the last level, through which their messages pass, whatever controller they go on to. On a [`Mesh`] everything travels
+//! the last level, through which their messages pass, for any controller. On a [`Mesh`] everything travels
 //! from tile to tile: the path to the controllers asks it for its messages too.
 
 #[cfg(test)]
@@ -14,8 +14,7 @@ mod wires;
 
 pub(crate) use mesh::{End, Mesh};
 
-use crate::setup::config::MachineConfig;
-use crate::setup::config::{CleanLineAnswer, Topology};
+use crate::setup::config::{CleanLineAnswer, MachineConfig, Topology};
 use crossbar::Crossbar;
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, Stats};
 

@@ -13,8 +13,7 @@ pub(crate) use unfenced::Chooser;
 use unfenced::Unfenced;
 
 use super::counters::memory_stats;
-use super::interconnect::End;
-use super::interconnect::Interconnect;
+use super::interconnect::{End, Interconnect};
 use crate::setup::config::MachineConfig;
 use crate::setup::memory_map::{DRAM_BASE, PMEM_BASE, is_pmem};
 use durasim_contract::{Geometry, Node, Occupancy, Origin};
@@ -302,7 +301,7 @@ impl Memories {
         LineRead { data, asked, started, done, arrives }
     }
 
-    /// The controller of a line reads what lies below the oldest held entry of the line.
+    /// The controller of a line reads the version below the oldest held entry of the line.
     pub(crate) fn read_below_held(&mut self, line: LineAddr, asked: Cycle) -> LineRead {
         let asked_ps = self.clock.picos(asked);
         let Read { data, started_ps, done_ps, .. } = self.pmem.read_below_held(line, asked_ps);
@@ -358,7 +357,7 @@ impl Memories {
         self.pmem.discard(controller, group, self.clock.picos(at))
     }
 
-    /// The cycle before which no queue does anything by itself, and nothing arrives at one.
+    /// The cycle before which no queue has a step, and nothing arrives at one.
     #[inline]
     pub(crate) fn due(&self) -> Cycle {
         let first_ps = self.next_ps();
@@ -478,7 +477,7 @@ impl Memories {
         self.data_range
     }
 
-    /// The cause under which a line is written home: in persistent memory, what lies outside the program's declared data
+    /// The cause under which a line is written home: in persistent memory, what is outside the program's declared data
     /// is its log, what is in a design's region is metadata.
     pub(crate) fn home_cause(&self, line: LineAddr) -> Cause {
         let addr = line.base();

@@ -56,7 +56,7 @@ impl Situations {
         SITUATIONS.into_iter().enumerate().filter_map(move |(number, name)| (all >> number & 1 == 1).then_some(name))
     }
 
-    /// Counters since the last reset, with the waits that go on at `now`.
+    /// Counters since the last reset, with the waits in progress at `now`.
     pub(crate) fn replay(&self, now: Cycle) -> ReplayStats {
         let until_now =
             |since: &BTreeMap<u32, Cycle>| -> u64 { since.values().map(|&at| now.saturating_sub(at)).sum() };

@@ -154,7 +154,7 @@ impl StallAttribution {
         stalls.awaited = None;
     }
 
-    /// From `since` on the design lets a request of the core wait, or what it waits for goes on to its next part.
+    /// From `since` on the design lets a request of the core wait, or the next part of its wait begins.
     pub(crate) fn gate(&mut self, core: CoreId, since: Cycle, cause: StallCause) {
         let gates = &mut self.of(core).gates;
         if gates.len() < GATES_MAX {

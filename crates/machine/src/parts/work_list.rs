@@ -28,7 +28,7 @@ pub(crate) enum Task {
     CollectVersions { line: LineAddr },
     /// The versions of a line from `next` on leave the caches, oldest first.
     LeaveVersions { line: LineAddr, versions: Vec<Resident>, next: usize },
-    /// A copy leaves its array, and what lies below is all that is left there.
+    /// A copy leaves its array. The version below remains.
     TakeOut { level: LevelId, core: CoreId, line: LineAddr },
     /// Code of a line leaves the L1I of all cores.
     DropCode { line: LineAddr },

@@ -3,8 +3,7 @@
 use super::ending::{exit_code, save_pool};
 use super::result::{Host, Region, RunEnd, RunResult};
 use super::session::Session;
-use crate::functional::TxProfile;
-use crate::functional::{FunctionalEnding, run_functionally};
+use crate::functional::{FunctionalEnding, TxProfile, run_functionally};
 use crate::machine::Ending;
 use crate::setup::request::{Prepared, RunRequest, prepare};
 use crate::statistics::metrics::Metrics;

@@ -26,7 +26,7 @@ pub struct CacheConfig {
     pub ways: u32,
     /// Latency of a hit in core cycles, the look-up of the tags included.
     pub latency_cycles: Cycle,
-    /// Core cycles after which a miss goes on to the next level: those of the look-up of the tags. If not given, the same
+    /// Core cycles after which a miss continues to the next level: those of the look-up of the tags. If not given, the same
     /// as `latency_cycles`, as if tags and data were read together (DEVIATIONS.md, tag-latency).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag_latency_cycles: Option<Cycle>,
@@ -99,7 +99,7 @@ pub struct MachineConfig {
     pub l1i: CacheConfig,
     /// First-level data cache of each core.
     pub l1d: CacheConfig,
-    /// Second-level cache of each core. Without one the first levels stand above the last one directly; `--set l2=none`
+    /// Second-level cache of each core. Without one the first levels are directly above the last one; `--set l2=none`
     /// takes it away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l2: Option<CacheConfig>,

@@ -142,7 +142,7 @@ pub struct Prepared {
     pub pool_hash: Option<String>,
     /// Start of the run, if that is not the program's first instruction on this machine.
     pub start: Option<Value>,
-    /// The hash of the snapshot that the run goes on with, if it does.
+    /// The hash of the snapshot that the run resumes from, if it does.
     pub snapshot_hash: Option<String>,
 }
 

@@ -138,7 +138,7 @@ impl FilterStatistics {
             FilterOperation::InsertFwd => {
                 self.counters.inserts += 1;
                 active.insert(object);
-                // What a sweep has freed lies below other objects later, which a larger filter would not have seen freed.
+                // Memory that a sweep has freed is used for other objects later, which a larger filter would not have seen freed.
                 let distinct = object ^ self.generation << ADDRESS_BITS;
                 for (filter, size_bits) in self.sizes.iter_mut().zip(SIZES_BITS) {
                     filter.insert(checks, distinct, size_bits);

@@ -2,8 +2,7 @@
 //! system of another one.
 
 use super::System;
-use crate::parts::caches::CachedLines;
-use crate::parts::caches::SavedCaches;
+use crate::parts::caches::{CachedLines, SavedCaches};
 use crate::parts::work_list::WorkList;
 use crate::parts::{
     agenda, caches, filters, interconnect, line_locks, memories, observers, open_transactions, stall_attribution,

@@ -97,7 +97,7 @@ impl Agenda {
         });
     }
 
-    /// A design raises a signal: for those who wait, else for the next who will.
+    /// A design raises a signal: for the requests that wait, else for the next one that will.
     pub(crate) fn raise(&mut self, signal: Signal, at: Cycle) {
         let waits = |s: &Suspension| s.awaited == Awaited::Signal(signal) && s.over_at.is_none();
         if self.suspended.iter().flatten().any(waits) {

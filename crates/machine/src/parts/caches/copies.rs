@@ -9,7 +9,7 @@ use durasim_contract::{CachedLine, LevelId, LineTag};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, TxId};
 
 impl Caches {
-    /// The places in which a line may lie, newest first: the private levels of its holders, then the last level.
+    /// The places in which a line may be, newest first: the private levels of its holders, then the last level.
     fn places(&self, line: LineAddr) -> impl Iterator<Item = (LevelId, CoreId)> + use<> {
         let levels = self.levels.private();
         let private = self.holders(line).flat_map(move |core| levels.iter().map(move |&level| (level, core)));
@@ -223,7 +223,7 @@ impl Caches {
         let array = self.array(level, core);
         let Some(slot) = array.find(line) else { return };
         let tag = array.tag(slot);
-        // What a dead tag stands on is committed, and may be the only version that is.
+        // A version with a dead tag is committed, and may be the only one that is.
         let tag = if exclusive { tag } else { design.live(tag) };
         if (!array.is_dirty(slot) || tag.is_some()) && (!tag.is_some() || !exclusive) {
             self.take_out(level, core, line);

@@ -68,7 +68,7 @@ impl Caches {
         self.l1d(core).find(line).is_some_and(|slot| !self.may_access(core, slot, AccessMode::Write))
     }
 
-    /// Whether `core` may write the line without asking, wherever in its private caches it lies.
+    /// Whether `core` may write the line without asking, in any of its private caches.
     pub(crate) fn owns(&self, core: CoreId, line: LineAddr) -> bool {
         self.is_single_core() || self.directory.entry(line).owner == Some(self.core_of(core))
     }
@@ -185,7 +185,7 @@ impl Caches {
         self.directory.keep_busy(line, until);
     }
 
-    /// The directory learns who holds a line. A single core owns it, as if it had been the first to read it.
+    /// Sets the holders of a line in the directory. A single core owns it, as if it had been the first to read it.
     pub(super) fn note_holders(&mut self, line: LineAddr, cores: &[CoreId]) {
         if let [core] = *cores {
             self.directory.grant(line, core);

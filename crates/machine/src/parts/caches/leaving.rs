@@ -88,7 +88,7 @@ impl Caches {
         let is_llc = level == LevelId::Llc;
         let core = self.core_of(core);
         if takes_copies_along {
-            // Above a private level lies its own core's L1D, above the last one what all holders have.
+            // Above a private level is its own core's L1D, above the last one the copies of all holders.
             let mut holders = self.holders(line).filter(|&holder| is_llc || holder == core);
             let all_clean = holders.all(|holder| {
                 let above = self.levels.private().iter().filter(|&&above| above < level);

@@ -20,7 +20,7 @@ pub(crate) fn is_older(line: LineAddr) -> bool {
     line.0 & OLDER != 0
 }
 
-/// The line that a tag stands for.
+/// The line of a tag.
 pub(crate) fn line_of(tag: LineAddr) -> LineAddr {
     LineAddr(tag.0 & !OLDER)
 }
@@ -63,7 +63,7 @@ impl Caches {
         self.pinned.contains(&line)
     }
 
-    /// Older versions whose newer ones were discarded while their lines were in service: they have to go home.
+    /// Older versions whose newer ones were discarded while their lines were in service: they have to be written to their home address.
     pub(crate) fn left_alone(&self, lines: &[LineAddr]) -> Vec<LineAddr> {
         let is_left = |line: &LineAddr| self.is_in_service(*line) && self.llc.find(older(*line)).is_some();
         lines.iter().copied().filter(is_left).collect()

@@ -1,4 +1,4 @@
-//! The caches by themselves: who holds a line, which copy is the newest, and which version has to leave.
+//! The caches alone: holders of a line, its newest copy, and the version that has to leave.
 
 use super::Caches;
 use super::directory::AccessMode;

@@ -158,7 +158,7 @@ impl Mesh {
         }
     }
 
-    /// The link on which a message on tile `at` goes on towards `to`, and the tile that it leads to. `None`: it is there.
+    /// The next link of a message from tile `at` towards `to`, and the tile that it leads to. `None`: it is there.
     fn next_hop(&self, at: usize, to: usize) -> Option<(usize, usize)> {
         let (x, to_x) = (at % self.columns, to % self.columns);
         let (direction, next) = if x < to_x {

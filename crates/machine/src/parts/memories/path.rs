@@ -11,8 +11,7 @@
 //!
 //! Cores run ahead, so links are booked by interval: a message with an earlier time takes the gap before a later one.
 
-use crate::parts::interconnect::Interconnect;
-use crate::parts::interconnect::{End, Mesh};
+use crate::parts::interconnect::{End, Interconnect, Mesh};
 use crate::setup::config::InterconnectConfig;
 use durasim_contract::{ActiveFault, Geometry, Origin, path_faults};
 use durasim_memory::{Reservations, Write};
@@ -258,7 +257,7 @@ impl Path {
         let bytes = sent.write.mask.count_ones().into();
         let trip = Trip { end: sent.from, line: sent.write.line, controller: sent.controller, bytes };
         let arrival = self.down(on, trip, at);
-        // What arrives last of those before it stands last.
+        // The one that arrives last of those before it is last in the list.
         let before = self.in_flight.iter().rposition(|other| match order {
             WriteOrder::Line => other.write.line == sent.write.line,
             WriteOrder::Controller => other.controller == sent.controller,

@@ -7,7 +7,7 @@ use durasim_types::{CoreId, LineAddr};
 
 impl System {
     /// Checks a line: one writer or many readers, a directory that knows them all, clean shared copies that are equal,
-    /// no reservation but those that the writer leaves, clean copies that are copies of what lies below them, one note of
+    /// no reservation but those that the writer leaves, clean copies that are copies of the version below them, one note of
     /// shared copies, one house for a tag, no more tags in a set than its limit, and no private copy without one below it where levels include each other.
     ///
     /// # Errors
@@ -54,9 +54,9 @@ impl System {
         let mut copies = self.caches.copies_of(core, line).peekable();
         while let Some((level, version)) = copies.next() {
             match self.design.is_version(self.design.live(version.tag)) {
-                // An abort uncovers what lies below it.
+                // An abort uncovers the version below it.
                 true => continue,
-                // It will cover what lies below it.
+                // It will cover the version below it.
                 false if version.dirty => return Ok(()),
                 false => {}
             }

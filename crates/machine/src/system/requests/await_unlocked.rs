@@ -6,7 +6,7 @@ use durasim_types::{Cycle, LineAddr};
 
 impl System {
     /// Waits until no persistent write has the entry of a line locked; the cycle in which a request that is at the directory
-    /// at `at` goes on.
+    /// at `at` continues.
     #[inline]
     pub(super) fn await_unlocked(&mut self, line: LineAddr, at: Cycle) -> Cycle {
         if self.line_locks.is_empty() { at } else { self.await_lock(line, at) }

@@ -5,8 +5,7 @@ use super::lost::Lost;
 use crate::parts::agenda::clean_token;
 use crate::parts::block_counts::Found;
 use crate::parts::caches::AccessMode;
-use crate::parts::interconnect::End;
-use crate::parts::interconnect::MessageKind;
+use crate::parts::interconnect::{End, MessageKind};
 use crate::parts::work_list::{Condition, Task};
 use crate::setup::config::CleanLineAnswer;
 use crate::setup::memory_map::is_pmem;
@@ -75,7 +74,7 @@ impl System {
 
     /// On a mesh a cache-block operation asks the bank of its line, and the bank the cores that have it: the core that sends
     /// the newest version, and when it knows. What readers lose is not waited for, since the line does not come from them. In
-    /// the other topologies the latency of the snoop stands for these messages.
+    /// the other topologies the latency of the snoop includes these messages.
     fn ask_holders(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> (CoreId, Cycle) {
         let own = self.caches.core_of(core);
         let owner = self.caches.dirty_holder(line).filter(|&owner| owner != own);

@@ -31,7 +31,7 @@ impl System {
         self.filters.statistics()
     }
 
-    /// The filters have been in use elsewhere: counters go on from there.
+    /// The filters have been in use elsewhere: counters continue from there.
     pub(crate) fn put_filter_statistics(&mut self, statistics: FilterStatistics) {
         self.filters.put_statistics(statistics);
     }

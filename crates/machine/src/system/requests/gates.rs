@@ -160,7 +160,7 @@ impl System {
         }
     }
 
-    /// A request for which the cores stand still is made again. Where no event is scheduled nothing will change until then.
+    /// A request for which the cores are stopped is made again. Where no event is scheduled nothing will change until then.
     fn check_retries(&mut self, at: Cycle) {
         if self.agenda.due() == Cycle::MAX && !self.agenda.may_retry() && !self.halted() {
             let what =

@@ -2,7 +2,7 @@
 //! Torrellas, MICRO 2020, section V-E), with the clean of its line, or with that and a fence.
 //!
 //! The store goes down to the directory with the request for its line. The entry of the line is locked, other cores lose their
-//! copies, and what is dirty comes along. From there the write goes on to its controller: all of the line if any copy of it was
+//! copies, and dirty bytes come along. From there the write continues to its controller: all of the line if any copy of it was
 //! dirty, else the bytes of the store alone. A line that no cache has is read beside that, so both share one trip to memory. A
 //! core whose own caches have the line for itself sends the write as a cache-block operation does. The line is then in the L1D,
 //! exclusive and clean. The entry stays locked until the acknowledgement of the persistence domain has passed it.

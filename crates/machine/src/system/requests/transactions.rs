@@ -116,7 +116,7 @@ impl System {
         })
     }
 
-    /// Makes the stores among the actions that the design itself makes through the caches, with all that stands before
+    /// Makes the stores among the actions that the design itself makes through the caches, with all actions before
     /// them; the cycle in which the last of them is done. The other actions stay in `out`.
     fn store_for_design(&mut self, cx: &Ctx, out: &mut Actions) -> Cycle {
         let mut done = cx.cycle;

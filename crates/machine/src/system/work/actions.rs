@@ -10,7 +10,7 @@ use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr};
 use std::collections::BTreeSet;
 
-/// A write of up to a line of bytes, inside one line; bit `i` of `mask` stands for byte `i` of `bytes`.
+/// A write of up to a line of bytes, inside one line; bit `i` of `mask` is byte `i` of `bytes`.
 fn write_of(from: Origin, at: PhysAddr, bytes: &[u8], mask: u64, cause: Cause, token: Option<Token>) -> Write {
     let offset = at.offset();
     assert!(offset + bytes.len() <= 64, "a write of {} bytes at {at} crosses a line", bytes.len());

@@ -69,7 +69,7 @@ impl System {
         }
     }
 
-    /// The older version of a line goes home, and leaves the last level.
+    /// The older version of a line is written to its home address, and leaves the last level.
     pub(super) fn write_older_home(&mut self, core: CoreId, line: LineAddr) {
         let Some(version) = self.caches.older_version(line) else { return };
         self.work.push(Task::TakeOut { level: LevelId::Llc, core, line: version.line });
@@ -85,7 +85,7 @@ impl System {
         let mut version = self.current_version(version);
         version.tag = self.design.live(version.tag);
         let arrives_dirty = version.dirty;
-        // A clean copy of what lies here already makes nothing clean.
+        // A clean copy of the version that is here already makes nothing clean.
         version.dirty |=
             self.design.llc_keeps_tagged() && self.caches.is_dirty_below(level, core, version, &self.design);
         let at = self.work.now();

@@ -1,4 +1,4 @@
-//! Detection of waits in which only background work goes on.
+//! Detection of waits in which only background work is done.
 
 use super::pending_events::PendingEvent;
 use crate::parts::background::Schedule;

@@ -4,10 +4,8 @@
 //! reachable and a pre-image that the design wants kept goes down before the version above it. A version is taken
 //! out of its level only after it has arrived below, so that it is in at least one place at every persist event.
 
-use crate::parts::caches::Resident;
-use crate::parts::caches::{is_older, line_of};
-use crate::parts::interconnect::End;
-use crate::parts::interconnect::MessageKind;
+use crate::parts::caches::{Resident, is_older, line_of};
+use crate::parts::interconnect::{End, MessageKind};
 use crate::parts::work_list::{Condition, Task};
 use crate::setup::memory_map::is_pmem;
 use crate::system::System;

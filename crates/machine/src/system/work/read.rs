@@ -20,7 +20,7 @@ impl System {
         read
     }
 
-    /// Reads for the controller of a line what lies below the oldest held entry of the line.
+    /// Reads for the controller of a line the version below the oldest held entry of the line.
     pub(in crate::system) fn read_below_held(&mut self, line: LineAddr, at: Cycle) -> LineRead {
         let read = self.memories.read_below_held(line, at);
         self.agenda.memories_are_due(self.memories.due());

@@ -63,7 +63,7 @@ impl System {
         }
     }
 
-    /// Shows a line to the design; the write of its newest version, if it is to go home.
+    /// Shows a line to the design; the write of its newest version, if it is to be written home.
     fn show(&mut self, id: u64, core: CoreId, line: LineAddr, at: Cycle) -> Option<Write> {
         let newest = self.caches.newest(line, &self.design)?;
         let mut tag = newest.tag;
