@@ -82,12 +82,14 @@ def test_the_faults_are_those_of_the_description():
         ({"faults": ["clean", "flood"]}, f"fault: 'flood' is unknown (allowed: {', '.join(FAULTS)})"),
         ({"variants": 2000}, "variants: 2000 is not between 1 and 1024"),
         ({"recovery_limit": 0}, f"recovery-limit: 0 is not between 1 and {10**15} instructions"),
+        ({"variants": "many"}, "variants: 'many' is not a whole number"),
+        ({"workload": None}, "workload: give either a workload or a program with --elf"),
         ({"check_args": ["check"]}, "check: requires --elf: a workload has its own commands"),
     ],
 )
 def test_crash_options_out_of_range_are_refused(options, said):
     with pytest.raises(ds.ConfigError) as refused:
-        ds.crash(design="opt", workload="btree", **options)
+        ds.crash(**{"design": "opt", "workload": "btree", **options})
     assert said in str(refused.value)
 
 

@@ -75,10 +75,13 @@ def _problem(value: Any, described: Mapping[str, Any]) -> str | None:
     if "minimum" not in described or value in described.get("words", ()):
         return None
     lowest, highest = described["minimum"], described.get("maximum", math.inf)
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
     if "words" in described:
-        is_number = isinstance(value, int) and not isinstance(value, bool) and value >= lowest
         words = " nor ".join(f"'{word}'" for word in described["words"])
-        return None if is_number else f"'{value}' is neither {words} nor a number of at least {lowest}"
+        problem = f"'{value}' is neither {words} nor a number of at least {lowest}"
+        return None if is_whole and value >= lowest else problem
+    if not is_whole:
+        return f"'{value}' is not a whole number"
     if lowest <= value <= highest:
         return None
     unit = f" {described['unit']}" if "unit" in described else ""
@@ -145,7 +148,6 @@ def _workload_request(
         if has(name, "elf") and getattr(options, name) is not None:
             raise refusal(flag_of(name), "requires --elf: a workload has its own commands")
     ops = DEFAULT_OPS if scenario.ops is None else scenario.ops
-    scenario.check_promise()
     return dataclasses.replace(scenario, ops=ops).request(history=True, **build), {
         "history": True,
         "recover_args": scenario.guest_command("recover", ops),

@@ -262,6 +262,9 @@ class Scenario(RunOptions):
     def _workload_request(self, build: Mapping[str, bool]) -> dict[str, Any]:
         from durasim.programs import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
+        if build.get("history"):
+            # Crashes are judged by the history.
+            self.check_promise()
         info = self._info()
         elf = toolchain.build(info.program, self.backend, **build)
         ops = self.arguments()["ops"].default if self.ops is None else self.ops
