@@ -149,7 +149,7 @@ FACTS = [
     ),
     (
         "docs/results/hercules-tecs23.md",
-        "later stores wait until the array has it (`{}`, as the preset says)",
+        "commit wait until the transaction cache has recorded it (`design.tc.commit={}`",
         of_design("tc.commit"),
     ),
     ("docs/first-hour.md", "│ commit │ {} │ early, accepted, acknowledged │", of_design("tc.commit", "tiny", TC)),
