@@ -7,8 +7,8 @@
 //! - has all of a transaction or nothing of it,
 //! - has every transaction whose version one of the set read or overwrote,
 //! - has every transaction that the design has promised to keep: those acknowledged (durable linearizability: J.
-//! Izraelevitz, H. Mendes, M. L. Scott: Linearizability of Persistent Memory Objects under a Full-System-Crash Failure
-//! Model, DISC 2016), or those acknowledged a number of epochs ago (buffered durable linearizability, in the same paper),
+//!   Izraelevitz, H. Mendes, M. L. Scott: Linearizability of Persistent Memory Objects under a Full-System-Crash Failure
+//!   Model, DISC 2016), or those acknowledged a number of epochs ago (buffered durable linearizability, in the same paper),
 //! - has none that aborted or had not started to commit,
 //! - has no transaction without those that its thread committed before it, and those that were acknowledged before its
 //!   operation began.
