@@ -509,7 +509,7 @@ impl Core {
             if self.pending {
                 let Some(at) = port.resumes_at(id) else { return Some(Exit::Waiting) };
                 self.pending = false;
-                // What an instruction does at its commit is asked of the port with an empty store buffer only.
+                // The port is asked about the effect of an instruction at its commit only with an empty store buffer.
                 if self.unfinished.is_some() && self.unit.buffer.is_empty() {
                     if let Some(exit) = self.finish_commit(port, at) {
                         return Some(exit);

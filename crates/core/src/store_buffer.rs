@@ -373,7 +373,7 @@ impl StoreBuffer {
         self.leave_now(core, port, at)
     }
 
-    /// The same, where most entries leave.
+    /// Frees entries; on this path most of them leave.
     #[inline(always)]
     fn leave_now<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
         let Some(slot) = self.slots.front() else { return DrainOutcome::Nothing };
@@ -401,7 +401,7 @@ impl StoreBuffer {
         }
     }
 
-    /// The same for an entry that is no store.
+    /// Frees an entry that is no store.
     #[inline(never)]
     fn drain_non_store<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
         let Some(slot) = self.slots.front() else { return DrainOutcome::Nothing };

@@ -298,7 +298,7 @@ impl Tlbs {
         Ok(known)
     }
 
-    /// The same without time: whether the page table is walked.
+    /// Looks an address up without time: whether the page table is walked.
     pub fn misses(&mut self, addr: u64, is_code: bool) -> bool {
         let page = addr / PAGE_BYTES;
         let first = if is_code { &mut self.code } else { &mut self.data };

@@ -242,19 +242,19 @@ impl Window {
         self.issue_from(shape, ready.max(dispatched))
     }
 
-    /// The same for an access to memory.
+    /// Schedules an access to memory.
     #[inline(always)]
     pub fn issue_to_memory(&mut self, shape: &InstInfo, dispatched: Cycle, ready: Cycle) -> Cycle {
         self.issue_from(shape, ready.max(dispatched).max(self.memory_floor))
     }
 
-    /// The same for an instruction that computes, whose operands are there and which is dispatched at `earliest`.
+    /// Schedules a computing instruction whose operands are ready and which is dispatched at `earliest`.
     #[inline(always)]
     pub fn issue_from(&mut self, shape: &InstInfo, earliest: Cycle) -> Cycle {
         if shape.pipelined { self.claim(shape.units, earliest) } else { self.issue_alone(shape, earliest) }
     }
 
-    /// The same on a unit that takes nothing else meanwhile.
+    /// Schedules an instruction on a unit that takes nothing else meanwhile.
     #[inline(never)]
     fn issue_alone(&mut self, shape: &InstInfo, earliest: Cycle) -> Cycle {
         let pool = usize::from(shape.pool);

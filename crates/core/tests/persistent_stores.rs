@@ -116,7 +116,7 @@ fn one_with_a_fence_holds_back_stores_and_nothing_else_unless_it_holds_its_commi
         assert_eq!(memory.stores.iter().map(|s| s.addr.0).collect::<Vec<_>>(), [DATA, DATA + 8]);
         assert!(memory.store_cycles[1] > 5000, "the next store leaves in {}", memory.store_cycles[1]);
         let (_, loaded) = memory.loads[0];
-        // What a fence holds issues so that it completes no earlier.
+        // A held load issues so that it completes no earlier.
         assert_eq!(loaded > 4000, holds_commit, "the load begins in {loaded}");
     }
 }

@@ -281,7 +281,7 @@ impl State {
         for (addr, mask, shift) in words_of(store.addr, store.len).take(words) {
             let old = word_in(store.before, addr);
             let new = if shift >= 0 { store.data << shift } else { store.data >> -shift };
-            // Where caches survive nothing is redone [D:fwb-eadr].
+            // If caches survive, nothing is redone [D:fwb-eadr].
             let undo = self.fault.swaps(planted::UNDO_TAKES_NEW, old, new);
             let redo = if self.undo_only { 0 } else { self.fault.swaps(planted::REDO_TAKES_OLD, new, old) };
             let record = Record { kind: Kind::Update, mask, id, thread: core.0 as u8, addr, undo, redo };
@@ -438,7 +438,7 @@ impl Durability for State {
         let Some(open) = self.protocol.open.get_mut(&tx) else { return Gate::Done };
         let Some(undoing) = open.undoing.as_mut() else { return self.undo(tx, out) };
         if !undoing.awaited {
-            // What went to persistent memory is there before the log says that all is undone.
+            // The undone words are in persistent memory before the log says that all is undone.
             undoing.awaited = true;
             return Gate::Retry(Wait::Acked(undoing.token));
         }

@@ -429,7 +429,7 @@ impl Durability for State {
             if let Some(wait) = self.make_space(out) {
                 return Evict::After(wait);
             }
-            // What is committed could be collected: the line has words of open transactions.
+            // Committed words could be collected, so the line has words of open transactions.
             let writers = self.writers(line);
             let writer =
                 writers.iter().find(|tx| !self.protocol.open[tx].committing).expect("a commit makes its own way");

@@ -474,7 +474,7 @@ impl State {
             }
             self.counters.fifo_full_stalls += 1;
             out.stalls_for(StallCause::Structure(0));
-            // What has just begun to leave has no token before the actions of this step are done.
+            // A line that has just begun to leave has no token before the actions of this step are done.
             return Gate::Retry(self.fifo_relief(core).map_or(Wait::Cycles(1), Wait::Acked));
         }
         fifo.push_back(Entry { tx, line, leaving: false });

@@ -400,7 +400,7 @@ impl State {
     /// The oldest entry of each block that a transaction has logged: its number, and its content if an LPQ holds it. The
     /// content of the others is in the log.
     fn oldest_entries(&self, tx: TxId, open: &OpenTx) -> BTreeMap<PhysAddr, (u32, Option<Block>)> {
-        // What the write pending queue has is read like the log, at its place there.
+        // Entries in the write pending queue are read like those of the log.
         let queues = if self.is_inside() { &[][..] } else { &self.queues };
         let held = queues.iter().flat_map(|queue| &queue.entries).map(|pending| pending.entry);
         let held = held.filter(|entry| entry.tx == tx).map(|entry| (entry.block, entry.number, Some(entry.old)));

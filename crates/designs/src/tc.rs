@@ -333,7 +333,7 @@ impl Durability for State {
             tag = if entry.tx.0 == 0 { PLAIN } else { LineTag(entry.tx.0) };
         }
         self.counters.probe_hits += u64::from(overlay.mask != 0);
-        // What the fall-back path has brought home already is as uncommitted as what is still here.
+        // Words that the fall-back path has written home are as uncommitted as those that are still here.
         match self.writers(line)[..] {
             [] => {}
             [tx] => tag = LineTag(tx.0),

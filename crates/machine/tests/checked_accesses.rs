@@ -196,7 +196,7 @@ fn stores_go_through_the_hardware_or_a_handler() {
         // By handler 1: a holder that may forward, and a value that may.
         &[update(INSERT_FWD, 0, 8), checked(CHECK_STORE_H, fence, 2, 8, 0)],
         &[addi(6, 8, 0x40), checked(CHECK_STORE_BOTH, fence, 0, 6, 8)],
-        // What the hardware has stored is there: 100 in words 1 and 3 of the one and in word 2 of the other.
+        // The stores of the hardware have arrived: 100 in words 1 and 3 of the one and in word 2 of the other.
         &[checked(CHECK_LOAD, 0x43, 11, 9, 1), checked(CHECK_LOAD, 0x43, 12, 9, 3), addi(13, 8, 16), ld(13, 13)],
         &[add(A0, 11, 12), add(A0, A0, 13), addi(A0, A0, 0xf00), add(A0, A0, 20)],
         &exit(),

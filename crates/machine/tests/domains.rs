@@ -185,7 +185,7 @@ fn the_battery_saves_an_entry_for_each_64_bytes_of_its_energy() {
     };
     let wholes = [0, 127, 191, 192].map(|budget| saved(budget, &last_word));
     assert_eq!(wholes, [(0, false), (1, false), (2, false), (3, true)]);
-    // Where it ends inside a line, the line is torn between two words.
+    // If it ends inside a line, the line is torn between two words.
     let begun = [0, 7, 8, 127, 192].map(|budget| saved(budget, &line));
     assert_eq!(begun, [(0, false), (0, false), (1, false), (2, false), (3, true)]);
 }

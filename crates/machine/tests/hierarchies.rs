@@ -88,7 +88,7 @@ fn a_set_of_the_l1d_has_no_more_tags_than_its_share() {
                 run.store(number, 100 + number);
                 let tagged = run.tagged_in_l1d(LINES);
                 let first = (number + 1).saturating_sub(limit);
-                // Where every line has a tag, an L2 as small as the L1D takes lines away as well.
+                // If every line has a tag, an L2 as small as the L1D takes lines away as well.
                 let exact = limit == 4 || tagged == (first..=number).collect::<Vec<_>>();
                 assert!(exact && tagged.contains(&number), "{percent} %: {tagged:?} after {number}");
             }

@@ -129,7 +129,7 @@ fn a_line_that_the_media_writes_is_torn_between_words() {
     );
     assert_eq!(torn.len(), 256);
     assert!(torn.iter().flat_map(|words| words.iter().zip(1..)).all(|(&found, new)| found == 0 || found == new));
-    // Where the queue survives, so does the line as a whole.
+    // If the queue survives, so does the line as a whole.
     let mut system = machine(Domain::Adr);
     store(&mut system, 0, word(0, 0), 1, T);
     clean(&mut system, 0, 0, T + 1000);

@@ -14,7 +14,7 @@ const UP: Cycle = 1;
 const PMEM_READ: Cycle = 450;
 const DRAM_READ: Cycle = 150;
 const SNOOP: Cycle = 10;
-// What the machines here have beside them.
+// Further settings of the machines here.
 const L2_TAG: Cycle = 3;
 const LLC_TAG: Cycle = 7;
 const T: Cycle = 30_000;

@@ -44,7 +44,7 @@ const CAMPAIGNS: &[ShortCampaign] = &[
         .ops(60)
         .points(200)
         .with_abort_and_retry(),
-    // What a recovery leaves in the log meets the next life; a head and records at controllers of their own.
+    // Records that a recovery leaves in the log are read by the next recovery; a head and records at controllers of their own.
     ShortCampaign::of("array-swap", SWAP)
         .with(&[SHORTER_RING, ROOMY])
         .ops(60)

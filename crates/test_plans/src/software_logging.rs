@@ -47,7 +47,7 @@ const NEW_VALUE_CAMPAIGNS: &[ShortCampaign] = &[
         .ops(60)
         .points(300)
         .faults(&["reorder"]),
-    // Where no queue survives, a commit record is torn; another core has to do something meanwhile.
+    // If no queue survives, a commit record is torn; another core has to do something meanwhile.
     ShortCampaign::of("false-sharing", APART).on(Domain::Media).threads(4).ops(40).points(300).faults(&["torn"]),
 ];
 

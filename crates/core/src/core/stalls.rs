@@ -197,7 +197,7 @@ impl Core {
         self.count_load(port, line, before, committed, dispatched, None);
     }
 
-    /// The same for a load that waited for its translation.
+    /// Counts the stall of a load that waited for its translation.
     #[inline(never)]
     pub(super) fn count_translated_load_stall<P: Port>(
         &mut self,
@@ -295,7 +295,7 @@ impl Core {
         self.stalls.cycles.system += cycle.saturating_sub(self.window.commit_cycle());
     }
 
-    /// The same for an abort.
+    /// Counts the stall of an abort.
     pub(super) fn count_abort(&mut self, cycle: Cycle) {
         self.stalls.cycles.abort += cycle.saturating_sub(self.window.commit_cycle());
     }

@@ -65,7 +65,7 @@ fn a_commit_waits_until_its_records_are_durable() {
     store(&mut bench, word(0, 0), 7, Some(1));
     let commit = |bench: &mut Bench<Fwb>| bench.call(0, |d, cx, out| d.tx_commit(cx, TxId(1), out));
     assert!(matches!(commit(&mut bench), Gate::Retry(Wait::Acked(_))));
-    // What was not accepted is lost, and with it the transaction.
+    // A record that was not accepted is lost, and with it the transaction.
     assert_eq!(word_of(&bench.recovered(&[], false), word(0, 0)), 0);
     bench.deliver_all();
     assert_eq!((commit(&mut bench), bench.commits), (Gate::Done, 1));

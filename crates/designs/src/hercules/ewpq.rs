@@ -453,7 +453,7 @@ impl Ewpq {
             (first_lines, extension_lines) = match (zone.extension_lookup, found) {
                 // Each block is where the one before points to.
                 (ExtensionLookup::Scan, _) => (self.occupancy().areas(), self.occupancy().lines()),
-                // Which lines to read is known beforehand: blocks lie one after the other.
+                // The lines to read are known in advance: blocks are consecutive.
                 (ExtensionLookup::ByAddress, Some((EntryLocation::Extension(slot), _))) => {
                     (1, self.occupancy().areas_to(zone.area_of(slot as u64)))
                 }

@@ -160,7 +160,7 @@ impl Pieces {
         let what = format!("chunk of {entries} log entries");
         let bytes = line_up(entries * 16) + entries * 64;
         let chunks = Pieces::new("log_extension", spec.log_extension_bytes, bytes, &what, geometry)?;
-        // What an eWPQ entry can name.
+        // An eWPQ entry can name no more.
         Ok(Pieces { number: chunks.number.min(LOG_ENTRIES_MAX / entries), ..chunks })
     }
 
@@ -216,7 +216,7 @@ impl LogZone {
         let part = |n: usize| PartZone {
             ewpq_entries,
             extension_entries,
-            // What an eWPQ entry can name.
+            // An eWPQ entry can name no more.
             log_entries: (log_entries - 3 - index_entries).min(LOG_ENTRIES_MAX),
             tx_id_bits: spec.tx_id_bits,
             home_bits: spec.ewpq_home_bits,

@@ -109,7 +109,7 @@ impl State {
         out.stalls_for(StallCause::Structure(LINE_TABLE));
         Err(match self.make_space(out) {
             Some(wait) => Gate::Retry(wait),
-            // What is left is of open transactions.
+            // The remaining slices are of open transactions.
             None => Gate::Abort(tx, AbortCause::Capacity),
         })
     }

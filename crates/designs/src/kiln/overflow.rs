@@ -178,7 +178,7 @@ impl State {
         let Some(open) = open else { return Evict::Proceed };
         let reserved = match open.copies.get(&line).map(|old| old.stage) {
             Some(CopyStage::Safe) => {
-                // What has left its FIFO is home since, and newer there than a version that was in flight meanwhile.
+                // A line that has left its FIFO has been written home, newer than a version that was in flight meanwhile.
                 let home = !self.upper_levels_survive && open.phase == Phase::Running && !open.tracked.contains(&line);
                 return if home { Evict::Drop } else { Evict::Proceed };
             }

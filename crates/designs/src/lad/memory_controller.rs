@@ -124,7 +124,7 @@ impl McExtension {
     /// is no place for it, it is logged itself and goes in place at once (section 4.6).
     pub fn accept_flush(&mut self, arrival: &Arrival, dtx: Dtx, cx: &mut LogContext<'_>) -> Accept {
         let of_dtx = (arrival.line, dtx.number());
-        // What has committed, or is undone from the log, goes in place at once.
+        // A committed line, or one that is undone from the log, is written in place at once.
         if self.has_committed(dtx.number(), cx.ids) {
             return Accept::Queue { held: None };
         }

@@ -86,7 +86,7 @@ impl<'a> Recovery<'a> {
     fn new(spec: &'a LadSpec, geometry: &'a Geometry, image: &CrashImage) -> Self {
         let ids = Ids::new(spec.dtx_id_bits);
         let kept: Option<Vec<Kept>> = image.structure(CONTROLLERS).and_then(|bytes| snapshot::from_bytes(bytes).ok());
-        // What is damaged counts for nothing: no controller has that many threads, or that many entries.
+        // A damaged record is ignored: no controller has that many threads, or that many entries.
         let is_sound = |kept: &Kept| kept.committed.len() == THREADS && kept.records <= spec.undo_log_entries_max;
         let mut kept: Vec<Kept> = kept.unwrap_or_default();
         let is_whole = kept.len() == usize::from(geometry.controllers) && kept.iter().all(is_sound);

@@ -181,7 +181,7 @@ impl UndoLog {
     /// The first superblock with a pre-image that is valid beyond this epoch.
     pub fn first_needed(&self, persisted: u64) -> u64 {
         let garbage = self.last_till.iter().take_while(|till| **till <= persisted).count();
-        // What is in flight is needed by requests that wait for it.
+        // Requests wait for entries in flight, so these stay.
         self.head() + (garbage as u64).min(self.used() - u64::from(self.burst.is_some()))
     }
 

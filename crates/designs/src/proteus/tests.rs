@@ -338,7 +338,7 @@ fn an_early_flush_leaves_a_full_log_to_the_one_in_order() {
     while bench.deliver_message() {}
     assert!(!bench.offer_block_early(0, word(1, 0), 5, Some(1)));
     assert_eq!(bench.offer_block(0, word(1, 0), 5, Some(1)), Gate::Abort(TxId(1), AbortCause::OutOfMemory));
-    // What left ahead of stores that never will is undone with the rest.
+    // Entries that left before stores that never happen are undone with the rest.
     bench.abort(0, 1);
     bench.deliver_all();
     assert_eq!(bench.recovered(&[], true).read_u64(word(0, 0)), 5);

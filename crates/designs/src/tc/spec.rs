@@ -136,10 +136,10 @@ impl TcSpec {
         cost.add("tags of the TC data array", bits_to_name(g.pmem_bytes / 64) * entries, cores);
         // Entries that hold some bytes of their line have to say which [D:tc-merge].
         cost.add("byte masks of the TC data array", 64 * entries, cores);
-        // Which transaction overflowed, and how far its list in the shadow area goes [D:tc-overflow].
+        // The transaction that overflowed, and the length of its list in the shadow area [D:tc-overflow].
         let slot_bits = bits_to_name(u64::from(self.shadow_lines));
         cost.add("overflow register", id_bits + slot_bits + 1, cores);
-        // What the register has to know of the lines whose old versions it looks up: as many as the array can hold. The
+        // The lines whose old versions the register looks up: as many as the array can hold. The
         // others are found in the shadow area [D:tc-overflow].
         let shadow_bits = bits_to_name(g.pmem_bytes / 64) + slot_bits + 64 + 2;
         cost.add("shadow list: line, slot, bytes, safe and closed", shadow_bits * entries, cores);

@@ -295,7 +295,7 @@ impl<W: ExecutionObserver> Bus for FlatBus<W> {
 
     fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, AccessFault> {
         Self::aligned(addr, bytes, Access::Write)?;
-        // What may be written may be read: no fault is found after this one.
+        // Writable bytes are readable: no fault is found after this one.
         self.slot_to_write(addr)?;
         let old = self.load(addr, bytes)?;
         self.store(addr, bytes, op.apply(bytes, old, operand))?;

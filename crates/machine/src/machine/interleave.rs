@@ -156,7 +156,7 @@ impl Machine {
             }
             _ if memory <= sleepers && memory < Cycle::MAX => NextStep::Memory,
             _ if sleepers < Cycle::MAX => NextStep::Sleepers(sleepers),
-            // What a core waits for will not come: the memory system says what.
+            // A core waits for an event that will not come: the memory system names it.
             _ if waits => NextStep::Memory,
             _ => NextStep::Deadlock,
         }

@@ -216,7 +216,7 @@ mod tests {
         locks.unlock(LINE, 150, 153);
         assert!(!locks.is_locked(LINE));
         assert_eq!(locks.unlocked_at(LINE), Some(150));
-        // What is over is forgotten with the next lock.
+        // Locks that have ended are removed with the next lock.
         locks.lock(LineAddr(8), 149, PLAIN);
         assert_eq!(locks.unlocked_at(LINE), Some(150));
         locks.lock(LineAddr(9), 150, PLAIN);

@@ -250,7 +250,7 @@ impl Memories {
             };
             return self.path.message(mesh, end(from), end(to), size_bytes, sent);
         }
-        // Where there are no tiles it does not matter which line a message is about.
+        // Without tiles the line of a message does not matter.
         let trip = |end, controller: u16| Trip {
             end,
             line: PMEM_BASE.line(),

@@ -279,7 +279,7 @@ mod tests {
         stalls.start(CORE, LINE, 100);
         stalls.mark(CORE, StallCause::PrivateCaches, 110);
         stalls.mark(CORE, StallCause::Llc, 120);
-        // Where nothing was added there is no part.
+        // Nothing was added, so there is no part.
         stalls.mark(CORE, StallCause::Eviction, 120);
         stalls.add(CORE, StallCause::DesignLookup, 7);
         stalls.add(CORE, StallCause::Order, 3);

@@ -313,7 +313,7 @@ fn the_ranges_of_the_preset_stand_beside_the_numbers_of_the_paper() {
     let sums = Sums(&config);
     let prepare = range(sums.all().map(|(core, bank, controller)| sums.prepare(core, bank, controller)));
     println!("prepare of one line: {prepare:?} cycles (least, mean, most); the paper has {PAPER_PREPARE}");
-    // What DEVIATIONS.md says under lad-machine.
+    // As in DEVIATIONS.md under lad-machine.
     assert_eq!((prepare.0, prepare.1.round(), prepare.2), (8, 36.0, 47));
     for ((design, until), expected) in DESIGNS.into_iter().zip([(0, 7.125, 15), (24, 31.375, 38)]) {
         let commit = range((0..16).map(|core| sums.commit(core, until)));

@@ -1,4 +1,4 @@
-//! The same for a program on a core: what a run reports as phases of its transactions.
+//! Phases of transactions that a run reports for a program on a core.
 
 use super::{DESIGNS, QUIET, Sums, config};
 use durasim_isa::Marker;
@@ -98,7 +98,7 @@ fn code() -> Vec<u32> {
     main.extend([li(A0, 0), lui(A0 + 1, 4 * BLOCK), li(A0 + 2, 3), li(A0 + 3, 1), li(A0 + 5, 0)]);
     main.extend(system_call(222));
     main.push(addi(BASE, A0, 0));
-    // What follows the second call: an exit.
+    // The second call is followed by an exit.
     main.extend([call(7), marker(Marker::RoiBegin), call(5), marker(Marker::RoiEnd), li(A0, 0)]);
     main.extend(system_call(93));
     main.extend(function);

@@ -141,7 +141,7 @@ fn mix(domain: Domain, seed: u64) -> u64 {
     let (mut system, watch) = watched(LINKS[seed as usize % 3].machine(4, domain, &sets));
     let mut rng = Rng::new(seed);
     let mut now = [T; 4];
-    // What each core has stored and cleaned, and not fenced.
+    // Words that each core has stored and cleaned, and not fenced.
     let mut cleaned: [BTreeMap<PhysAddr, u64>; 4] = Default::default();
     for value in 1..120 {
         let core = (0..4).min_by_key(|core| now[*core]).unwrap();

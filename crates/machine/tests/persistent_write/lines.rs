@@ -130,7 +130,7 @@ fn the_line_is_exclusive_and_clean_afterwards_and_others_read_what_was_written()
                     if let CopyLocation::Cache(level, core) = copy.place {
                         assert!(core.is_none_or(|core| core == CoreId(0)), "{name}: {copy:?}");
                         in_l1d |= level == LevelId::L1d && !copy.dirty;
-                        // Where the last level is durable it is the one that has it to write.
+                        // A durable last level is the one that has to write it.
                         assert!(!copy.dirty || domain == Domain::NvLlc && level == LevelId::Llc, "{name}: {copy:?}");
                     }
                 }

@@ -228,7 +228,7 @@ impl Caches {
         // An untagged version below a newer untagged one is no pre-image: only the newer one is written.
         let superseded = !design.is_version(version.tag)
             && versions[1..].iter().any(|above| above.version.dirty && !design.is_version(above.version.tag));
-        // What cores share is a copy of what the last level had.
+        // A shared line is a copy of that of the last level.
         let copy = level != LevelId::Llc && !version.dirty && !self.owns(core, version.line);
         (version.dirty || design.is_version(version.tag)) && !copy && !superseded
     }

@@ -66,7 +66,7 @@ impl Caches {
         let of = |lists: &[Vec<LineAddr>]| lists.get(core.0 as usize).cloned().unwrap_or_default();
         let below_l1 = self.levels.all()[1];
         for &level in self.levels.middle() {
-            // Where there was no L2, a new one gets what it would have brought up.
+            // A new L2 gets the lines that it would have brought up.
             let brought_up = || [of(&cached.l1i), of(&cached.l1d)].concat();
             let lines = if cached.l2.is_empty() { brought_up() } else { of(&cached.l2) };
             for line in lines {

@@ -53,7 +53,7 @@ impl System {
         at: Cycle,
         mode: WaitMode,
     ) -> Result<GateOutcome, Lost> {
-        // What the design asked for may have evicted a line that could only leave by an abort.
+        // The design's request may have evicted a line that could only leave by an abort.
         self.unless_aborted(core, at)?;
         if let Gate::After(wait) | Gate::Retry(wait) = gate {
             self.note_gate(core, wait, why, at);

@@ -141,7 +141,7 @@ impl System {
             let covered = level == LevelId::L2 && self.caches.is_covered_in_l2(owner, version, &self.design);
             tagged |= version.tag.is_some();
             let is_sent = (version.dirty || self.design.is_version(version.tag)) && !covered;
-            // What is not sent needs no data.
+            // A response that is not sent needs no data.
             let shape = array.geometry();
             let looked = at + if is_sent { shape.latency_cycles } else { shape.tag_latency_cycles };
             done = done.max(looked).max(array.ready(slot));

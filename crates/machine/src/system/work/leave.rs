@@ -160,7 +160,7 @@ impl System {
         self.work.push(Task::DropCode { line });
         self.work.push(Task::CollectVersions { line });
         if self.llc_alone_is_durable() {
-            // What it keeps may not leave before the version that takes its place is as durable.
+            // A kept line may not leave before the version that replaces it is as durable.
             self.gather_in_llc(line);
         }
         if self.design.is_asked_in_private(line) {
@@ -239,7 +239,7 @@ impl System {
     pub(super) fn ask_evict(&mut self, core: CoreId, version: Version) {
         let at = self.work.now();
         if self.agenda.due() <= at {
-            // What is due happens before the design's state changes, not between that and the writes it asks for.
+            // Pending events happen before the design's state changes, not between this and the writes that it requests.
             self.work.push(Task::AskEvict { core, version });
             return self.work.push(Task::Advance { until: at });
         }
@@ -277,7 +277,7 @@ impl System {
 
     /// A dirty version is written to its home address.
     fn go_home(&mut self, core: CoreId, version: Version, at: Cycle) {
-        // What the last level evicts is its own copy, even if a private cache has a newer one.
+        // The last level evicts its own copy, even if a private cache has a newer one.
         let data = match self.caches.llc().find(version.line) {
             Some(slot) if self.design.tags_follow_newest_data() => *self.caches.llc().data(slot),
             _ => self.current_version(version).data,

@@ -23,7 +23,7 @@ impl System {
     /// The entry of a line drains, if there is one.
     pub(super) fn drain_line(&mut self, line: LineAddr, at: Cycle) {
         if self.persist_buffers.has(line) && self.agenda.due() <= at {
-            // What is due happens while the entry is still in its buffer.
+            // Pending events happen while the entry is still in its buffer.
             self.work.push(Task::DrainLine { line, at });
             return self.work.push(Task::Advance { until: at });
         }
