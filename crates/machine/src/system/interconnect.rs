@@ -10,7 +10,6 @@ mod booksim;
 mod crossbar;
 mod link;
 mod mesh;
-mod wires;
 
 pub(super) use mesh::{End, Mesh};
 
