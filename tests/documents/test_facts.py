@@ -306,7 +306,7 @@ FACTS = [
             for name in ("write_policy", "drain_start_percent", "drain_stop_percent")
         ),
     ),
-    (MACHINE_PAGE, "its machines keep `{}`", of_machine("pmem.controller.write_policy", *OF_HERCULES)),
+    (MACHINE_PAGE, "its machine keeps `{}`", of_machine("pmem.controller.write_policy", *OF_HERCULES)),
     (
         MACHINE_PAGE,
         "those of both memories together, and the policy `{}`",

@@ -10,7 +10,6 @@ mod booksim;
 mod crossbar;
 mod link;
 mod mesh;
-mod wires;
 
 pub(crate) use mesh::{End, Mesh};
 

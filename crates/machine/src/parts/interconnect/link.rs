@@ -1,6 +1,6 @@
-//! Ports of the ends of a crossbar, in one direction, which carry one message at a time.
+//! Links that carry one message at a time: between two routers, or the port of an end, in one direction.
 //!
-//! Cores run ahead, so ports are booked by interval: a message with an earlier time takes the gap before a later one. Two
+//! Cores run ahead, so links are booked by interval: a message with an earlier time takes the gap before a later one. Two
 //! messages between the same ends may therefore arrive in another order than they were sent in, and nothing relies on that
 //! order: caches and the directory change at the call, and writes to one line are held back on the path to the controllers.
 
@@ -18,8 +18,8 @@ pub(super) struct Link {
 /// The bookings that a link keeps are bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Forgotten {
-    pub(super) bookings: u64,
-    pub(super) messages: u64,
+    bookings: u64,
+    messages: u64,
 }
 
 impl Link {
@@ -36,6 +36,12 @@ impl Link {
 
     pub(super) fn reset_stats(&mut self) {
         self.busy_cycles = 0;
+    }
+
+    /// Whether a message of one cycle could go at `at`.
+    #[cfg(test)]
+    pub(super) fn is_free(&self, at: Cycle) -> bool {
+        self.booked.first_gap(at, 1) == at
     }
 }
 
