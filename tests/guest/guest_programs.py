@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 
 def _load_toolchain() -> ModuleType:
     name = "durasim_toolchain_under_test"
-    spec = importlib.util.spec_from_file_location(name, ROOT / "python" / "durasim" / "toolchain.py")
+    spec = importlib.util.spec_from_file_location(name, ROOT / "python" / "durasim" / "programs" / "toolchain.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

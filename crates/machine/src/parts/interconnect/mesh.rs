@@ -437,7 +437,7 @@ mod tests {
                     assert!((0..cycles).all(|part| seen.insert(arrives - part)), "two parts arrive in one cycle");
                 }
             }
-            // Where two messages had a cycle, fewer cycles would be busy.
+            // If two messages shared a cycle, fewer cycles would be busy.
             assert_eq!((busy(mesh.links.iter()), busy(mesh.ports.iter().flat_map(Ports::links))), (on_links, at_ports));
             assert_eq!((mesh.stats.busy_cycles, mesh.stats.forgotten), (on_links, Forgotten::default()));
         }
