@@ -33,12 +33,12 @@ SOURCES = {
     "nv-htm": OF_THESIS,
 }
 """The source of each design. A variant on a machine with eADR has the source of its design."""
-NOT_READ = "not read"
+NOT_READ, NOT_STATED = "not read", "not stated"
 
 
 def source_of(variant: str) -> str:
-    """Returns what the model of a variant was made from."""
-    return SOURCES.get(variant) or SOURCES[variant.removesuffix("-eadr")]
+    """Returns what the model of a variant was made from; a prototype may not have said it."""
+    return SOURCES.get(variant) or SOURCES.get(variant.removesuffix("-eadr"), NOT_STATED)
 
 
 def not_read() -> dict[str, list[str]]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -81,6 +82,13 @@ class ScratchCopy:
 
     def build(self) -> None:
         """Builds the Rust core with all assertions, and copies it to the package."""
+        TARGET.mkdir(parents=True, exist_ok=True)
+        # Two copies share the folder: the one that builds last would replace the module of the other.
+        with (TARGET / "copy.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._build()
+
+    def _build(self) -> None:
         command = ["cargo", "build", "--package", "durasim-py", "--locked", "--offline", "--message-format", "json"]
         lines = _run(command, self.folder, self._environment()).stdout.splitlines()
         messages = [json.loads(line) for line in lines]

@@ -26,7 +26,7 @@ def _add_counter(copy):
 
 def _add_machine(copy):
     copy.write("machines/made-up.toml", copy.read("machines/tiny.toml").replace('name = "tiny"', 'name = "made-up"'))
-    line = '    ("{0}", include_str!("../../../machines/{0}.toml")),\n'
+    line = '    ("{0}", include_str!("../../../../machines/{0}.toml")),\n'
     presets, tiny = "crates/machine/src/setup/presets.rs", line.format("tiny")
     copy.replace(presets, tiny, tiny + line.format("made-up"))
 
