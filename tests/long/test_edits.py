@@ -74,7 +74,7 @@ def test_everything_added_is_listed(copy):
     assert "made-up" in [row["name"] for row in copy.durasim("machines")]
     assert "made-up" in [row["name"] for row in copy.durasim("workloads")]
     assert "| [`made-up`](designs/made-up.md) |" in copy.read("docs/designs.md")
-    assert "| `made-up` | A machine for crash checking" in copy.read("docs/designs.md")
+    assert "| `made-up` | A machine for crash checking" in copy.read("docs/machines.md")
     assert "| `made-up` | an array of pairs" in copy.read("docs/workloads.md")
 
 
