@@ -24,8 +24,8 @@ from functools import cache
 from pathlib import Path
 
 import durasim
-from durasim.crashes.laboratory import Measurement
-from durasim.crashes.laboratory import measurements as of_designs
+from durasim.crashes.test_plans import Measurement
+from durasim.crashes.test_plans import measurements as of_designs
 from durasim.runs.assumptions import written_from_nothing
 from durasim.runs.scenario import design_variants, workload_info
 from durasim.runs.sensitivity import (

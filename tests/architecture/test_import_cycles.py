@@ -21,7 +21,7 @@ USE = re.compile(r"\buse\s+([^;]+);")
 PATH = re.compile(r"(?<![\w:])\w+(?:::\w+)+")
 
 HERCULES = ["ewpq", "ewpq_index", "extension_chain", "log_space", "migration", "state"]
-# Circles that are still to be broken. No file may join them.
+# Cycles that are still to be broken. No file may join them.
 KNOWN = {
     "core": {("core", "core/step", "execution")},
     # The hooks of a design use its actions and verdicts, which use the hooks.

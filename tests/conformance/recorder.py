@@ -3,8 +3,8 @@
 golden.json holds readable statistics of each design with each workload on `tiny`. digests.json holds a digest of all
 statistics of each configuration: an optimisation of the simulator must not change any.
 
-`tools/generate.py recorded` rewrites both files; a commit that changes them must give the reason. Descriptions of
-statistics are excluded, so that they can be reworded.
+`python -m tools.generate recorded` rewrites both files; a commit that changes them must give the reason. Descriptions
+of statistics are excluded, so that they can be reworded.
 """
 
 from __future__ import annotations

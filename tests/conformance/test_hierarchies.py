@@ -3,7 +3,7 @@
 import pytest
 
 import durasim as ds
-from durasim.crashes.laboratory import laboratory_of
+from durasim.crashes.test_plans import plan_of
 from pairing import pairs
 
 DESIGNS = [row["name"] for row in ds.designs()]
@@ -37,7 +37,7 @@ def test_durable_designs_survive_and_controls_are_caught(number: int, place: int
         ops=threads * small.pop("ops"),
         threads=threads,
         points=50,
-        set=(*(laboratory_of(design).short_run_settings if threads > 1 else ()), *list(HIERARCHIES.values())[place]),
+        set=(*(plan_of(design).short_run_settings if threads > 1 else ()), *list(HIERARCHIES.values())[place]),
         workload_args=small,
     )
     assert set(result.judged_by) == {"bytes", "guest", "history"}

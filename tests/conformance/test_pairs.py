@@ -7,7 +7,7 @@
 import pytest
 
 import durasim as ds
-from durasim.crashes.laboratory import laboratory_of
+from durasim.crashes.test_plans import plan_of
 from pairing import stride_of
 
 DESIGNS = [row for row in ds.designs() if "transactions" in row["interfaces"]]
@@ -48,7 +48,7 @@ def test_durable_designs_survive_and_controls_are_caught(request, design, worklo
         threads=threads,
         points=points,
         domain=domain,
-        set=laboratory_of(design["name"]).short_run_settings if threads > 1 else (),
+        set=plan_of(design["name"]).short_run_settings if threads > 1 else (),
         workload_args={**small, **UNSHARED.get(workload, {})},
     )
     assert result.trials_by_fault["clean"] == min(points, result.points)

@@ -3,8 +3,8 @@
 import pytest
 
 import durasim as ds
-from durasim.crashes.laboratory import laboratory_of
 from durasim.crashes.mutants import first_objection
+from durasim.crashes.test_plans import plan_of
 from durasim.programs import toolchain
 
 ROWS = ["proteus", "proteus-eadr"]
@@ -61,7 +61,7 @@ def test_threads_that_lose_their_core_inside_transactions_survive(row):
 @pytest.mark.parametrize("row", ROWS)
 def test_crashes_around_aborts_are_survived(row):
     """Each transaction is undone once before it commits."""
-    rehearsals = [campaign for campaign in laboratory_of(row).campaigns if campaign.rehearsals]
+    rehearsals = [campaign for campaign in plan_of(row).campaigns if campaign.rehearsals]
     assert len(rehearsals) > 1
     assert [first_objection(row, None, campaign) for campaign in rehearsals] == [None] * len(rehearsals)
 

@@ -21,7 +21,8 @@ def test_runs_give_what_was_recorded(case):
     if not found.is_comparable:
         print("skipped: recorded values of workloads belong to the pinned compiler")
         return
-    assert found.value == RECORDED[case.file][case.name], "run tools/generate.py recorded if the change is meant"
+    meant = "run `python -m tools.generate recorded` if the change is meant"
+    assert found.value == RECORDED[case.file][case.name], meant
 
 
 @pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)

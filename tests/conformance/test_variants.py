@@ -3,7 +3,7 @@
 import pytest
 
 import durasim as ds
-from durasim.crashes.laboratory import laboratories, laboratory_of
+from durasim.crashes.test_plans import plan_of, plans
 
 ROWS = ds.designs()
 SMALL = {"machine": "tiny", "ops": 10, "workload_args": {"populate": 10}}
@@ -15,6 +15,13 @@ def _first_workload(row):
 
 def _crash(row, workload, **options):
     return ds.crash(design=row["name"], workload=workload, **{**SMALL, "points": 150, **options})
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not row["control"]], ids=lambda row: row["name"])
+def test_every_persist_event_of_a_small_run_is_survived(row):
+    result = _crash(row, _first_workload(row), ops=2, points="all", workload_args={"populate": 4})
+    assert result.trials_by_fault["clean"] == result.points
+    assert result.failures == ()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
@@ -58,13 +65,13 @@ def test_software_logging_fails_where_it_must():
 
 
 # Situations that are rare on real machines and common on `tiny`.
-RARE = [design for design, of in laboratories().items() if of.common_counters or of.common_marks]
+RARE = [design for design, of in plans().items() if of.common_counters or of.common_marks]
 
 
 @pytest.mark.parametrize("design", RARE)
 def test_rare_paths_are_common_on_tiny_and_crash_points_fall_into_them(design):
     run = ds.run(design=design, workload="btree", machine="tiny", ops=200, guest_output=lambda *_: None)
-    of, hardware = laboratory_of(design), next(row["hardware"] for row in ROWS if row["name"] == design)
+    of, hardware = plan_of(design), next(row["hardware"] for row in ROWS if row["name"] == design)
     for counter in of.common_counters:
         assert run.stats[f"{hardware}.{counter}"].value > 0, counter
     crash = ds.crash(

@@ -14,8 +14,8 @@ import pytest
 
 import command_line
 import durasim
-from durasim.crashes.laboratory import laboratories, laboratory_of
 from durasim.crashes.mutants import all_mutants, chosen_mutants, first_objection, run_mutants
+from durasim.crashes.test_plans import plan_of, plans
 from durasim.errors import InternalError
 from durasim.programs import toolchain
 
@@ -24,7 +24,7 @@ SEEN_MIN = 15
 # How many campaigns of each design: the first ones catch the most.
 SOME_OR_ALL = [1, pytest.param(None, marks=[pytest.mark.long, pytest.mark.deep])]
 SOME_EQUIVALENT = 6
-CANARIES = [(design, of.canary) for design, of in laboratories().items() if of.canary is not None]
+CANARIES = [(design, of.canary) for design, of in plans().items() if of.canary is not None]
 
 
 def _missed(design, names):
@@ -33,13 +33,13 @@ def _missed(design, names):
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_quick_faults_are_caught(design):
-    assert _missed(design, laboratory_of(design).quick_faults) == []
+    assert _missed(design, plan_of(design).quick_faults) == []
 
 
 def test_a_campaign_that_is_too_long_without_a_fault_catches_none(monkeypatch):
     monkeypatch.setattr("durasim.crashes.mutants.INSTRUCTIONS_MAX", 10_000)
     with pytest.raises(InternalError, match="exceeds the instruction limit even without a fault"):
-        run_mutants(chosen_mutants("swl-flush", laboratory_of("swl-flush").quick_faults))
+        run_mutants(chosen_mutants("swl-flush", plan_of("swl-flush").quick_faults))
 
 
 def test_the_seed_that_catches_a_fault_is_reported(monkeypatch):
@@ -52,7 +52,7 @@ def test_the_seed_that_catches_a_fault_is_reported(monkeypatch):
         return json.dumps({"violations": len(failures), "failures": failures})
 
     monkeypatch.setattr("durasim.crashes.mutants._core.crash", crash)
-    campaign = replace(laboratory_of("tc").campaigns[0], seeds=5)
+    campaign = replace(plan_of("tc").campaigns[0], seeds=5)
     assert first_objection("tc", None, campaign) == ("bytes", "one byte differs", 3)
     assert tried == [1, 2, 3]
     assert first_objection("tc", None, replace(campaign, seeds=2)) is None
@@ -72,7 +72,7 @@ def test_canary_design_that_drops_one_log_entry_is_caught(design, fault):
 @pytest.mark.parametrize("campaigns", SOME_OR_ALL)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_sound_designs_pass_the_same_campaigns(design, campaigns):
-    for campaign in laboratory_of(design).campaigns[:campaigns]:
+    for campaign in plan_of(design).campaigns[:campaigns]:
         assert first_objection(design, None, campaign) is None, campaign
 
 
@@ -82,7 +82,7 @@ def test_equivalent_faults_are_not_caught(design, campaigns):
     """Each campaign has one seed: with all of them the 17 equivalent faults of P-INSPECT take an hour."""
     equivalent = [fault for fault in chosen_mutants(design) if fault.equivalent is not None]
     for fault in equivalent[: None if campaigns is None else SOME_EQUIVALENT]:
-        for campaign in laboratory_of(design).campaigns[:campaigns]:
+        for campaign in plan_of(design).campaigns[:campaigns]:
             assert first_objection(design, fault, replace(campaign, seeds=1)) is None, (fault, campaign)
 
 

@@ -161,7 +161,7 @@ impl CacheArray {
         way.map(|way| Slot((first + way) as u32))
     }
 
-    /// Whether `other` belongs to the set of `line`.
+    /// Whether `other` is cached in the set of `line`.
     pub fn is_in_set_of(&self, line: LineAddr, other: LineAddr) -> bool {
         self.first_slot(line) == self.first_slot(other) && self.find(other).is_some()
     }

@@ -373,7 +373,7 @@ impl StoreBuffer {
         self.leave_now(core, port, at)
     }
 
-    /// Frees entries; on this path most of them leave.
+    /// Lets the front entry leave; inlined where most entries can.
     #[inline(always)]
     fn leave_now<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
         let Some(slot) = self.slots.front() else { return DrainOutcome::Nothing };
@@ -401,7 +401,7 @@ impl StoreBuffer {
         }
     }
 
-    /// Frees an entry that is no store.
+    /// Lets a front entry leave that is no store.
     #[inline(never)]
     fn drain_non_store<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
         let Some(slot) = self.slots.front() else { return DrainOutcome::Nothing };

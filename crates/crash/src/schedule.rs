@@ -8,12 +8,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which persist events a campaign crashes at.
+/// The persist events at which a campaign crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Points {
-    /// So many, drawn by the seed.
-    Some(#[schemars(range(min = 1))] u64),
+    /// This many, drawn by the seed.
+    Some(#[schemars(range(min = 1, max = 1_000_000_000_000_000_u64))] u64),
     /// Every one.
     All(All),
 }

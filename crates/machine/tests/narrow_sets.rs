@@ -139,7 +139,7 @@ fn requests_of_all_kinds_end_and_lines_stay_coherent() {
 
 /// Transactions that write more lines of a set than its L1D has ways: each variant's hardware moves their versions down.
 #[test]
-fn transactions_overflow_a_set_of_two_ways_on_every_row() {
+fn transactions_overflow_a_set_of_two_ways_on_every_variant() {
     let core = CoreId(0);
     for variant in durasim_designs::VARIANTS {
         for sets in hierarchies().filter(|sets| sets.contains(&"l1d.ways=2")) {

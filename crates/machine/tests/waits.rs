@@ -127,7 +127,7 @@ fn a_fence_waits_for_the_path_and_the_queue_of_the_last_clean() {
 fn a_request_that_takes_more_steps_than_allowed_is_an_error() {
     let cleaned = |tasks: u64| {
         let mut system = machine("swl-flush", Domain::Adr, &["pmem.controller.write_queue_entries=1"]);
-        system.limit_request(tasks);
+        system.limit_tasks(tasks);
         for line in 0..8 {
             let line = PMEM_BASE.plus(64 * line);
             system.store(CORE, &PendingStore::plain(line, 8, 1, None), T);
@@ -139,7 +139,7 @@ fn a_request_that_takes_more_steps_than_allowed_is_an_error() {
     };
     assert_eq!(cleaned(1000), None);
     let error = cleaned(10).expect("eight lines take more");
-    assert!(error.contains("one request has taken 10 steps of the memory system and does not end"), "{error}");
+    assert!(error.contains("has done 10 steps of one request and does not end"), "{error}");
 }
 
 #[test]

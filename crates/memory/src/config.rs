@@ -68,7 +68,8 @@ pub struct ControllerConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_entry_until: Option<EntryUntil>,
     /// The event up to which a write takes its entry of the write pending queue: the command that writes it (`command`)
-    /// or the moment at which the cells hold it (`data`, if not given).
+    /// or the moment at which the cells hold it (`data`, if not given). `command` is refused for `read-first` in front of
+    /// media without rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_entry_until: Option<EntryUntil>,
 }

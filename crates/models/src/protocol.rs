@@ -276,9 +276,8 @@ pub(crate) fn only_if(condition: bool) -> Option<()> {
 }
 
 /// Defines a protocol and its model from a module with the parts of the usual names: `Bounds`, `ProtocolFault`,
-/// `Action`,
-/// `Machine`, `Version`, `Durable`, `RecoveryWrite`, `Judge`, methods of the model for steps and power failures, and
-/// the functions `recovery::restart` and `properties::all`.
+/// `Action`, `Machine`, `Version`, `Durable`, `RecoveryWrite`, `Judge`, methods of the model for steps and power failures,
+/// and the functions `recovery::restart` and `properties::all`.
 macro_rules! protocol {
     ($protocol:ident, $model:ident) => {
         /// The rules of the protocol.

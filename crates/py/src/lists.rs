@@ -126,7 +126,7 @@ fn planted() -> String {
 /// The machine presets as a JSON list, in their order.
 #[pyfunction]
 fn machines(py: Python<'_>) -> PyResult<String> {
-    let variants: PyResult<Vec<MachineEntry>> = presets::PRESETS
+    let entries: PyResult<Vec<MachineEntry>> = presets::PRESETS
         .iter()
         .map(|&(name, _)| {
             let machine = preset(py, name)?;
@@ -134,11 +134,11 @@ fn machines(py: Python<'_>) -> PyResult<String> {
             Ok(MachineEntry { name, description, cores, frequency_mhz })
         })
         .collect();
-    variants.map(|variants| to_json(&variants))
+    entries.map(|entries| to_json(&entries))
 }
 
-fn to_json<T: Serialize>(variants: &[T]) -> String {
-    serde_json::to_string(variants).expect("variants are plain data")
+fn to_json<T: Serialize>(entries: &[T]) -> String {
+    serde_json::to_string(entries).expect("entries are plain data")
 }
 
 /// The TOML text of the preset `name`.
@@ -160,7 +160,8 @@ fn preset(py: Python<'_>, name: &str) -> PyResult<MachineConfig> {
 }
 
 /// The JSON Schemas of what is sent for a run and for a campaign and of what comes back from a run, from which
-/// tools/generate_schemas.py makes the published schemas, the options and the typed result. `required` lists the fields in the order of the document.
+/// tools/generate_schemas.py makes the published schemas, the options and the typed result. `required` lists the fields
+/// in the order of the document.
 #[pyfunction]
 fn run_schemas() -> String {
     let mut settings = SchemaSettings::draft2020_12().for_serialize();

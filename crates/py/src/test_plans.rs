@@ -12,7 +12,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// The test plans by the name of the variant: a JSON object. Options of the random tester are left out.
 #[pyfunction]
-#[pyo3(name = "laboratories")]
 fn test_plans() -> String {
     let plans = TEST_PLANS.iter().map(|(variant, plan)| ((*variant).to_owned(), describe(plan)));
     Value::Object(plans.collect::<Map<String, Value>>()).to_string()

@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex};
 /// what takes more does not end.
 const STEPS_MAX: u64 = 200_000;
 
-/// Steps of the memory system inside one request, at most.
-const STEPS_OF_REQUEST_MAX: u64 = 2_000_000;
+/// Tasks of the memory system before its list is empty, at most.
+const TASKS_MAX: u64 = 2_000_000;
 
 /// A machine in one power cycle, with the model that it is compared with.
 pub struct PowerCycle {
@@ -102,7 +102,7 @@ impl PowerCycle {
         let mut rng = Rng::new(seed);
         let mut system = System::new(config, plan).map_err(|e| e.to_string())?;
         system.load_pmem(&pages);
-        system.limit_request(STEPS_OF_REQUEST_MAX);
+        system.limit_tasks(TASKS_MAX);
         if seed.is_multiple_of(4) {
             system.start_traces();
         }

@@ -343,8 +343,8 @@ impl Setting {
         setting
     }
 
-    /// A machine of several cores, in half of the runs with structures of the design at their smallest size, and in
-    /// half with aimed pauses and switches.
+    /// Tightens the setting: in half of the runs structures of the design have their smallest size, in half pauses and
+    /// switches are aimed.
     #[must_use]
     pub fn tightened(mut self, seed: u64) -> Setting {
         let mut rng = Rng::new(seed ^ 0x0071_6417);

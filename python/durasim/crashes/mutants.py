@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from durasim import _core
 from durasim._core import __version__
 from durasim.crashes.crash_request import CrashOptions, crash_request
-from durasim.crashes.laboratory import ShortCampaign, laboratory_of
+from durasim.crashes.test_plans import ShortCampaign, plan_of
 from durasim.errors import GuestFault, InternalError, StuckError, unknown_name
 from durasim.programs import toolchain
 from durasim.runs.scenario import Scenario, design_variants, variant_name
@@ -127,11 +127,11 @@ class MutationResult:
 def all_mutants() -> tuple[Mutant, ...]:
     """Returns the mutants of all designs except controls, in the order of the registry."""
     hardware = json.loads(_core.planted())
-    rows = [row for row in design_variants().values() if not row["control"]]
+    variants = [variant for variant in design_variants().values() if not variant["control"]]
     mutants: list[Mutant] = []
-    for row in rows:
-        mutants += [Mutant(row["name"], **planted, in_guest=False) for planted in hardware[row["name"]]]
-        mutants += _mutants_of_runtime(row["name"], row["backend"])
+    for variant in variants:
+        mutants += [Mutant(variant["name"], **planted, in_guest=False) for planted in hardware[variant["name"]]]
+        mutants += _mutants_of_runtime(variant["name"], variant["backend"])
     return tuple(mutants)
 
 
@@ -183,7 +183,7 @@ def run_mutants(mutants: Iterable[Mutant], progress: Tried | None = None) -> Mut
 def try_mutant(mutant: Mutant) -> Outcome:
     """Runs the campaigns of a mutant's design until one catches it."""
     started = time.perf_counter()
-    for campaign in laboratory_of(mutant.design).campaigns:
+    for campaign in plan_of(mutant.design).campaigns:
         objection = first_objection(mutant.design, mutant, campaign)
         if objection is not None:
             _require_that_sound_runs_end(mutant.design, campaign, objection)

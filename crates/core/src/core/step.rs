@@ -63,7 +63,7 @@ impl Core {
 
     /// Executes the block at the pc, or a part of it.
     #[inline]
-    pub(super) fn run_block<P: Port>(&mut self, port: &mut P, turn: StepLimits) -> Option<Exit> {
+    pub(super) fn run_block<P: Port>(&mut self, port: &mut P, limits: StepLimits) -> Option<Exit> {
         let (block, first) = match self.block(port) {
             Ok(found) => found,
             Err(stop) => {
@@ -74,7 +74,7 @@ impl Core {
         // The code is out of the way of what changes while it is executed.
         let mut code = std::mem::take(&mut self.code);
         code.learn(&self.blocks, block, self.hart.pc, &self.window);
-        let (index, next) = self.run_code(port, turn, code.of(block), first);
+        let (index, next) = self.run_code(port, limits, code.of(block), first);
         if !self.code.is_forgotten() {
             self.code = code;
         }
@@ -100,9 +100,9 @@ impl Core {
     }
 
     /// Executes instructions from a place on; the last one's place and what follows it.
-    fn run_code<P: Port>(&mut self, port: &mut P, turn: StepLimits, code: &[Decoded], first: usize) -> (usize, Next) {
-        let bound = turn.until.saturating_add(1);
-        // From this cycle on another core or the memory system acts first.
+    fn run_code<P: Port>(&mut self, port: &mut P, limits: StepLimits, code: &[Decoded], first: usize) -> (usize, Next) {
+        let bound = limits.until.saturating_add(1);
+        // From this cycle on another core, the memory system or the store buffer acts first.
         let mut stop = bound.min(self.unit.buffer.attention());
         let mut rest = code[first..].iter();
         // The position of an instruction matters only when it is the last one.
@@ -110,10 +110,10 @@ impl Core {
         while let Some(decoded) = rest.next() {
             if self.window.commit_cycle() >= stop {
                 self.count(port);
-                if !self.stores_have_left(port, turn.until)
+                if !self.stores_have_left(port, limits.until)
                     || port.halted()
-                    || self.window.commit_cycle() > turn.until
-                    || self.instructions >= turn.last
+                    || self.window.commit_cycle() > limits.until
+                    || self.instructions >= limits.last
                 {
                     return (index(&rest), Next::Counted);
                 }

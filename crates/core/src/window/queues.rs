@@ -28,8 +28,7 @@ impl Lane {
         self.take_after(earliest, |_, _| {})
     }
 
-    /// Takes a place for a thing in a cycle, with the cycle of the one before it if that is earlier. What most things need not be
-    /// asked for costs them nothing.
+    /// Takes a place. `step` gets the cycle of the last place and that of the new one, if the new one is later.
     #[inline(always)]
     pub(super) fn take_after(&mut self, earliest: Cycle, step: impl FnOnce(Cycle, Cycle)) -> Cycle {
         if earliest > self.cycle {

@@ -575,7 +575,7 @@ fn what_cannot_be_built_is_refused() {
 }
 
 #[test]
-fn its_rows_share_a_section_of_parameters() {
+fn its_variants_share_a_section_of_parameters() {
     use super::variant::{VARIANT, VARIANT_BASE};
     assert_eq!((VARIANT.name, VARIANT_BASE.name), ("lad", "lad-base"));
     assert_eq!(VARIANT.hardware.name, VARIANT_BASE.hardware.name);

@@ -37,7 +37,7 @@ pub(crate) const fn core_of_clean(token: WriteToken) -> Option<CoreId> {
     if token.number & CLEAN == 0 { None } else { Some(CoreId((token.number & !CLEAN) as u16)) }
 }
 
-/// StallAttribution in one cycle that are over when they begin, beyond which the machine is stuck: more than any structure has entries.
+/// Waits in one cycle that are over when they begin, beyond which the machine is stuck: more than any structure has entries.
 const IMMEDIATE_WAITS_MAX: u32 = 1 << 20;
 
 /// Work that the system has scheduled for itself.

@@ -88,22 +88,26 @@ pub(crate) enum Task {
     Until { condition: Condition, since: Cycle, now: Cycle },
 }
 
-/// Tasks that one request may take: far more than any that ends, of structures of any size.
-const REQUEST_TASKS_MAX: u64 = 1 << 30;
+/// Tasks without an end of the list: far more than any work that ends takes, with structures of any size.
+const TASKS_MAX: u64 = 1 << 30;
 
 /// The tasks, the next one on top, and the cycle that they have come to.
 pub(crate) struct WorkList {
     tasks: Vec<Task>,
     now: Cycle,
     background: Background,
-    /// Tasks that one request may take.
-    request_tasks_max: u64,
+    /// Tasks done since the list was last empty, or since pending events were last processed up to a later cycle.
+    done: u64,
+    /// Largest allowed value of `done`.
+    done_max: u64,
+    /// Cycle of the last pending event that was processed on the way to a given cycle.
+    event_at: Cycle,
 }
 
 impl Default for WorkList {
     fn default() -> Self {
         let (tasks, now, background) = (Vec::new(), 0, Background::default());
-        WorkList { tasks, now, background, request_tasks_max: REQUEST_TASKS_MAX }
+        WorkList { tasks, now, background, done: 0, done_max: TASKS_MAX, event_at: 0 }
     }
 }
 
@@ -137,14 +141,35 @@ impl WorkList {
         self.tasks.clear();
     }
 
-    /// Lets one request take no more than this many tasks.
-    pub(crate) fn limit_request(&mut self, tasks: u64) {
-        self.request_tasks_max = tasks;
+    /// An empty list with the same limit.
+    pub(crate) fn fork(&self) -> WorkList {
+        WorkList { done_max: self.done_max, ..WorkList::default() }
     }
 
-    /// Tasks that one request may take.
-    pub(crate) fn request_tasks_max(&self) -> u64 {
-        self.request_tasks_max
+    /// Limits the tasks that may be done before the list is empty.
+    pub(crate) fn limit_tasks(&mut self, tasks: u64) {
+        self.done_max = tasks;
+    }
+
+    /// The list starts to be worked off.
+    #[inline]
+    pub(crate) fn start_count(&mut self) {
+        self.done = 0;
+    }
+
+    /// Counts a task; `Err` with the limit if it exceeds it.
+    #[inline]
+    pub(crate) fn count_task(&mut self) -> Result<(), u64> {
+        self.done += 1;
+        if self.done > self.done_max { Err(self.done_max) } else { Ok(()) }
+    }
+
+    /// An event is processed on the way to a given cycle. If time passes, the events do not continue without end, however
+    /// many there are.
+    pub(crate) fn note_event_on_the_way(&mut self, at: Cycle) {
+        if at > self.event_at {
+            (self.event_at, self.done) = (at, 0);
+        }
     }
 
     /// A wait begins.

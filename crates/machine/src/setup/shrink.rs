@@ -63,7 +63,7 @@ mod tests {
 
     /// Every name is that of a number, for every variant, also where the machine's file sets it.
     #[test]
-    fn every_row_can_be_made_smaller() {
+    fn every_variant_can_be_made_smaller() {
         for variant in VARIANTS {
             let list = overrides(&preset(&[]), variant, 8).unwrap();
             assert_eq!(list.len(), 3 + variant.hardware.scaled.len(), "{}", variant.name);

@@ -3,7 +3,6 @@
 
 use super::System;
 use crate::parts::caches::{CachedLines, SavedCaches};
-use crate::parts::work_list::WorkList;
 use crate::parts::{
     agenda, caches, filters, interconnect, line_locks, memories, observers, open_transactions, stall_attribution,
 };
@@ -118,7 +117,7 @@ impl System {
             observers: self.observers.fork(),
             stalls: self.stalls.fork(),
             block_counts: self.block_counts.clone(),
-            work: WorkList::default(),
+            work: self.work.fork(),
         }
     }
 

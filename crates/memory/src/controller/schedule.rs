@@ -7,7 +7,7 @@ use durasim_types::Picos;
 /// More banks than any configuration may have.
 const BANKS_MAX: usize = 1024;
 
-/// The largest number of banks with known times.
+/// A set of banks.
 #[derive(Default)]
 struct Banks([u64; BANKS_MAX / 64]);
 

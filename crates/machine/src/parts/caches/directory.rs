@@ -60,7 +60,8 @@ impl Caches {
     /// The slot of a line in the L1D of `core`, if the core may access it there without asking the directory.
     #[inline(always)]
     pub(crate) fn usable_in_l1d(&self, core: CoreId, line: LineAddr, want: AccessMode) -> Option<Slot> {
-        self.l1d(core).find(line).filter(|&slot| self.may_access(core, slot, want))
+        let array = self.l1d(core);
+        array.find(line).filter(|&slot| want == AccessMode::Read || self.is_single_core() || array.is_exclusive(slot))
     }
 
     /// Whether the L1D of `core` has a line that the core may read and not write.

@@ -243,15 +243,20 @@ impl System {
         (found, known)
     }
 
-    /// A line that the private caches lack comes up from the last level, or from memory.
-    fn bring_from_llc(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: AccessMode, at: Cycle) -> Found {
+    /// A request of a core reaches the last level: the slot of the line, and the cycles in which the look-up begins and ends.
+    fn look_up_llc(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> (Option<Slot>, Cycle, Cycle) {
         let start = self.interconnect.send_to_llc(core, line, MessageKind::Control, at);
         let start = self.caches.begin_llc_look_up(start);
-
         let llc = self.caches.llc();
         let found = llc.find(line);
-        let after_llc = start + look_up_cycles(llc, found);
+        let known = start + look_up_cycles(llc, found);
         self.caches.count_lookup(LevelId::Llc, core, found.is_none());
+        (found, start, known)
+    }
+
+    /// A line that the private caches lack comes up from the last level, or from memory.
+    fn bring_from_llc(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: AccessMode, at: Cycle) -> Found {
+        let (found, start, after_llc) = self.look_up_llc(core, line, at);
         if let Some(slot) = found {
             self.line_locks.note_directory(start + self.caches.llc().geometry().tag_latency_cycles, false);
             let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc);
@@ -464,12 +469,7 @@ impl System {
     /// A line that the private caches lack and that comes up as a clean copy, of code or of filters: its bytes, and the cycle
     /// in which they are at the core.
     pub(super) fn clean_line_from_llc(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> (Line, Cycle) {
-        let start = self.interconnect.send_to_llc(core, line, MessageKind::Control, at);
-        let start = self.caches.begin_llc_look_up(start);
-        let llc = self.caches.llc();
-        let found = llc.find(line);
-        let after_llc = start + look_up_cycles(llc, found);
-        self.caches.count_lookup(LevelId::Llc, core, found.is_none());
+        let (found, _, after_llc) = self.look_up_llc(core, line, at);
         if let Some(slot) = found {
             let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc);
             let done =

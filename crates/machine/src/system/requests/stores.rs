@@ -58,7 +58,8 @@ impl System {
         Ok((slot, made))
     }
 
-    /// A store ends the reservation that another thread of the core has on its line: no request of a core ends it.
+    /// A store ends the reservation that another thread of the core has on its line: the threads share the copy, so no
+    /// coherence request would end it.
     #[inline]
     pub(super) fn clear_sibling_reservation(&mut self, core: CoreId, line: LineAddr) {
         if self.caches.are_shared_by_threads() {

@@ -7,9 +7,9 @@
 //!
 //! - a machine that was stopped or has failed does none of the tasks that are left ([`System::work_off`]);
 //! - a line is pinned as long as a task that moves it is on the list ([`Task::Unpin`]);
-//! - a version that has waited in flight is looked at again before it arrives or leaves ([`System::still_to_move`]).
+//! - a version that has waited in flight is looked at again before it arrives or leaves (`was_discarded`, `current_version`).
 //!
-//! Each task begins at the cycle in which the one before it has ended ([`WorkList::now`]). Requests push a task and work the
+//! Each task begins at the cycle in which the one before it has ended ([`now`](crate::parts::work_list::WorkList::now)). Requests push a task and work the
 //! list off ([`System::complete`]); steps never do.
 
 mod abort;
@@ -31,22 +31,22 @@ use crate::parts::work_list::Task;
 use durasim_types::Error;
 
 impl System {
-    /// Makes a request that takes more tasks than this an error: a design keeps the memory system busy without end.
-    pub fn limit_request(&mut self, tasks: u64) {
-        self.work.limit_request(tasks);
+    /// Makes work that takes more tasks than this an error: a design keeps the memory system busy without end. Events up to
+    /// a given cycle count from each later cycle on.
+    pub fn limit_tasks(&mut self, tasks: u64) {
+        self.work.limit_tasks(tasks);
     }
 
     /// Does all tasks that are on the list. A machine that stops on the way leaves the rest undone.
     fn work_off(&mut self) {
-        let mut tasks = 0;
+        self.work.start_count();
         while let Some(task) = self.work.pop() {
             if self.halted() {
                 self.work.clear();
                 break;
             }
-            tasks += 1;
-            if tasks > self.work.request_tasks_max() {
-                let what = format!("one request has taken {} steps of the memory system and does not end", tasks - 1);
+            if let Err(tasks) = self.work.count_task() {
+                let what = format!("the memory system has done {tasks} steps of one request and does not end");
                 self.observers.fail(Error::Stuck { cycle: self.work.now(), what });
                 continue;
             }

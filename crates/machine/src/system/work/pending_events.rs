@@ -47,6 +47,7 @@ impl System {
         if self.agenda.due() <= until {
             self.work.push(Task::Advance { until });
             if let Some((at, event)) = self.next_event(until) {
+                self.work.note_event_on_the_way(at);
                 self.process_event(event, at);
             }
         }

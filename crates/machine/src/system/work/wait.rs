@@ -1,4 +1,4 @@
-//! StallAttribution in the middle of a request: the memory system alone continues.
+//! Waits in the middle of a request: the memory system alone continues.
 
 use crate::parts::work_list::{Condition, Task};
 use crate::system::System;

@@ -1,4 +1,4 @@
-"""The test plan of each design, as described next to its implementation."""
+"""The test plan of each design, from crates/test_plans."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Alternatives:
 
 
 @dataclass(frozen=True)
-class Laboratory:
+class TestPlan:
     """Test plan of a design variant.
 
     Attributes:
@@ -92,21 +92,21 @@ class Laboratory:
 
 
 @cache
-def laboratories() -> Mapping[str, Laboratory]:
+def plans() -> Mapping[str, TestPlan]:
     """Returns the test plans by name of the design, in the order of the registry."""
-    documents = json.loads(_core.laboratories())
-    return {name: _laboratory(documents[name]) for name in design_variants()}
+    documents = json.loads(_core.test_plans())
+    return {name: _test_plan(documents[name]) for name in design_variants()}
 
 
-def laboratory_of(design: str) -> Laboratory:
+def plan_of(design: str) -> TestPlan:
     """Returns the test plan of a design."""
-    return laboratories()[variant_name(design)]
+    return plans()[variant_name(design)]
 
 
-def _laboratory(document: Mapping[str, Any]) -> Laboratory:
+def _test_plan(document: Mapping[str, Any]) -> TestPlan:
     plain = _tuples(document)
     campaigns = [_tuples(campaign) for campaign in document["campaigns"]]
-    return Laboratory(**plain | {
+    return TestPlan(**plain | {
         "campaigns": tuple(ShortCampaign(**c | {"faults": c["faults"] or DEFAULT_FAULTS}) for c in campaigns),
         "alternatives": tuple(Alternatives(**_tuples(of)) for of in document["alternatives"]),
     })  # fmt: skip
@@ -142,9 +142,9 @@ class Measurement:
 def measurements() -> dict[str, Measurement]:
     """Returns the measurements of the assumptions of designs, by key; designs that share a key are merged."""
     sharing: dict[str, dict[str, Alternatives]] = {}
-    for design, laboratory in laboratories().items():
+    for design, plan in plans().items():
         assumptions = design_variants()[design]["assumptions"]
-        for of in laboratory.alternatives:
+        for of in plan.alternatives:
             # Another variant of one hardware may depend on fewer assumptions.
             if of.key in assumptions:
                 sharing.setdefault(of.key, {})[design] = of

@@ -4,21 +4,21 @@ import pytest
 
 import durasim as ds
 from durasim.crashes.campaign_file import read
-from durasim.crashes.laboratory import laboratories, laboratory_of, measurements
 from durasim.crashes.mutants import all_mutants
+from durasim.crashes.test_plans import measurements, plan_of, plans
 
 ROWS = {row["name"]: row for row in ds.designs()}
 ROWS_WITH_FAULTS = sorted({fault.design for fault in all_mutants()})
 
 
 def test_every_row_has_a_description():
-    assert list(laboratories()) == list(ROWS)
-    assert all(of.campaigns for of in laboratories().values())
+    assert list(plans()) == list(ROWS)
+    assert all(of.campaigns for of in plans().values())
 
 
 @pytest.mark.parametrize("design", ROWS_WITH_FAULTS)
 def test_faults_are_there_and_can_be_seen(design):
-    of = laboratory_of(design)
+    of = plan_of(design)
     visible = {fault.name for fault in all_mutants() if fault.design == design and fault.equivalent is None}
     assert len(of.quick_faults) >= 3
     assert visible.issuperset(of.quick_faults)
@@ -26,13 +26,13 @@ def test_faults_are_there_and_can_be_seen(design):
 
 
 def test_every_hardware_with_faults_has_a_canary():
-    with_canary = {ROWS[design]["hardware"] for design, of in laboratories().items() if of.canary is not None}
+    with_canary = {ROWS[design]["hardware"] for design, of in plans().items() if of.canary is not None}
     assert with_canary == {ROWS[design]["hardware"] for design in ROWS_WITH_FAULTS}
 
 
 @pytest.mark.parametrize("design", ROWS)
 def test_marks_and_keys_are_declared(design):
-    of, row = laboratory_of(design), ROWS[design]
+    of, row = plan_of(design), ROWS[design]
     assert set(of.common_marks) <= set(row["marks"])
     rows_on_it = [other for other in ROWS.values() if other["hardware"] == row["hardware"]]
     known = {key for other in rows_on_it for key in other["assumptions"]}
@@ -41,7 +41,7 @@ def test_marks_and_keys_are_declared(design):
 
 @pytest.mark.parametrize("design", ROWS)
 def test_settings_are_accepted(design):
-    of = laboratory_of(design)
+    of = plan_of(design)
     lists = {of.short_run_settings, of.overflow_settings, *(campaign.settings for campaign in of.campaigns)}
     for settings in lists:
         workload = ds.workloads(design)[0]
@@ -98,8 +98,8 @@ def test_a_sweep_takes_rows_with_settings_that_overflow(tmp_path):
         'set = { cores = 2, "design.tc.entries" = 3 }\ndesign_set = { tc = { "design.tc.tx_id_bits" = 2 } }\n'
     )
     found = {unit.scenario.design: unit.scenario.settings for unit in read(str(file)).units()}
-    assert found.keys() == {row["name"] for row in ds.designs() if laboratory_of(row["name"]).overflow_settings}
+    assert found.keys() == {row["name"] for row in ds.designs() if plan_of(row["name"]).overflow_settings}
     assert {"hercules", "tc"} <= found.keys()
     # Settings of the design's test plan override those for all designs, and are overridden by those for the design.
     assert found["tc"] == ("cores=2", "design.tc.entries=8", "design.tc.tx_id_bits=2")
-    assert found["hercules"][-5:] == laboratory_of("hercules").overflow_settings
+    assert found["hercules"][-5:] == plan_of("hercules").overflow_settings
