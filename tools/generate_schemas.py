@@ -320,8 +320,9 @@ def _crash_metadata(schema: dict[str, Any]) -> Iterator[str]:
     if words := _words(schema):
         yield f'            "words": {words},'
     for part in schema.get("anyOf", ()):
-        if "minimum" in part:
-            yield f'            "minimum": {part["minimum"]},'
+        for key in ("minimum", "maximum"):
+            if key in part:
+                yield f'            "{key}": {part[key]},'
     if "maximum" in schema:
         yield f'            "maximum": {schema["maximum"]},'
 
@@ -343,14 +344,15 @@ def campaign_file_schema(fields: dict[str, dict[str, Any]]) -> str:
 
 
 def _campaign_key(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns the schema of a key. The loader also checks maxima and names."""
+    """Returns the schema of a key. The loader also checks the largest number of points."""
     head = {"description": " ".join(schema["description"].split()), "x-option": True}
     if "array" in _types(schema):
-        return head | {"$ref": "#/$defs/names"}
+        names = {"type": "string", "enum": ["all", *_choices(schema)]}
+        return head | {"type": "array", "items": names, "minItems": 1}
     if "anyOf" in schema:
         return head | {"$ref": "#/$defs/points"}
     (kind,) = (of for of in _types(schema) if of != "null")
-    return head | {"type": kind} | {key: schema[key] for key in ("minimum",) if key in schema}
+    return head | {"type": kind} | {key: schema[key] for key in ("minimum", "maximum") if key in schema}
 
 
 def _formatted(text: str) -> str:

@@ -316,10 +316,10 @@ def describe_design(name: str) -> dict[str, Any]:
     """
     from durasim.runs import assumptions, parameters  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    rows = design_variants()
-    if variant_name(name) not in rows:
-        raise unknown_name("design", name, rows)
-    design = rows[variant_name(name)]
+    variants = design_variants()
+    if variant_name(name) not in variants:
+        raise unknown_name("design", name, variants)
+    design = variants[variant_name(name)]
     return design | {
         "parameters": [parameter.to_dict() for parameter in parameters.parameters_of(design["hardware"])],
         "rests_on": assumptions.described(design["name"]),

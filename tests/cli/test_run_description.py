@@ -77,8 +77,13 @@ def test_the_faults_are_those_of_the_description():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"points": "some"}, "points: 'some' is neither 'all' nor a number of at least 1"),
-        ({"points": 0}, "points: '0' is neither 'all' nor a number of at least 1"),
+        ({"points": "some"}, f"points: 'some' is neither 'all' nor a number from 1 to {10**15}"),
+        ({"points": 0}, f"points: '0' is neither 'all' nor a number from 1 to {10**15}"),
+        ({"points": 10**20}, f"points: '{10**20}' is neither 'all' nor a number from 1 to {10**15}"),
+        ({"points": "9" * 5000}, f"points: '{'9' * 20}...' is neither 'all' nor a number from 1 to {10**15}"),
+        ({"check_args": "'open"}, """check: "'open": no closing quotation"""),
+        ({"faults": ["all", "flood"]}, "fault: 'flood' is unknown"),
+        ({"faults": "flood"}, "fault: 'flood' is unknown"),
         ({"faults": ["clean", "flood"]}, f"fault: 'flood' is unknown (allowed: {', '.join(FAULTS)})"),
         ({"variants": 2000}, "variants: 2000 is not between 1 and 1024"),
         ({"recovery_limit": 0}, f"recovery-limit: 0 is not between 1 and {10**15} instructions"),

@@ -9,7 +9,7 @@ import pytest
 import command_line
 import durasim as ds
 from durasim.crashes import random_runs
-from durasim.crashes.laboratory import laboratory_of
+from durasim.crashes.test_plans import plan_of
 
 
 def conforms(document, name):
@@ -46,7 +46,7 @@ def test_all_designs_are_tried_for_so_long():
 
 
 def test_a_violation_is_one_command_that_makes_it_again():
-    canary = laboratory_of("tc").canary
+    canary = plan_of("tc").canary
     document = random_runs.run(["tc"], 20, None, 1, lambda *_: None, planted=canary)
     conforms(document, "random.json")
     failure = document["failures"][0]

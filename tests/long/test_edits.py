@@ -95,7 +95,7 @@ def test_the_design_survives_crashes_and_the_control_does_not(copy):
 def test_its_campaigns_are_those_of_any_design(copy):
     """The test plan determines the campaigns for planted faults."""
     code = (
-        "from durasim.crashes.laboratory import laboratory_of as of; "
+        "from durasim.crashes.test_plans import plan_of as of; "
         "from durasim.crashes.mutants import first_objection as run; "
         "print([run('made-up', None, campaign) for campaign in of('made-up').campaigns])"
     )

@@ -12,15 +12,26 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from durasim.crashes.crash_request import FIELDS, CrashOptions, check_options, crash_request, has, options_of
-from durasim.crashes.laboratory import laboratory_of
+from durasim.crashes.test_plans import plan_of
 from durasim.documents.described_crash import DEFAULT_FAULTS
 from durasim.errors import host_io, refusal, unknown_name
 from durasim.programs import suites
 from durasim.runs import settings as parameter_settings
-from durasim.runs.scenario import Scenario, design_variants, settings_of, workload_info
+from durasim.runs.scenario import (
+    OWN_OPTIONS,
+    Scenario,
+    check_argument,
+    design_variants,
+    settings_of,
+    variant_name,
+    workload_info,
+)
+
+if TYPE_CHECKING:
+    from durasim.programs.toolchain import Argument
 
 SHIPPED = Path(__file__).parents[1] / "campaigns"
 MACHINE = "tiny"
@@ -156,8 +167,12 @@ def _schema() -> Any:
 
 
 def _design_names(names: list[str]) -> list[str]:
-    durable = [name for name, row in design_variants().items() if not row["control"]]
-    return [row for name in names for row in (durable if name == "durable" else [name])]
+    durable = [name for name, variant in design_variants().items() if not variant["control"]]
+    designs = [design for name in names for design in (durable if name == "durable" else [name])]
+    for design in designs:
+        if variant_name(design) not in design_variants():
+            raise unknown_name("design", design, design_variants())
+    return designs
 
 
 def _options(table: Mapping[str, Any]) -> CrashOptions:
@@ -187,73 +202,86 @@ def _drawn(choices: Mapping[str, Any], *run: object) -> dict[str, Any]:
 
 
 @cache
-def _arguments(row: str, workload: str) -> frozenset[str]:
-    """Returns the names of the arguments of a workload over the runtime of a design."""
-    return frozenset(Scenario(design=row, workload=workload).arguments())
+def _arguments(design: str, workload: str) -> Mapping[str, Argument]:
+    """Returns the arguments of a workload over the runtime of a design that have no key of their own."""
+    found = Scenario(design=design, workload=workload).arguments()
+    return {name: argument for name, argument in found.items() if name not in OWN_OPTIONS}
 
 
 def _drawn_args(table: Mapping[str, Any], *run: object) -> dict[str, Any]:
     """Returns the random arguments of a run, as far as its workload and runtime have them."""
-    row, workload, *_ = map(str, run)
+    design, workload, *_ = map(str, run)
     drawn = _drawn(table.get("draw_args", {}), "arguments", *run)
-    return {name: value for name, value in drawn.items() if name in _arguments(row, workload)}
+    return {name: value for name, value in drawn.items() if name in _arguments(design, workload)}
 
 
 def _check_drawn_args(table: Mapping[str, Any], pairs: Iterable[tuple[str, str]]) -> None:
-    """Refuses a random argument that no run of a sweep has: it would do nothing."""
-    names = table.get("draw_args", {})
-    known = {name for row, workload in pairs for name in _arguments(row, workload)} if names else set()
-    for name in names:
+    """Refuses a random argument that no run of a sweep has, that is also given, or whose values no run takes."""
+    drawn, found = table.get("draw_args", {}), list(pairs)
+    known = {name for pair in found for name in _arguments(*pair)} if drawn else set()
+    given = [table.get("args", {}), *table.get("workload_args", {}).values(), *table.get("design_args", {}).values()]
+    for name, choice in drawn.items():
         if name not in known:
-            raise unknown_name("argument", name, known)
+            raise unknown_name("draw_args", name, known)
+        if any(name in args for args in given):
+            raise refusal("draw_args", f"'{name}' is drawn and given")
+        values = _args({str(n): value for n, value in enumerate(_ends(choice))})
+        for arguments in (_arguments(*pair) for pair in found):
+            for _, value in values if name in arguments else ():
+                check_argument(arguments[name], value)
+
+
+def _ends(choice: Any) -> Iterable[Any]:
+    """Returns the values of a list, or both ends of a range."""
+    return choice.values() if isinstance(choice, Mapping) else choice
 
 
 def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
-    rows, workloads = _design_names(table["designs"]), suites.expand(table["workloads"])
+    designs, workloads = _design_names(table["designs"]), suites.expand(table["workloads"])
     is_small, overflows = table.get("small", False), table.get("overflow", False)
     if overflows:
-        rows = [row for row in rows if laboratory_of(row).overflow_settings]
+        designs = [design for design in designs if plan_of(design).overflow_settings]
     common = settings_of({**table.get("set", {}), **dict.fromkeys(table.get("draw", {}), "")})
-    parameter_settings.check_any(common, map(_hardware, rows))
-    _check_drawn_args(table, (pair for pair in itertools.product(rows, workloads) if _fits(table, *pair)))
+    parameter_settings.check_any(common, map(_hardware, designs))
+    _check_drawn_args(table, (pair for pair in itertools.product(designs, workloads) if _fits(table, *pair)))
     seeds = [1 + ROUND_SEEDS * round_number + n for n in range(table.get("seeds", 1))]
-    for row, workload, threads, seed in itertools.product(rows, workloads, table.get("threads", [1]), seeds):
-        if not _fits(table, row, workload):
+    for design, workload, threads, seed in itertools.product(designs, workloads, table.get("threads", [1]), seeds):
+        if not _fits(table, design, workload):
             continue
         sizes = dict(workload_info(workload).small) if is_small else {"ops": OPS}
         ops = table.get("ops", sizes.pop("ops"))
-        overflow = dict(pair.split("=", 1) for pair in laboratory_of(row).overflow_settings) if overflows else {}
+        overflow = dict(pair.split("=", 1) for pair in plan_of(design).overflow_settings) if overflows else {}
         own = table.get("workload_args", {}).get(workload, {})
-        run = row, workload, threads, seed
-        drawn, of_row = _drawn(table.get("draw", {}), *run), table.get("design_set", {}).get(row, {})
+        run = design, workload, threads, seed
+        drawn, of_design = _drawn(table.get("draw", {}), *run), table.get("design_set", {}).get(design, {})
         for_all = {**table.get("set", {}), **drawn, **overflow}
-        all_settings = {name: value for name, value in for_all.items() if name not in of_row}
+        all_settings = {name: value for name, value in for_all.items() if name not in of_design}
+        settings = parameter_settings.of_design(settings_of(all_settings), _hardware(design))
+        of_runtime = table.get("design_args", {}).get(design, {})
         scenario = Scenario(
-            design=row,
+            design=design,
             workload=workload,
             machine=table.get("machine", MACHINE),
             ops=int(ops),
             threads=threads,
             seed=seed,
-            settings=parameter_settings.of_design(settings_of(all_settings), _hardware(row)) + settings_of(of_row),
-            workload_args=_args(
-                sizes, table.get("args", {}), own, _drawn_args(table, *run), table.get("design_args", {}).get(row, {})
-            ),
+            settings=settings + settings_of(of_design),
+            workload_args=_args(sizes, table.get("args", {}), own, _drawn_args(table, *run), of_runtime),
         )
-        tolerated = design_variants().get(row, {"domains": [None]})["domains"]
+        tolerated = design_variants()[variant_name(design)]["domains"]
         for domain in tolerated if table.get("domains") == "all" else [None]:
             yield Unit(dataclasses.replace(scenario, domain=domain), _options(table))
 
 
-def _hardware(row: str) -> str:
-    """Returns the hardware of a design; empty for an unknown name, which is refused later."""
-    return str(design_variants().get(row, {}).get("hardware", ""))
+def _hardware(design: str) -> str:
+    """Returns the hardware of a design."""
+    return str(design_variants()[variant_name(design)]["hardware"])
 
 
-def _fits(table: Mapping[str, Any], row: str, workload: str) -> bool:
+def _fits(table: Mapping[str, Any], design: str, workload: str) -> bool:
     """Whether the sweep includes this pair. A design that the file names is included, and refused later if need be."""
-    is_named = row in table["designs"]
-    return is_named or workload_info(workload).interface in design_variants()[row]["interfaces"]
+    is_named = design in table["designs"]
+    return is_named or workload_info(workload).interface in design_variants()[variant_name(design)]["interfaces"]
 
 
 def _control(table: Mapping[str, Any]) -> Unit:

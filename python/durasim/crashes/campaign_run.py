@@ -247,7 +247,10 @@ def marks_required(designs: list[str]) -> dict[str, list[str]]:
 def _document(campaign: CampaignFile, tally: Tally, mutated: mutation.MutationResult, wall_s: float) -> dict[str, Any]:
     required = marks_required(campaign.designs()) if campaign.marks else {}
     missed = [
-        f"{row}/{mark}" for row, marks in required.items() for mark in marks if not tally.marks.get(row, {}).get(mark)
+        f"{design}/{mark}"
+        for design, marks in required.items()
+        for mark in marks
+        if not tally.marks.get(design, {}).get(mark)
     ]
     failed = [f"control {c['name']}: {c['expects']} expected, {c['found']} found" for c in tally.controls
               if c["found"] != c["expects"]]  # fmt: skip
@@ -257,7 +260,7 @@ def _document(campaign: CampaignFile, tally: Tally, mutated: mutation.MutationRe
     failed += [f"mutant not caught: {outcome.mutant.path}" for outcome in mutated.missed]
     failed += tally.errors
     of_mutants = {name: value for name, value in mutated.to_dict().items() if name not in {"schema", "durasim_version"}}
-    hits = {f"{row}/{mark}": n for row, marks in sorted(tally.marks.items()) for mark, n in sorted(marks.items())}
+    hits = {f"{design}/{mark}": n for design, marks in sorted(tally.marks.items()) for mark, n in sorted(marks.items())}
     hits |= dict.fromkeys(missed, 0)
     order = sorted(tally.results)
     return {

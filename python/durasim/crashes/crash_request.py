@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +21,9 @@ OPS_AFTER_A_CRASH = 8
 """Maximum number of operations of the run between two crashes."""
 FIELDS: Mapping[str, dataclasses.Field[Any]] = {field.name: field for field in dataclasses.fields(CrashOptions)}
 """The options of a campaign by name; crates/crash/src/request.rs explains their metadata."""
+
+
+DIGITS_MAX = 20
 
 
 class CrashArguments(ScenarioArguments, CrashOptionArguments, total=False):
@@ -45,14 +47,24 @@ def options_of(values: Mapping[str, Any]) -> CrashOptions:
 
 def _parsed(name: str, value: Any) -> Any:
     described = FIELDS[name].metadata
+    if "choices" in described:
+        names = (value,) if isinstance(value, str) else tuple(value)
+        is_all = "all" in names and set(names) <= {"all", *described["choices"]}
+        return (described["choices"] if is_all else names) or None
     if isinstance(value, str):
         if has(name, "elf"):
-            return tuple(shlex.split(value))
-        return int(value) if "minimum" in described and value.isascii() and value.isdigit() else value
-    if "choices" in described:
-        names = tuple(value)
-        return (described["choices"] if "all" in names else names) or None
+            return _split(name, value)
+        # No number of an option has more digits.
+        is_number = value.isascii() and value.isdigit() and len(value) <= DIGITS_MAX
+        return int(value) if "minimum" in described and is_number else value
     return tuple(value) if has(name, "elf") else value
+
+
+def _split(name: str, value: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(value))
+    except ValueError as error:
+        raise refusal(flag_of(name), f"{value!r}: {str(error).lower()}") from None
 
 
 def check_options(options: CrashOptions) -> None:
@@ -70,22 +82,26 @@ def check_options(options: CrashOptions) -> None:
 
 def _problem(value: Any, described: Mapping[str, Any]) -> str | None:
     if "choices" in described:
-        unknown = [name for name in value if name not in described["choices"]]
+        unknown = [name for name in value if name not in (*described["choices"], "all")]
         return f"'{unknown[0]}' is unknown (allowed: {', '.join(described['choices'])})" if unknown else None
     if "minimum" not in described or value in described.get("words", ()):
         return None
-    lowest, highest = described["minimum"], described.get("maximum", math.inf)
+    lowest, highest = described["minimum"], described["maximum"]
     is_whole = isinstance(value, int) and not isinstance(value, bool)
+    if is_whole and lowest <= value <= highest:
+        return None
     if "words" in described:
         words = " nor ".join(f"'{word}'" for word in described["words"])
-        problem = f"'{value}' is neither {words} nor a number of at least {lowest}"
-        return None if is_whole and value >= lowest else problem
+        return f"'{_shown(value)}' is neither {words} nor a number from {lowest} to {highest}"
     if not is_whole:
-        return f"'{value}' is not a whole number"
-    if lowest <= value <= highest:
-        return None
+        return f"'{_shown(value)}' is not a whole number"
     unit = f" {described['unit']}" if "unit" in described else ""
-    return f"{value} is not between {lowest} and {highest}{unit}" if "maximum" in described else f"{value} is negative"
+    return f"{value} is not between {lowest} and {highest}{unit}"
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= DIGITS_MAX * 2 else f"{text[:DIGITS_MAX]}..."
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ class CrashOptions:
             "file": True,
             "words": ("all",),
             "minimum": 1,
+            "maximum": 1000000000000000,
             "metavar": "all|N",
             "help": "Persist events to crash at, spread over the run.",
         },

@@ -30,6 +30,7 @@ __all__ = [
     "Document",
     "Host",
     "LatencyNs",
+    "LostCycles",
     "PmemWriteBytes",
     "Provenance",
     "Region",

@@ -209,10 +209,14 @@ def _read_workloads() -> dict[str, WorkloadInfo | ToolchainError]:
         name, table = path.stem, path.with_suffix(".toml")
         try:
             if path != table:
+                if table.is_file() and "source" in _document(table):
+                    raise ToolchainError(f"{table}: the key 'source' is for workloads without a program {name}.cpp")
                 found[name] = _read_workload(name, _summary_of(path), path, table, shared)
             elif "source" in (document := _document(table)):
                 source = folder / str(document["source"])
                 found[name] = _read_workload(name, str(document.get("summary", "")), source, table, shared)
+            elif "summary" in document and name not in found:
+                raise ToolchainError(f"{table}: there is no program {name}.cpp, and the key 'source' names none")
         except ToolchainError as problem:
             found[name] = problem
     return found

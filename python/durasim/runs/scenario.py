@@ -28,7 +28,7 @@ _SEED_LIMIT = 2**64
 # More than any machine has; the machine file is read later.
 _THREADS_MAX = 64
 # Arguments of every workload with a dedicated option of the command line and the API.
-_OWN_OPTIONS = ("ops", "seed", "threads")
+OWN_OPTIONS = ("ops", "seed", "threads")
 
 Settings = Mapping[str, Any] | Sequence[str]
 """Machine and design parameters: `{"path.to.key": value}` or `["path.to.key=value"]`."""
@@ -180,13 +180,13 @@ class Scenario(RunOptions):
         raise refusal("workload", sentence)
 
     def _check_workload_args(self) -> None:
-        known = {name: argument for name, argument in self.arguments().items() if name not in _OWN_OPTIONS}
+        known = {name: argument for name, argument in self.arguments().items() if name not in OWN_OPTIONS}
         for name, value in self.workload_args:
-            if name in _OWN_OPTIONS:
+            if name in OWN_OPTIONS:
                 raise refusal("arg", f"'{name}' has its own option, --{name}")
             if name not in known:
                 raise unknown_name(f"arg of {self.workload}", name, known)
-            _check_argument(known[name], value)
+            check_argument(known[name], value)
         values = {name: argument.default for name, argument in known.items()} | dict(self.workload_args)
         for name, argument in known.items():
             if argument.is_footprint:
@@ -292,7 +292,7 @@ class Scenario(RunOptions):
         return {
             name: argument.value_of(given[name]) if name in given else argument.default
             for name, argument in self.arguments().items()
-            if name not in _OWN_OPTIONS and "run" in argument.commands
+            if name not in OWN_OPTIONS and "run" in argument.commands
         }
 
     def _info(self) -> WorkloadInfo:
@@ -445,7 +445,12 @@ def _available_bytes() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _check_argument(argument: Argument, value: str) -> None:
+def check_argument(argument: Argument, value: str) -> None:
+    """Refuses a value that an argument of a workload does not take.
+
+    Raises:
+        ConfigError: It is out of range, of another type or an unknown name.
+    """
     field = f"arg {argument.name}"
     if argument.type == "u64":
         if not (value.isascii() and value.isdigit() and argument.minimum <= int(value) <= argument.maximum):
