@@ -6,32 +6,45 @@
 >>> verdict = ds.crash(design="hercules", workload="btree", machine="tiny", points=300)
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from durasim._core import __version__
-from durasim.api import (
-    campaign,
-    check_designs,
-    compare,
-    crash,
-    describe_design,
-    describe_machine,
-    designs,
-    machine_schema,
-    machine_toml,
-    machines,
-    measure_workload,
-    mutation,
-    random_campaign,
-    random_replay,
-    run,
-    suite_members,
-    workloads,
-)
-from durasim.documents.difference import Difference, diff
-from durasim.documents.loading import load
-from durasim.documents.results import Comparison, CrashFailure, CrashResult, Provenance, RunResult, TxLines, TxProfile
-from durasim.documents.stats import Stat, StatTree
-from durasim.errors import ConfigError, DurasimError, GuestFault, HostIoError, InternalError, StuckError
-from durasim.programs import toolchain as toolchain
+
+if TYPE_CHECKING:
+    from durasim.api import (
+        campaign,
+        check_designs,
+        compare,
+        crash,
+        describe_design,
+        describe_machine,
+        designs,
+        machine_schema,
+        machine_toml,
+        machines,
+        measure_workload,
+        mutation,
+        random_campaign,
+        random_replay,
+        run,
+        suite_members,
+        workloads,
+    )
+    from durasim.documents.difference import Difference, diff
+    from durasim.documents.loading import load
+    from durasim.documents.results import (
+        Comparison,
+        CrashFailure,
+        CrashResult,
+        Provenance,
+        RunResult,
+        TxLines,
+        TxProfile,
+    )
+    from durasim.documents.stats import Stat, StatTree
+    from durasim.errors import ConfigError, DurasimError, GuestFault, HostIoError, InternalError, StuckError
+    from durasim.programs import toolchain as toolchain
 
 __all__ = [
     "Comparison",
@@ -71,3 +84,33 @@ __all__ = [
     "suite_members",
     "workloads",
 ]
+
+# A module is imported when one of its names is first used: `durasim --version` needs none of them.
+_NAMES = {
+    "durasim.api": (
+        "campaign", "check_designs", "compare", "crash", "describe_design", "describe_machine", "designs",
+        "machine_schema", "machine_toml", "machines", "measure_workload", "mutation", "random_campaign",
+        "random_replay", "run", "suite_members", "workloads",
+    ),
+    "durasim.documents.difference": ("Difference", "diff"),
+    "durasim.documents.loading": ("load",),
+    "durasim.documents.results": (
+        "Comparison", "CrashFailure", "CrashResult", "Provenance", "RunResult", "TxLines", "TxProfile",
+    ),
+    "durasim.documents.stats": ("Stat", "StatTree"),
+    "durasim.errors": ("ConfigError", "DurasimError", "GuestFault", "HostIoError", "InternalError", "StuckError"),
+}  # fmt: skip
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "toolchain":
+        return importlib.import_module("durasim.programs.toolchain")
+    if name not in _MODULES:
+        raise AttributeError(f"module 'durasim' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_MODULES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, "toolchain"})

@@ -6,6 +6,7 @@
 | `GuestFault` | 3 | the guest program was stopped: unknown instruction or system call, wild access |
 | `StuckError` | 3 | the modelled machine cannot continue |
 | `InternalError` | 3 | an assertion of durasim itself failed |
+| `ToolchainError` | 2 | a guest program could not be built (4 if a host file was the reason) |
 | `HostIoError` | 4 | a host file could not be read or written, or a host process was killed |
 """
 
@@ -17,7 +18,16 @@ from collections.abc import Iterable
 
 from durasim._core import ConfigError, DurasimError, GuestFault, HostIoError, InternalError, StuckError
 
-__all__ = ["ConfigError", "DurasimError", "GuestFault", "HostIoError", "InternalError", "StuckError"]
+__all__ = ["ConfigError", "DurasimError", "GuestFault", "HostIoError", "InternalError", "StuckError", "ToolchainError"]
+
+
+class ToolchainError(Exception):
+    """A guest program could not be built. The text is one sentence; ``output`` is the output of the compiler."""
+
+    def __init__(self, sentence: str, output: str = "") -> None:
+        super().__init__(f"{sentence}\n{output.rstrip()}" if output else sentence)
+        self.sentence = sentence
+        self.output = output
 
 
 def refusal(field: str, problem: str) -> ConfigError:

@@ -70,6 +70,7 @@ PATTERN_PLACES = [
     "campaigns",
     "crates/cache",
     "crates/contract",
+    "crates/crash",
     "crates/designs",
     "crates/isa",
     "crates/kernel",

@@ -151,7 +151,9 @@ def test_make_targets_are_there(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_commands_have_the_options_that_are_named(page):
-    commands = typer.main.get_command(app).commands
+    program = typer.main.get_command(app)
+    context = typer.Context(program)
+    commands = {name: program.get_command(context, name) for name in program.list_commands(context)}
     for words in _commands(page):
         if words[:1] not in (["durasim"], [".venv/bin/durasim"]) or len(words) < 2 or words[1].startswith("-"):
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -11,11 +12,11 @@ from types import FrameType
 from typing import Any, ClassVar
 
 import typer
+import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from durasim.errors import DurasimError, refusal
+from durasim.errors import DurasimError, ToolchainError, refusal
 from durasim.output import NoReaderError
-from durasim.programs.toolchain import ToolchainError
 
 EXIT_NEGATIVE = 1
 EXIT_USAGE = 2
@@ -32,6 +33,34 @@ class _InterruptedError(Exception):
 
 class Program(TyperGroup):
     """The command group `durasim`; converts every error into a sentence and an exit code."""
+
+    # Each command is a function of a module of durasim.cli, imported when the command is used.
+    _MODULES: ClassVar = {
+        "run": "run_commands",
+        "compare": "run_commands",
+        "crash": "crash_commands",
+        "campaign": "crash_commands",
+        "mutation": "crash_commands",
+        "diff": "run_commands",
+        "designs": "list_commands",
+        "workloads": "list_commands",
+        "machines": "list_commands",
+    }
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # noqa: ARG002 - overrides
+        """Returns the names of all commands, in the order of the help text."""
+        return list(self._MODULES)
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
+        """Returns a command, or None if there is none with this name."""
+        if cmd_name in self._MODULES and cmd_name not in self.commands:
+            module = importlib.import_module(f"durasim.cli.{self._MODULES[cmd_name]}")
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+            alone.command(cmd_name, cls=CrashCommand if cmd_name == "crash" else TyperCommand)(
+                getattr(module, cmd_name)
+            )
+            self.add_command(typer.main.get_command(alone), cmd_name)
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: typer.Context) -> Any:
         """Runs a command."""

@@ -26,7 +26,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn
+
+from durasim.errors import ToolchainError
 
 Progress = Callable[[str], None]
 
@@ -43,18 +45,10 @@ COMMANDS = ("run", "check", "recover", "recover-and-check")
 INTERFACES = ("transactions", "objects")
 PARALLEL_BUILDS = 2
 _U64_MAX = 2**64 - 1
-_WORKLOAD_LINE = re.compile(r"// durasim-workload: ([a-z0-9-]+) — (.+)")
+_FILE_NAME = re.compile(r"[a-z0-9-]+")
+_WORKLOAD_LINE = re.compile(rf"// durasim-workload: ({_FILE_NAME.pattern}) — (.+)")
 # Argument names become fields of a C++ struct.
 _ARGUMENT_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-
-
-class ToolchainError(Exception):
-    """A guest program could not be built. The text is one sentence; ``output`` is the output of the compiler."""
-
-    def __init__(self, sentence: str, output: str = "") -> None:
-        super().__init__(f"{sentence}\n{output.rstrip()}" if output else sentence)
-        self.sentence = sentence
-        self.output = output
 
 
 @dataclass(frozen=True)
@@ -131,9 +125,6 @@ class BackendInfo:
         return f"DURASIM_BACKEND={self.name}"
 
 
-_Info = TypeVar("_Info", WorkloadInfo, BackendInfo)
-
-
 @dataclass(frozen=True)
 class Compiler:
     """Command of the compiler; ``version`` is part of the hash of every build."""
@@ -203,41 +194,68 @@ def broken_workloads() -> dict[str, ToolchainError]:
 
 def _read_workloads() -> dict[str, WorkloadInfo | ToolchainError]:
     folder = guest_folder() / "workloads"
-    shared = _read_arguments(folder / "common.toml")
     found: dict[str, WorkloadInfo | ToolchainError] = {}
-    for path in sorted([*folder.glob("*.cpp"), *folder.glob("*.toml")]):
-        name, table = path.stem, path.with_suffix(".toml")
+    # In the order of the file names: btree-large.cpp is before btree.cpp.
+    names = {path.stem for kind in ("*.cpp", "*.toml") for path in folder.glob(kind)}
+    for name in sorted(names, key=lambda name: f"{name}."):
         try:
-            if path != table:
-                if table.is_file() and "source" in _document(table):
-                    raise ToolchainError(f"{table}: the key 'source' is for workloads without a program {name}.cpp")
-                found[name] = _read_workload(name, _summary_of(path), path, table, shared)
-            elif "source" in (document := _document(table)):
-                source = folder / str(document["source"])
-                found[name] = _read_workload(name, str(document.get("summary", "")), source, table, shared)
-            elif "summary" in document and name not in found:
-                raise ToolchainError(f"{table}: there is no program {name}.cpp, and the key 'source' names none")
+            work = find_workload(name)
         except ToolchainError as problem:
             found[name] = problem
+        else:
+            if work is not None:
+                found[name] = work
     return found
+
+
+def find_workload(name: str) -> WorkloadInfo | None:
+    """Returns one workload of ``guest/workloads``, or None if there is none, without the tables of the others.
+
+    Raises ToolchainError if its table is missing or wrong.
+    """
+    if not _FILE_NAME.fullmatch(name):
+        return None
+    folder = guest_folder() / "workloads"
+    program, table = folder / f"{name}.cpp", folder / f"{name}.toml"
+    if program.is_file():
+        if table.is_file() and "source" in _document(table):
+            raise ToolchainError(f"{table}: the key 'source' is for workloads without a program {name}.cpp")
+        source, summary = program, _summary_of(program)
+    else:
+        document = _document(table) if table.is_file() else {}
+        if "source" not in document and "summary" not in document:
+            return None
+        if "source" not in document:
+            raise ToolchainError(f"{table}: there is no program {name}.cpp, and the key 'source' names none")
+        source, summary = folder / str(document["source"]), str(document.get("summary", ""))
+    return _read_workload(name, summary, source, table, _read_arguments(folder / "common.toml"))
 
 
 def backends() -> list[BackendInfo]:
     """Returns all transaction runtimes, by name."""
-    found = []
-    for path in sorted((guest_folder() / "backends").glob("*.toml")):
-        table = _document(path)
-        try:
-            interfaces = tuple(table.get("interfaces", ("transactions",)))  # type: ignore[arg-type]
-            found.append(BackendInfo(path.stem, str(table["summary"]), _read_arguments(path), interfaces))
-        except KeyError as key:
-            raise ToolchainError(f"{path}: the key {key} is missing") from None
-    return found
+    return [_read_backend(path) for path in sorted((guest_folder() / "backends").glob("*.toml"))]
+
+
+def find_backend(name: str) -> BackendInfo | None:
+    """Returns one transaction runtime, or None if there is none. Raises ToolchainError if its table is wrong."""
+    if not _FILE_NAME.fullmatch(name):
+        return None
+    path = guest_folder() / "backends" / f"{name}.toml"
+    return _read_backend(path) if path.is_file() else None
+
+
+def _read_backend(path: Path) -> BackendInfo:
+    table = _document(path)
+    try:
+        interfaces = tuple(table.get("interfaces", ("transactions",)))  # type: ignore[arg-type]
+        return BackendInfo(path.stem, str(table["summary"]), _read_arguments(path), interfaces)
+    except KeyError as key:
+        raise ToolchainError(f"{path}: the key {key} is missing") from None
 
 
 def describe(workload: str, backend: str, *, history: bool = False, planted: bool = False) -> dict[str, object]:
     """Returns the JSON printed by ``PROG --describe``: name, description, backend and all arguments."""
-    work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
+    work, back = _workload_named(workload), _backend_named(backend)
     extra = _extra_arguments(history, planted)
     return {
         "name": work.name,
@@ -256,7 +274,7 @@ def _extra_arguments(history: bool, planted: bool) -> tuple[Argument, ...]:
 def arguments_header(workload: str, backend: str, *, history: bool = False, planted: bool = False) -> str:
     """Returns ``durasim_arguments.h``: the table of arguments for C++ (see guest/workloads/arguments.h)."""
     about = describe(workload, backend, history=history, planted=planted)
-    work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
+    work, back = _workload_named(workload), _backend_named(backend)
     extra = _extra_arguments(history, planted)
     fields, rows = [], []
     for a in work.arguments + back.arguments + extra:
@@ -312,7 +330,7 @@ def build(
 
     Raises ToolchainError if a name is unknown, no compiler is available, or the compiler reports an error.
     """
-    work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
+    work, back = _workload_named(workload), _backend_named(backend)
     if work.interface not in back.interfaces:
         raise ToolchainError(
             f"the workload {workload} uses the interface {work.interface}, which {backend} does not have"
@@ -362,7 +380,7 @@ def build_stamp(sources: Sequence[str | Path], backend: str, output: str | Path,
     executable. Raises ToolchainError if the runtime is unknown, a source is missing, the compiler reports an error, or
     no source has a transaction.
     """
-    define = f"-D{_find(backends(), backend, 'backend').define}"
+    define = f"-D{_backend_named(backend).define}"
     folder = guest_folder()
     headers = folder / "include" / "durasim" / "stamp"
     # A source in STAMP's lib/ finds the headers in its own folder first, independent of the include path. Include ours
@@ -493,12 +511,15 @@ def _version_of(command: list[str]) -> str:
     return done.stdout
 
 
-def _find(infos: list[_Info], name: str, what: str) -> _Info:
-    for info in infos:
-        if info.name == name:
-            return info
-    if what == "workload" and name in broken_workloads():
-        raise broken_workloads()[name]
+def _workload_named(name: str) -> WorkloadInfo:
+    return find_workload(name) or _refuse_name("workload", name, workloads())
+
+
+def _backend_named(name: str) -> BackendInfo:
+    return find_backend(name) or _refuse_name("backend", name, backends())
+
+
+def _refuse_name(what: str, name: str, infos: Sequence[WorkloadInfo] | Sequence[BackendInfo]) -> NoReturn:
     raise ToolchainError(f"unknown {what} {name!r} (allowed: {', '.join(info.name for info in infos)})")
 
 

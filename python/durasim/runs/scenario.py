@@ -309,10 +309,9 @@ class Scenario(RunOptions):
         """Returns the arguments of the workload by name, including those of its transaction runtime."""
         from durasim.programs import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
-        arguments = self._info().arguments
-        for backend in toolchain.backends():
-            if backend.name == self.backend:
-                arguments += backend.arguments
+        arguments, runtime = self._info().arguments, toolchain.find_backend(self.backend)
+        if runtime is not None:
+            arguments += runtime.arguments
         return {argument.name: argument for argument in arguments}
 
     def guest_command(self, command: str, ops: int) -> list[str]:
@@ -397,12 +396,13 @@ def workload_info(name: str) -> WorkloadInfo:
     """
     from durasim.programs import suites, toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    infos = {info.name: info for info in toolchain.workloads()}
-    if name not in infos:
-        infos |= {member.info.name: member.info for member in suites.members()}
-    if name not in infos:
-        raise toolchain.broken_workloads().get(name) or unknown_name("workload", name, infos, "durasim workloads")
-    return infos[name]
+    if (program := toolchain.find_workload(name)) is not None:
+        return program
+    members = {member.info.name: member.info for member in suites.members()}
+    if name not in members:
+        names = [*(info.name for info in toolchain.workloads()), *members]
+        raise unknown_name("workload", name, names, "durasim workloads")
+    return members[name]
 
 
 def settings_of(settings: Settings | None) -> tuple[str, ...]:
