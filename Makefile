@@ -41,7 +41,7 @@ quick: $(STAMPS)/environment ## Build the module incrementally, without link-tim
 	@touch -d @0 $(CORE)
 
 demo: $(CORE) ## Run the B+-tree under five designs, crash two of them, print both verdicts
-	@$(BIN)/python -m tools.demo
+	@$(BIN)/durasim demo
 
 demo-cold: ## make demo in a clone with every cache cold and nothing else installed; print the seconds
 	@tools/fresh_machine.sh demo

@@ -1,10 +1,12 @@
-"""Writes the licences of the Rust crates that are linked into the built module, for the wheel.
+"""Writes the licences of all that is linked into the built module and into the packed guest programs, for the wheel.
 
-The list comes from `cargo metadata`, the texts from the crates themselves.
+The list of crates comes from `cargo metadata`, their texts from the crates themselves. The texts of the libraries in
+guest programs come from the package `ziglang`, which compiles them.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 from collections import defaultdict
@@ -20,6 +22,14 @@ NAMES = ("LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "UNLICENSE", "NOTICE")
 # Some crates contain the sources of a C library with its own licence.
 DEPTH = 2
 RULE = "=" * 78
+# Libraries that ziglang links into guest programs, with the files of their licences below its folder.
+GUEST_LIBRARIES = {
+    "musl": "lib/libc/musl/COPYRIGHT",
+    "libc++": "lib/libcxx/LICENSE.TXT",
+    "libc++abi": "lib/libcxxabi/LICENSE.TXT",
+    "libunwind": "lib/libunwind/LICENSE.TXT",
+    "compiler-rt of zig": "LICENSE",
+}
 
 
 def _metadata() -> Mapping[str, Any]:
@@ -66,7 +76,7 @@ def text() -> str:
     users: dict[str, list[str]] = defaultdict(list)
     lines = [
         "The built module of durasim contains code of the Rust standard library (MIT OR Apache-2.0) and of these",
-        "crates. Their licence texts follow, each once, with the crates that it came with.",
+        "crates. The licence texts follow, each once, with all that it came with.",
         "",
     ]
     for package in packages:
@@ -74,6 +84,10 @@ def text() -> str:
         lines.append(f"{name}: {package['license']}")
         for content in dict.fromkeys(_texts(package)):
             users[content].append(name)
+    lines += ["", f"The packed guest programs contain code of {', '.join(GUEST_LIBRARIES)}."]
+    folder = Path(importlib.util.find_spec("ziglang").submodule_search_locations[0])
+    for name, file in GUEST_LIBRARIES.items():
+        users[(folder / file).read_text(encoding="utf-8", errors="replace").strip()].append(name)
     for content, names in users.items():
         lines += ["", RULE, ", ".join(names), RULE, "", content]
     return "\n".join(lines) + "\n"

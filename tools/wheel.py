@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
 SCRATCH = ROOT / "build" / "wheel"
 LICENSES = Path("python/durasim/third_party_licenses.txt")
+PREBUILT = Path("python/durasim/prebuilt")
 
 
 def _git(*arguments: str) -> str:
@@ -23,10 +24,11 @@ def _git(*arguments: str) -> str:
 
 
 def copy_sources(folder: Path) -> None:
-    """Copies every file that git tracks or would track, and preserves links."""
+    """Copies every file that git tracks or would track, and the generated ones, and preserves links."""
     names = _git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    generated = [LICENSES, *(path.relative_to(ROOT) for path in (ROOT / PREBUILT).iterdir())]
     shutil.rmtree(folder, ignore_errors=True)
-    for name in [*filter(None, names.split("\0")), str(LICENSES)]:
+    for name in [*filter(None, names.split("\0")), *map(str, generated)]:
         source, target = ROOT / name, folder / name
         if source.is_symlink() or source.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +55,9 @@ def build(folder: Path, output: Path, time_stamp_s: str) -> Path:
 
 def main() -> None:
     """Builds, compares and prints the path of the wheel."""
-    subprocess.run([sys.executable, str(ROOT / "tools" / "third_party_licenses.py")], check=True)
+    print("compiling the guest programs", file=sys.stderr)
+    for tool in ("tools.prebuilt", "tools.third_party_licenses"):
+        subprocess.run([sys.executable, "-m", tool], cwd=ROOT, check=True)
     copy_sources(SCRATCH / "copy")
     print("building the wheel twice (some minutes)", file=sys.stderr)
     newest = _git("log", "-1", "--format=%ct").strip()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from pathlib import Path
 
 import pytest
 from guest_programs import BACKENDS, OBJECT_BACKENDS, OBJECT_WORKLOADS, ROOT, TOOLCHAIN, WORKLOADS
+
+from durasim.programs import prebuilt
 
 ToolchainError = TOOLCHAIN.ToolchainError
 
@@ -46,6 +50,34 @@ def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TOOLCHAIN.importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(ToolchainError, match="no compiler for guest programs is available"):
         TOOLCHAIN.compiler()
+
+
+def test_packed_programs_need_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _fake_compiler(tmp_path, monkeypatch)
+    built = [TOOLCHAIN.build("btree", "markers", history=history) for history in (False, True)]
+    using = dataclasses.asdict(TOOLCHAIN.compiler())
+    del using["command"]
+    contents = {path.name: path.read_bytes() for path in built}
+    for folder in ("packed", "again"):
+        prebuilt.pack({"btree": contents}, using, tmp_path / folder)
+    files = sorted(path.name for path in (tmp_path / "packed").iterdir())
+    assert files == ["btree.xz", "index.json"]
+    assert all((tmp_path / "packed" / name).read_bytes() == (tmp_path / "again" / name).read_bytes() for name in files)
+
+    monkeypatch.delenv("DURASIM_CXX")
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr(TOOLCHAIN.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(TOOLCHAIN, "build_folder", lambda: tmp_path / "elsewhere")
+    monkeypatch.setattr(TOOLCHAIN, "prebuilt", lambda: prebuilt.read(tmp_path / "packed"))
+    TOOLCHAIN.compiler.cache_clear()
+    for path, history in zip(built, (False, True), strict=True):
+        program = TOOLCHAIN.build("btree", "markers", history=history)
+        assert program.name == path.name and program.parent == tmp_path / "elsewhere" / "guest"
+        assert program.read_bytes() == path.read_bytes() and os.access(program, os.X_OK)
+    assert TOOLCHAIN.description_of_compiler() == using["description"]
+    # One that is not packed, as after a change of its sources.
+    with pytest.raises(ToolchainError, match="no compiler for guest programs is available"):
+        TOOLCHAIN.build("queue", "markers")
 
 
 def _fake_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -81,6 +81,7 @@ def test_run(installed):
     done = installed("durasim", "run", "--workload", "btree", "--ops", "500", "--json", "run.json")
     assert done.returncode == 0
     assert "btree" in done.stdout
+    assert "building" not in done.stderr, "the programs are packed"
 
 
 def test_compare(installed):
@@ -108,6 +109,24 @@ def test_lists(installed, what):
 
 
 def test_demo(installed):
-    done = installed("python", str(ROOT / "tools" / "demo.py"))
-    assert done.returncode == 0
+    done = installed("durasim", "demo")
+    assert done.returncode == 0, done.stderr
     assert done.stdout.count("all recoveries correct") == 2
+    assert "opt† on tiny" in done.stdout or "opt on tiny" in done.stdout
+    assert "violations" in done.stdout
+    # The steps and their seconds are part of the output of the test.
+    print(done.stderr)
+    assert "done (after" in done.stderr
+
+
+def test_own_sources_need_the_compiler(installed):
+    script = (
+        "import pathlib\n"
+        "from durasim.programs import toolchain\n"
+        "pathlib.Path('own.cpp').write_text('int main() {}')\n"
+        "try:\n"
+        "    toolchain.compile_program('own.cpp', 'own')\n"
+        "except toolchain.ToolchainError as error:\n"
+        "    print(error)\n"
+    )
+    assert "pip install 'durasim[compiler]'" in installed("python", "-c", script).stdout

@@ -45,6 +45,7 @@ class Program(TyperGroup):
         "designs": "list_commands",
         "workloads": "list_commands",
         "machines": "list_commands",
+        "demo": "demo_command",
     }
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # noqa: ARG002 - overrides

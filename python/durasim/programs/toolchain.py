@@ -1,12 +1,14 @@
 """Builds guest programs: static RV64GC Linux executables from C++20 sources.
 
-The compiler is the first available of: the command in the environment variable ``DURASIM_CXX``, the one in the PyPI
-package ``ziglang``, and a system ``riscv64-linux-gnu-g++``. Results are cached in ``build/guest`` of the checkout (in a
-user cache folder without a checkout) under a hash of all their inputs.
+The wheel carries compiled workloads (:mod:`durasim.programs.prebuilt`). All other programs, and those of a changed
+workload, are compiled by the first available of: the command in the environment variable ``DURASIM_CXX``, the one in
+the PyPI package ``ziglang``, and a system ``riscv64-linux-gnu-g++``. Results are cached in ``build/guest`` of the
+checkout (in a user cache folder without a checkout) under a hash of all their inputs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import importlib.metadata
@@ -21,7 +23,7 @@ import sys
 import tempfile
 import threading
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -29,6 +31,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from durasim.errors import ToolchainError
+from durasim.programs.prebuilt import prebuilt
 
 Progress = Callable[[str], None]
 
@@ -174,9 +177,25 @@ def compiler() -> Compiler:
     if system is not None:
         return Compiler((system,), GCC_FLAGS, _version_of([system]), system, False)
     raise ToolchainError(
-        "no compiler for guest programs is available: install the Python package ziglang or riscv64-linux-gnu-g++, "
-        "or set DURASIM_CXX to a g++ for riscv64 Linux"
+        "no compiler for guest programs is available: `pip install 'durasim[compiler]'` or install "
+        "riscv64-linux-gnu-g++, or set DURASIM_CXX to a g++ for riscv64 Linux"
     )
+
+
+def _compiler_of_workloads() -> Compiler:
+    """Returns the compiler of the packed programs if there are any, else that of all others.
+
+    A compiler that the user has chosen compiles the workloads too.
+    """
+    packed = prebuilt()
+    if packed is None or os.environ.get("DURASIM_CXX"):
+        return compiler()
+    return Compiler((), **{name: tuple(of) if isinstance(of, list) else of for name, of in packed.compiler.items()})
+
+
+def description_of_compiler() -> str:
+    """Returns the name and version of the compiler of the workloads. Raises ToolchainError if there is none."""
+    return _compiler_of_workloads().description
 
 
 def workloads() -> list[WorkloadInfo]:
@@ -415,11 +434,19 @@ _first_build = threading.Lock()
 
 
 def _build(name: str, source: Path, header: str, defines: tuple[str, ...], progress: Progress | None) -> Path:
-    using = compiler()
-    digest = _digest(source, header, using, defines)
-    program = build_folder() / "guest" / f"{name}-{digest}"
+    using = _compiler_of_workloads()
+    program = build_folder() / "guest" / f"{name}-{_digest(source, header, using, defines)}"
     if program.is_file():
         return program
+    packed = prebuilt()
+    if packed is not None and (content := packed.program(program.name)) is not None:
+        return _write_program(program, content)
+    if not using.command and compiler().version != using.version:
+        # The sources were changed: another compiler than that of the packed programs compiles them.
+        using = compiler()
+        program = program.with_name(f"{name}-{_digest(source, header, using, defines)}")
+        if program.is_file():
+            return program
     say = progress or (lambda _line: None)
     with _first_build:
         fresh = using.is_zig and not _zig_cache().is_dir()
@@ -431,6 +458,16 @@ def _build(name: str, source: Path, header: str, defines: tuple[str, ...], progr
         say(f"building {name}")
         _compile_with_header(source, program, header, defines)
     say(f"built {name}: {program.stat().st_size} bytes")
+    return program
+
+
+def _write_program(program: Path, content: bytes) -> Path:
+    """Writes a program to a temporary file and renames it, so that readers never see a partial one."""
+    try:
+        with _partial(program) as partial:
+            partial.write_bytes(content)
+    except OSError as error:
+        raise ToolchainError(f"cannot write to {program.parent}: {error.strerror}") from error
     return program
 
 
@@ -458,28 +495,36 @@ def _precompiled() -> tuple[str, ...]:
 
 
 def _compile(source: Path, output: Path, flags: tuple[str, ...]) -> Path:
-    """Compiles to a temporary file and renames it, so that readers never see a partial program. Returns the output."""
+    """Compiles a source, so that readers never see a partial program. Returns the output."""
     using = compiler()
     environment = dict(os.environ)
     if using.is_zig:
         environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(_zig_cache()))
         environment.setdefault("ZIG_LOCAL_CACHE_DIR", str(_zig_cache()))
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(prefix=f".{output.name}.", dir=output.parent)
-    except OSError as error:
-        raise ToolchainError(f"cannot write to {output.parent}: {error.strerror}") from error
-    os.close(handle)
-    try:
-        command = [*using.command, *using.flags, *flags, str(source), "-o", partial]
+    with _partial(output) as partial:
+        command = [*using.command, *using.flags, *flags, str(source), "-o", str(partial)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode != 0:
             raise ToolchainError(f"{using.description} could not compile {source}", done.stdout + done.stderr)
-        Path(partial).chmod(0o755)
-        Path(partial).replace(output)
-    finally:
-        Path(partial).unlink(missing_ok=True)
     return output
+
+
+@contextlib.contextmanager
+def _partial(output: Path) -> Iterator[Path]:
+    """Gives a temporary file that becomes the executable `output` at the end, unless an error is raised."""
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{output.name}.", dir=output.parent)
+    except OSError as error:
+        raise ToolchainError(f"cannot write to {output.parent}: {error.strerror}") from error
+    os.close(handle)
+    partial = Path(name)
+    try:
+        yield partial
+        partial.chmod(0o755)
+        partial.replace(output)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _include_flags() -> tuple[str, ...]:

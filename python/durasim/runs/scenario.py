@@ -274,7 +274,7 @@ class Scenario(RunOptions):
             "workload": self.workload,
             "ops": ops,
             "args": self.guest_command("run", int(ops)),
-            "origin": self._origin(self._values(), toolchain.compiler().description),
+            "origin": self._origin(self._values(), toolchain.description_of_compiler()),
         }
 
     def _origin(self, workload_args: dict[str, Any], guest_compiler: str | None) -> dict[str, Any]:
