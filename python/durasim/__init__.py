@@ -24,12 +24,14 @@ from durasim.api import (
     random_replay,
     run,
     suite_members,
+    sweep,
     workloads,
 )
 from durasim.documents.difference import Difference, diff
 from durasim.documents.loading import load
 from durasim.documents.results import Comparison, CrashFailure, CrashResult, Provenance, RunResult, TxLines, TxProfile
 from durasim.documents.stats import Stat, StatTree
+from durasim.documents.sweep import PointResult, SweepResult
 from durasim.errors import ConfigError, DurasimError, GuestFault, HostIoError, InternalError, StuckError
 from durasim.programs import toolchain as toolchain
 
@@ -43,11 +45,13 @@ __all__ = [
     "GuestFault",
     "HostIoError",
     "InternalError",
+    "PointResult",
     "Provenance",
     "RunResult",
     "Stat",
     "StatTree",
     "StuckError",
+    "SweepResult",
     "TxLines",
     "TxProfile",
     "__version__",
@@ -69,5 +73,6 @@ __all__ = [
     "random_replay",
     "run",
     "suite_members",
+    "sweep",
     "workloads",
 ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from durasim import _core, checkout, output
@@ -14,7 +15,7 @@ from durasim.crashes.crash_request import CrashArguments, CrashOptions, Prepared
 from durasim.crashes.known_check import refuse_unknown_check
 from durasim.documents.described import RunOptions
 from durasim.documents.results import CrashResult, RunResult, TxProfile
-from durasim.errors import unknown_name
+from durasim.errors import refusal, unknown_name
 from durasim.runs import comparison
 from durasim.runs.scenario import (
     DEFAULT_SEED,
@@ -33,8 +34,11 @@ if TYPE_CHECKING:
 
     from durasim.crashes.mutants import MutationResult, Outcome
     from durasim.documents.mechanisms import Mechanism
+    from durasim.documents.sweep import SweepResult
     from durasim.programs.suites import Member
     from durasim.programs.toolchain import WorkloadInfo
+    from durasim.store.database import Store
+    from durasim.studies.study import Study
 
 Progress = Callable[[int, int], bool | None]
 """Called with the crashes done and the total; returning False ends the campaign early."""
@@ -46,6 +50,9 @@ CampaignProgress = Callable[[int, int | None, str], None]
 """Called with the runs done, the total and the design of the last run."""
 RandomProgress = Callable[[int, int | None], None]
 """Called with the runs done and the total (None if `seconds` is the limit)."""
+
+SweepProgress = Callable[[int, int], None]
+"""Called with the points of a study that are done and their total, which grows while an axis is bisected."""
 
 _ESTIMATE_POINTS = 64
 """Crash points from which the total time is estimated."""
@@ -255,6 +262,75 @@ def mutation(
 
     chosen = mutation_tests.chosen_mutants(design, None if mutants is None else list(mutants))
     return mutation_tests.run_mutants(chosen, progress)
+
+
+def sweep(
+    study: str | os.PathLike[str] | None = None,
+    *,
+    store: str | os.PathLike[str] | bool = True,
+    jobs: int | None = None,
+    yes: bool = False,
+    progress: SweepProgress | None = None,
+    **keys: Any,
+) -> SweepResult:
+    """Runs a study: simulates each of its points that is not in the store, and stores it.
+
+    docs/studies.md explains studies. `frame()` of the result has a row per point.
+
+    Args:
+        study: A study file; give either it or the keys of one.
+        store: The store of results; True is the user's store, False keeps nothing.
+        jobs: Number of concurrent simulations; all cores if None. Results do not depend on it.
+        yes: Permits more than 10,000 points.
+        progress: Called with the points done and the total.
+        keys: Keys of a study file, such as `name`, `designs`, `workloads` and `axes`; paths are relative to the
+            current folder.
+
+    Raises:
+        ConfigError: The study is refused before any point is simulated.
+        HostIoError: The store or a file cannot be read or written.
+        ToolchainError: A guest program cannot be built.
+    """
+    return run_study(described_study(study, keys), store=store, jobs=jobs, yes=yes, progress=progress)
+
+
+def run_study(
+    study: Study,
+    *,
+    store: str | os.PathLike[str] | bool = True,
+    jobs: int | None = None,
+    yes: bool = False,
+    progress: SweepProgress | None = None,
+) -> SweepResult:
+    """Runs a study; see `sweep`."""
+    from durasim.studies.executor import LocalProcesses  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.studies.study_run import StudyRun  # noqa: PLC0415
+
+    with opened_store(store) as kept:
+        run_of_study = StudyRun(study, kept, progress or (lambda *_: None), yes=yes)
+        return run_of_study.run(lambda: LocalProcesses(jobs))
+
+
+def described_study(study: str | os.PathLike[str] | None, keys: Mapping[str, Any]) -> Study:
+    """Returns a study from its file or its keys; see `sweep`."""
+    from durasim.studies.study import read_study, study_of  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    if (study is None) != bool(keys):
+        raise refusal("study", "give either a study file or the keys of one")
+    return study_of(keys) if study is None else read_study(study)
+
+
+@contextlib.contextmanager
+def opened_store(store: str | os.PathLike[str] | bool) -> Iterator[Store | None]:
+    """Opens a store of results: that of the user if True, none if False."""
+    if store is False:
+        yield None
+        return
+    from durasim.store.database import Store  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.store.location import default_path  # noqa: PLC0415
+
+    with Store(default_path() if store is True else store) as found:
+        yield found
 
 
 def compare(

@@ -9,7 +9,7 @@ import typer
 import durasim
 from durasim import api, output
 from durasim._core import __build__
-from durasim.cli import crash_commands, formats, hints, list_commands, options, render
+from durasim.cli import crash_commands, formats, hints, list_commands, options, render, sweep_command
 from durasim.cli.comparison_tables import comparison_tables
 from durasim.cli.options import check_json, finish
 from durasim.cli.progress import RunBar
@@ -118,9 +118,7 @@ def compare(
     lost: Annotated[
         bool, typer.Option("--lost-cycles", help="Also print why each design takes more cycles than opt.")
     ] = False,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="Number of concurrent runs (default: all cores).")
-    ] = None,
+    jobs: options.Jobs = None,
     wide: options.Wide = False,
     form: options.Format = formats.TABLE,
     json: options.JsonFile = None,
@@ -162,6 +160,7 @@ def compare(
     _exit_with(results)
 
 
+app.command()(sweep_command.sweep)
 app.command(cls=CrashCommand)(crash_commands.crash)
 app.command()(crash_commands.campaign)
 app.command()(crash_commands.mutation)

@@ -146,6 +146,14 @@ VerdictsFile = Annotated[
         "--verdicts", metavar="FILE", help="Store each verdict in FILE and resume an interrupted campaign from it."
     ),
 ]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", min=1, help="Number of concurrent simulations (default: all cores).")
+]
+StoreFile = Annotated[
+    str | None,
+    typer.Option("--store", metavar="FILE", help="Store of results (default: a file in the user's folder for data)."),
+]
+NoStore = Annotated[bool, typer.Option("--no-store", help="Neither read nor write a store of results.")]
 OptionValues = Mapping[str, Any] | None
 """Values of the options that `takes_options` adds to a command."""
 
@@ -190,6 +198,17 @@ PmemBaseline = Annotated[
         autocompletion=completion.designs,
     ),
 ]
+
+
+def store_of(path: str | None, no_store: bool) -> str | bool:
+    """Returns the store that `--store` and `--no-store` choose, as for `durasim.sweep`.
+
+    Raises:
+        ConfigError: Both are given.
+    """
+    if no_store and path is not None:
+        raise refusal("no_store", "cannot be combined with --store")
+    return path if path is not None else not no_store
 
 
 def check_json(path: str | None) -> None:

@@ -63,10 +63,16 @@ def _row(result: RunResult, throughputs: dict[tuple[str, str], float | None], ba
         throughput, reference = result.throughput_ops_per_us, throughputs.get((result.workload, design))
         return throughput / reference if throughput is not None and reference else None
 
-    row: dict[str, object] = {
-        "set": list(result.provenance.set),
+    return run_row(result) | {
         "relative_to_opt": relative_to(_OPT),
         "relative_to_baseline": relative_to(baseline),
+    }
+
+
+def run_row(result: RunResult) -> dict[str, object]:
+    """Returns the columns of one result, without those that relate it to others."""
+    row: dict[str, object] = {
+        "set": list(result.provenance.set),
         "ipc": result.roi.ipc,
         "instructions": result.roi.instructions,
         "cycles": result.roi.cycles,
