@@ -17,6 +17,7 @@ from durasim.documents.described import RunOptions
 from durasim.documents.results import CrashResult, RunResult, TxProfile
 from durasim.errors import refusal, unknown_name
 from durasim.runs import comparison
+from durasim.runs.command import run_command
 from durasim.runs.scenario import (
     DEFAULT_SEED,
     Scenario,
@@ -27,7 +28,8 @@ from durasim.runs.scenario import (
     variant_name,
     workloads_of,
 )
-from durasim.runs.simulation import GuestOutput, RunProgress, run_request
+from durasim.runs.simulation import GuestOutput, RunProgress, reuse_or_run
+from durasim.store.reuse import Reuse
 
 if TYPE_CHECKING:
     import polars
@@ -54,6 +56,9 @@ RandomProgress = Callable[[int, int | None], None]
 SweepProgress = Callable[[int, int], None]
 """Called with the points of a study that are done and their total, which grows while an axis is bisected."""
 
+StoreChoice = str | os.PathLike[str] | bool
+"""A store of results: its file, True for that of the user, or False for none."""
+
 _ESTIMATE_POINTS = 64
 """Crash points from which the total time is estimated."""
 _CRASH_OPTIONS = frozenset(field.name for field in dataclasses.fields(CrashOptions))
@@ -66,11 +71,14 @@ def run(
     *,
     guest_output: GuestOutput = output.pass_through,
     progress: RunProgress | None = None,
+    store: StoreChoice = False,
     **fields: Unpack[ScenarioArguments],
 ) -> RunResult:
     """Runs a workload or a program on a simulated machine.
 
     Args:
+        store: A store of results that answers a repeated run, without the output of its guest, and keeps a new one;
+            True is the user's store. Runs that write files of the host are never answered.
         guest_output: Called with the output of the guest; by default it goes to `sys.stdout` and `sys.stderr`.
         progress: Called from time to time with the operations done in the region of interest and their total (None if
             unknown).
@@ -82,17 +90,21 @@ def run(
         HostIoError: A host file could not be read or written.
         ToolchainError: The guest program cannot be built.
     """
-    return run_scenario(scenario_of(**fields), guest_output, progress)
+    return run_scenario(scenario_of(**fields), guest_output, progress, store)
 
 
 def run_scenario(
-    scenario: Scenario, guest_output: GuestOutput = output.pass_through, progress: RunProgress | None = None
+    scenario: Scenario,
+    guest_output: GuestOutput = output.pass_through,
+    progress: RunProgress | None = None,
+    store: StoreChoice = False,
 ) -> RunResult:
     """Runs `scenario`; see `run` for the other arguments."""
     request = scenario.request()
     written_before = _written_at(scenario.snapshot)
     try:
-        return run_request(request, guest_output, progress)
+        with opened_store(store) as kept:
+            return reuse_or_run(request, Reuse(kept), run_command(scenario), guest_output, progress)
     except KeyboardInterrupt as interrupt:
         if _written_at(scenario.snapshot) != written_before:
             interrupt.add_note(f"the snapshot {scenario.snapshot} was saved")
@@ -108,11 +120,17 @@ def _written_at(path: str | None) -> int | None:
 
 @takes_fields_of(Scenario, CrashOptions, without=("design", *_ONLY_OF_RUN, *_INTERNAL))
 def crash(
-    *, design: str, shrink: bool = False, progress: Progress | None = None, **fields: Unpack[CrashArguments]
+    *,
+    design: str,
+    shrink: bool = False,
+    progress: Progress | None = None,
+    store: StoreChoice = False,
+    **fields: Unpack[CrashArguments],
 ) -> CrashResult:
     """Crashes a workload or a program at persist events, recovers each image and checks it.
 
     Args:
+        store: A store of results that answers a repeated campaign and keeps a new one; True is the user's store.
         design: Durability design, see `designs()`.
         shrink: Minimizes the first failure; `shrunk` of the result is the smallest failure found.
         progress: Called with the crashes done and the total; returning False ends the campaign early.
@@ -128,13 +146,15 @@ def crash(
     scenario = scenario_of(design=design, **{name: value for name, value in fields.items() if name not in own})
     prepared = prepare_crash(scenario, options_of(own))
     refuse_unknown_check(prepared)
-    result = run_crash(prepared, progress)
+    result = run_crash(prepared, progress, store)
     return shrink_first(prepared, result) if shrink else result
 
 
-def run_crash(prepared: PreparedCrash, progress: Progress | None = None) -> CrashResult:
+def run_crash(prepared: PreparedCrash, progress: Progress | None = None, store: StoreChoice = False) -> CrashResult:
     """Runs a campaign; see `crash`. The caller verifies first that the program understands its check arguments."""
-    return prepared.crash(None if progress is None else (lambda done, total: progress(done, total) is not False))
+    report = None if progress is None else (lambda done, total: progress(done, total) is not False)
+    with opened_store(store) as kept:
+        return prepared.reuse_or_crash(Reuse(kept), report)
 
 
 def estimate_crash(prepared: PreparedCrash) -> tuple[int, float]:
@@ -267,7 +287,7 @@ def mutation(
 def sweep(
     study: str | os.PathLike[str] | None = None,
     *,
-    store: str | os.PathLike[str] | bool = True,
+    store: StoreChoice = True,
     jobs: int | None = None,
     yes: bool = False,
     progress: SweepProgress | None = None,
@@ -297,7 +317,7 @@ def sweep(
 def run_study(
     study: Study,
     *,
-    store: str | os.PathLike[str] | bool = True,
+    store: StoreChoice = True,
     jobs: int | None = None,
     yes: bool = False,
     progress: SweepProgress | None = None,
@@ -321,7 +341,7 @@ def described_study(study: str | os.PathLike[str] | None, keys: Mapping[str, Any
 
 
 @contextlib.contextmanager
-def opened_store(store: str | os.PathLike[str] | bool) -> Iterator[Store | None]:
+def opened_store(store: StoreChoice) -> Iterator[Store | None]:
     """Opens a store of results: that of the user if True, none if False."""
     if store is False:
         yield None

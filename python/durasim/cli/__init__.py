@@ -65,6 +65,8 @@ def run(
     env: options.Env = None,
     run_options: options.OptionValues = None,
     scale: options.ScaleName = DEFAULT_SCALE,
+    reuse: options.Reuse = False,
+    store: options.StoreFile = None,
     wide: options.Wide = False,
     form: options.Format = formats.TABLE,
     json: options.JsonFile = None,
@@ -73,12 +75,13 @@ def run(
     """Run a workload or a program; the output of the guest passes through.
 
     With `--json -`, `--format csv` and `--format json`, standard output carries only the document, and the output of
-    the guest goes to standard error.
+    the guest goes to standard error. A run answered by `--reuse` has no output of the guest.
     """
     scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
         domain=domain, control=control, arg=arg, elf=elf, args=args, env=env, run_options=run_options, scale=scale,
     )  # fmt: skip
+    kept = options.reused_store(reuse, store)
     check_json(json)
     formats.check(form, json)
     if quiet and form != formats.TABLE:
@@ -86,7 +89,7 @@ def run(
     to_stdout = formats.is_alone(form, json)
     with render.progress_bar() as bar:
         shown = RunBar(bar, f"running {scenario.design}", output.to_stderr if to_stdout else output.pass_through)
-        result = api.run_scenario(scenario, shown.write, shown.show)
+        result = api.run_scenario(scenario, shown.write, shown.show, kept)
     if json is not None:
         output.write_json(json, result.to_dict())
     if not quiet and json != output.STANDARD_OUTPUT:

@@ -36,6 +36,8 @@ def crash(
     arg: options.WorkloadArgs = None,
     elf: options.Elf = None,
     env: options.Env = None,
+    reuse: options.Reuse = False,
+    store: options.StoreFile = None,
     wide: options.Wide = False,
     form: options.Format = formats.TABLE,
     json: options.JsonFile = None,
@@ -50,13 +52,14 @@ def crash(
         raise refusal("shrink", "requires --workload: durasim cannot interpret the arguments of an external program")
     chosen = options_of(crash_options or {})
     _refuse_without_effect(chosen)
+    kept = options.reused_store(reuse, store)
     check_json(json)
     formats.check(form, json)
     scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
         domain=domain, control=control, arg=arg, elf=elf, args=args, env=env,
     )  # fmt: skip
-    result = _crash_one(scenario, chosen, shrink)
+    result = _crash_one(scenario, chosen, shrink, kept)
     if json is not None:
         output.write_json(json, result.to_dict())
     if json != output.STANDARD_OUTPUT:
@@ -79,7 +82,7 @@ def _refuse_without_effect(chosen: CrashOptions) -> None:
         )
 
 
-def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool) -> CrashResult:
+def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool, kept: str | bool) -> CrashResult:
     with render.progress_bar() as bar:
         # The program runs twice: once to count its events, once for the crashes. Both may take long to populate.
         task = bar.add_task(f"running {scenario.design} up to the first crash", total=None)
@@ -94,7 +97,7 @@ def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool) -> CrashR
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total, description=crashing)
 
-        result = api.run_crash(prepared, show)
+        result = api.run_crash(prepared, show, kept)
         if shrink:
             bar.update(task, description="minimizing the first failure", completed=0, total=None)
             result = api.shrink_first(prepared, result, lambda tried, _: bar.update(task, completed=tried))

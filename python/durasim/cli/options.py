@@ -154,6 +154,9 @@ StoreFile = Annotated[
     typer.Option("--store", metavar="FILE", help="Store of results (default: a file in the user's folder for data)."),
 ]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Neither read nor write a store of results.")]
+Reuse = Annotated[
+    bool, typer.Option("--reuse", help="Answer from the store of results if it has this result, else store it there.")
+]
 OptionValues = Mapping[str, Any] | None
 """Values of the options that `takes_options` adds to a command."""
 
@@ -209,6 +212,17 @@ def store_of(path: str | None, no_store: bool) -> str | bool:
     if no_store and path is not None:
         raise refusal("no_store", "cannot be combined with --store")
     return path if path is not None else not no_store
+
+
+def reused_store(reuse: bool, path: str | None) -> str | bool:
+    """Returns the store that `--reuse` and `--store` choose, as for `durasim.run`.
+
+    Raises:
+        ConfigError: Only `--store` is given.
+    """
+    if path is not None and not reuse:
+        raise refusal("store", "requires --reuse")
+    return path if path is not None else reuse
 
 
 def check_json(path: str | None) -> None:

@@ -14,6 +14,7 @@ from durasim.documents.described_crash import CrashOptionArguments, CrashOptions
 from durasim.documents.results import CrashResult
 from durasim.errors import refusal
 from durasim.runs.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario, ScenarioArguments
+from durasim.store.reuse import Reuse
 
 DEFAULT_OPS = 200
 """Default operations, fewer than in a run because every crash costs a recovery and a check."""
@@ -129,6 +130,22 @@ class PreparedCrash:
         """Returns the result of the campaign, with some fields of its request changed."""
         document = _core.crash(json.dumps(self.request | changed), progress)
         return finish_crash(json.loads(document), self.scenario, self.options)
+
+    def reuse_or_crash(self, reuse: Reuse, progress: Callable[[int, int], bool] | None = None) -> CrashResult:
+        """Returns the stored result of the campaign, or runs it and stores the result, unless it is ended early."""
+        ended = False
+
+        def watched(done: int, total: int) -> bool:
+            nonlocal ended
+            ended = progress is not None and not progress(done, total)
+            return not ended
+
+        key, document = reuse.find("crash", self.request)
+        if document is None:
+            document = json.loads(_core.crash(json.dumps(self.request), watched))
+            if not ended:
+                reuse.keep(key, "crash", self.request, document, crash_command(self.scenario, self.options))
+        return finish_crash(document, self.scenario, self.options)
 
 
 def prepare_crash(scenario: Scenario, options: CrashOptions, **build: bool) -> PreparedCrash:
