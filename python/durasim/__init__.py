@@ -34,6 +34,7 @@ from durasim.documents.stats import Stat, StatTree
 from durasim.documents.sweep import PointResult, SweepResult
 from durasim.errors import ConfigError, DurasimError, GuestFault, HostIoError, InternalError, StuckError
 from durasim.programs import toolchain as toolchain
+from durasim.studies.pareto import pareto
 
 __all__ = [
     "Comparison",
@@ -69,6 +70,7 @@ __all__ = [
     "machines",
     "measure_workload",
     "mutation",
+    "pareto",
     "random_campaign",
     "random_replay",
     "run",

@@ -147,6 +147,11 @@ REFUSED = {
     "a pool": ({"run": {"pool": "p"}}, "run.pool: is a file that each point would write"),
     "a swept pool": ({"axes": {"pool": ["p", "q"]}}, "axes.pool: is a file that each point would write"),
     "a bad option": ({"kind": "crash", "crash": {"points": 0}}, "points: 0 is not between|points: '0' is neither"),
+    "an unknown metric": (
+        {"axes": {LLC: {"from": 1, "to": 2}}, "refine": {"metric": "ipx", "threshold": 1}},
+        "refine.metric: unknown name 'ipx'",
+    ),
+    "an unknown goal": ({"pareto": {"maximize": ["ipx"]}}, "pareto.maximize: unknown name 'ipx'"),
     "refine of nothing": ({"refine": {"metric": "ipc", "threshold": 1}}, "refine.axis: is required: 0 axes"),
     "an unknown axis": (
         {"refine": {"metric": "ipc", "threshold": 1, "axis": "llc"}}, "refine.axis: unknown name 'llc'",

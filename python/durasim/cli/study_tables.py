@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -13,7 +13,11 @@ from durasim.cli.render import number
 from durasim.cli.tables import Column, FoldedTable
 from durasim.documents.sweep import Refined, SweepResult
 from durasim.store.database import Entry
+from durasim.studies.pareto import COLUMN
 from durasim.studies.plan import Plan
+
+if TYPE_CHECKING:
+    import polars
 
 _SHOWN = {
     "run": {
@@ -26,9 +30,16 @@ _ROWS_MAX = 60
 """Rows of a table without `--wide`."""
 
 
-def study_tables(result: SweepResult, *, wide: bool = False) -> RenderableType:
-    """Returns a table of the points, bisections, failed points with their commands, and notes."""
-    parts: list[RenderableType] = [_points(result, wide=wide)]
+def study_tables(result: SweepResult, frame: polars.DataFrame, *, wide: bool = False) -> RenderableType:
+    """Returns a table of the points, bisections, failed points with their commands, and notes.
+
+    Args:
+        result: The result of the study.
+        frame: Its data frame, which may mark a frontier.
+        wide: Whether to show all points with all metrics.
+    """
+    marks = frame[COLUMN].to_list() if COLUMN in frame.columns else []
+    parts: list[RenderableType] = [_points(result, marks, wide=wide)]
     if result.refined:
         parts.append(_refined(result))
     failed = [point for point in result.points if point.error is not None]
@@ -41,17 +52,19 @@ def study_tables(result: SweepResult, *, wide: bool = False) -> RenderableType:
     return Group(*parts)
 
 
-def _points(result: SweepResult, *, wide: bool) -> FoldedTable:
+def _points(result: SweepResult, marks: Sequence[bool], *, wide: bool) -> FoldedTable:
     axes = [key for key in result.axes if wide or key in ("design", "workload", "program") or _varies(result, key)]
     names = {name for point in result.points for name in point.metrics}
     shown = {name: name for name in sorted(names)} if wide else _SHOWN[result.kind]
     columns = [*map(_axis, axes), *(Column(header, right=True) for header in shown.values()), Column("state")]
+    columns += [Column("on\nfrontier")] if marks else []
     counts = f"{result.simulated} simulated, {result.reused} from the store, {result.failed} failed"
     table = FoldedTable(f"{result.name}: {counts}", columns, keys=len(axes))
     rows = [point for point in result.points if point.error is None]
-    for point in rows if wide else rows[:_ROWS_MAX]:
+    for place, point in enumerate(rows if wide else rows[:_ROWS_MAX]):
         cells = [number(point.metrics.get(name)) for name in shown]
-        table.add_row(*(_value(point.values[key]) for key in axes), *cells, point.state)
+        cells += [point.state, *(["yes" if marks[place] else "no"] if marks else [])]
+        table.add_row(*(_value(point.values[key]) for key in axes), *cells)
     if not wide and len(rows) > _ROWS_MAX:
         table.caption = f"the first {_ROWS_MAX} of {len(rows)} points; --wide or --format csv has all"
     return table

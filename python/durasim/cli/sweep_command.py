@@ -46,8 +46,8 @@ def sweep(
     An interrupted study continues where it ended. The exit code is 1 if a point failed or a crash lost data.
     """
     from durasim.cli import study_tables  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.studies import pareto, plots  # noqa: PLC0415
     from durasim.studies import plan as plans  # noqa: PLC0415
-    from durasim.studies import plots  # noqa: PLC0415
     from durasim.studies.study import refuse_many  # noqa: PLC0415
 
     check_json(json)
@@ -76,8 +76,9 @@ def sweep(
     if json is not None:
         output.write_json(json, result.to_dict())
     if json != output.STANDARD_OUTPUT:
-        shown = study_tables.study_tables(result, wide=wide or form != formats.TABLE)
-        formats.show(form, result.to_dict(), shown, lambda: result.frame().write_csv())
+        frame = pareto.frame_of(study, result)
+        shown = study_tables.study_tables(result, frame, wide=wide or form != formats.TABLE)
+        formats.show(form, result.to_dict(), shown, frame.write_csv)
     if wanted is not None:
         plots.write(result, wanted)
     if _is_negative(result):

@@ -61,6 +61,10 @@ class Refined(Document):
     metric_low: float
     metric_high: float
 
+    def at_or_beyond(self) -> int | float | None:
+        """Returns the enclosing value with the metric at or above the threshold; None if it is not enclosed."""
+        return self.low if self.metric_low >= self.threshold else self.high
+
 
 @dataclass(frozen=True, slots=True)
 class SweepResult(Document):

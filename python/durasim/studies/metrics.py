@@ -20,11 +20,22 @@ _ENDINGS = {
 }  # fmt: skip
 
 
+def metric_names(kind: str) -> tuple[str, ...]:
+    """Returns the names of all metrics of a `run` or `crash`."""
+    from durasim.documents.frame import SCHEMA  # noqa: PLC0415 - polars takes a while to load
+
+    of_host = tuple(name for name in SCHEMA if name.startswith("host_"))
+    if kind == "crash":
+        return _CRASH_METRICS + of_host
+    return tuple(name for name in SCHEMA if name not in _OF_POINT and not name.startswith("relative_"))
+
+
 def run_metrics(result: RunResult) -> dict[str, object]:
-    """Returns the metrics of a run by name."""
+    """Returns the metrics of a run by name; None for those that the run does not have."""
     from durasim.documents.frame import run_row  # noqa: PLC0415 - polars takes a while to load
 
-    return {name: value for name, value in run_row(result).items() if name not in _OF_POINT}
+    row = run_row(result)
+    return {name: row.get(name) for name in metric_names("run")}
 
 
 def crash_metrics(result: CrashResult) -> dict[str, object]:

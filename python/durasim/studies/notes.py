@@ -63,4 +63,4 @@ def _reason(key: str, unused: Sequence[Mapping[str, str]]) -> str:
     stem = "_".join(word for word in words if word not in _UNITS)
     always = set(unused[0]).intersection(*unused[1:]) if unused else set()
     related = sorted(name for name in always if stem and stem in name.rpartition(".")[2])
-    return "".join(f"; {name} is 0 at every point ({unused[0][name].lower()})" for name in related[:2])
+    return "".join(f"; {name} is 0 at every point: {unused[0][name]}" for name in related[:2])

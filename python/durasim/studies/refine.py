@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from durasim.documents.sweep import PointResult, Refined
-from durasim.studies.metrics import metric_named
 from durasim.studies.study import Point, Study
 
 _HALVINGS_MAX = 64
@@ -39,6 +38,14 @@ class Bisections:
                 found.append(self._study.point({**self._plain(group[0]), self._axis.key: middle}))
         return found
 
+    def place(self, result: PointResult) -> tuple[float, ...]:
+        """Returns the place of a point in the order of the axes, with those of the bisected axis by value."""
+        places = []
+        for key, axis in self._study.axes.items():
+            value = result.values[key]
+            places.append(-1 if value is None else value if key == self._axis.key else axis.values.index(value))
+        return tuple(places)
+
     def refined(self, results: Sequence[PointResult]) -> Iterator[Refined]:
         """Yields the result of each bisection."""
         for group in self._groups(results):
@@ -55,14 +62,14 @@ class Bisections:
             )
 
     def _groups(self, results: Sequence[PointResult]) -> list[list[PointResult]]:
-        """Returns the points of each bisection by the value of its axis; those with a failed point are left out."""
+        """Returns the points of each bisection by the value of its axis, if all of them have the metric."""
         found: dict[str, list[PointResult]] = {}
         for result in results:
             if result.values[self._axis.key] is not None:
                 others = [value for key, value in result.values.items() if key != self._axis.key]
                 found.setdefault(json.dumps(others), []).append(result)
         groups = [sorted(group, key=lambda of: of.values[self._axis.key]) for group in found.values()]
-        return [group for group in groups if len(group) > 1 and all(of.error is None for of in group)]
+        return [group for group in groups if len(group) > 1 and all(map(self._has_metric, group))]
 
     def _enclosed(self, group: list[PointResult]) -> tuple[PointResult, PointResult] | None:
         """Returns the first two neighbours on both sides of the threshold; None if all are on one side."""
@@ -79,7 +86,10 @@ class Bisections:
         return self._asked.threshold * self._metric(group[0] if self._asked.of == "first" else group[-1])
 
     def _metric(self, result: PointResult) -> float:
-        return float(result.metrics[metric_named(self._asked.metric, result.metrics)])
+        return float(result.metrics[self._asked.metric])
+
+    def _has_metric(self, result: PointResult) -> bool:
+        return result.error is None and result.metrics[self._asked.metric] is not None
 
     def _plain(self, result: PointResult) -> dict[str, Any]:
         """Returns the values of a point; a parameter of another design takes any value of its axis."""

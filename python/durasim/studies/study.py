@@ -27,6 +27,7 @@ from durasim.runs.scenario import (
 )
 from durasim.studies.axes import Axis, Value, axes_of, drawn, refuse_open
 from durasim.studies.constraints import Constraint, constraint_of, machine_values
+from durasim.studies.metrics import metric_named, metric_names
 
 POINTS_UNASKED_MAX = 10_000
 """Number of points above which a study asks for `--yes`."""
@@ -273,8 +274,11 @@ def study_of(tables: Mapping[str, Any], folder: str = "") -> Study:
     _check_options(tables, kind)
     axes = _ordered(_axes_of_fields(tables), tables)
     constraints = tuple(constraint_of(text) for text in tables.get("constraints", []))
-    study = Study(tables["name"], kind, axes, constraints, _refinement(tables, axes), tables, folder)
+    study = Study(tables["name"], kind, axes, constraints, _refinement(tables, axes, kind), tables, folder)
     _check_keys(study)
+    for name in ("maximize", "minimize"):
+        for metric in tables.get("pareto", {}).get(name, ()):
+            metric_named(metric, metric_names(kind), f"pareto.{name}")
     return study
 
 
@@ -351,7 +355,7 @@ def _ordered(axes: dict[str, Axis], tables: Mapping[str, Any]) -> dict[str, Axis
     return ordered
 
 
-def _refinement(tables: Mapping[str, Any], axes: Mapping[str, Axis]) -> Refinement | None:
+def _refinement(tables: Mapping[str, Any], axes: Mapping[str, Axis], kind: str) -> Refinement | None:
     if "refine" not in tables:
         if "sample" not in tables:
             refuse_open(axes)
@@ -368,9 +372,8 @@ def _refinement(tables: Mapping[str, Any], axes: Mapping[str, Axis]) -> Refineme
     if not axes[key].is_open:
         raise refusal("refine.axis", f"{key} has to be a range with from and to alone")
     refuse_open({name: axis for name, axis in axes.items() if name != key})
-    return Refinement(
-        key, described["metric"], described["threshold"], described.get("of"), described.get("tolerance", 1)
-    )
+    metric = metric_named(described["metric"], metric_names(kind), "refine.metric")
+    return Refinement(key, metric, described["threshold"], described.get("of"), described.get("tolerance", 1))
 
 
 def _check_keys(study: Study) -> None:

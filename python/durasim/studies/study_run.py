@@ -196,6 +196,8 @@ class StudyRun:
 
     def _result(self, bisections: Bisections | None) -> SweepResult:
         outcomes = [outcome for outcome in self._outcomes if outcome is not None]
+        if bisections is not None:
+            outcomes.sort(key=lambda outcome: bisections.place(outcome.result))
         results = [outcome.result for outcome in outcomes]
         states = Counter(result.state for result in results)
         return SweepResult(
