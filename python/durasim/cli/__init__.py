@@ -13,6 +13,7 @@ from durasim.cli import crash_commands, formats, hints, list_commands, options, 
 from durasim.cli.comparison_tables import comparison_tables
 from durasim.cli.options import check_json, finish
 from durasim.cli.progress import RunBar
+from durasim.cli.results_commands import results
 from durasim.cli.shell import EXIT_NEGATIVE, CrashCommand, Program
 from durasim.documents.described import RunOptions
 from durasim.documents.difference import diff as difference_of
@@ -182,6 +183,7 @@ def diff(
     finish(json, difference.to_dict(), render.difference_table(difference))
 
 
+app.add_typer(results)
 app.command()(list_commands.designs)
 app.command()(list_commands.workloads)
 app.command()(list_commands.machines)

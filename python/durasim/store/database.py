@@ -29,7 +29,7 @@ _WAIT_S = 60.0
 _DOCUMENT_BYTES_MAX = 2**28
 """Largest document. Decompression stops there, whatever a damaged or forged store contains."""
 _FOLDER_MODE, _FILE_MODE = 0o700, 0o600
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT}
 _LAYOUT = """
 CREATE TABLE result (
     number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, study TEXT NOT NULL, design TEXT NOT NULL,
@@ -237,6 +237,8 @@ class Store:
             with self._transaction():
                 self._connection.executemany("DELETE FROM result WHERE key = ?", ((key,) for key in keys))
             self._connection.execute("VACUUM")
+            # In a write-ahead log the file shrinks only when the log is copied back.
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def problems(self) -> list[str]:
         """Returns the damage found in the file and in each document; empty if all is whole."""
@@ -337,6 +339,11 @@ class Store:
             kind = None if code is None else code & 0xFF
             if kind in _DAMAGED:
                 raise self._damaged(str(error)) from None
+            if kind == sqlite3.SQLITE_NOTADB:
+                raise self._failed(
+                    f"is no store of results, or its first page is destroyed: `sqlite3 {self.path} .recover` may save "
+                    "parts of it"
+                ) from None
             if kind == sqlite3.SQLITE_FULL:
                 raise self._failed("the disk is full; all results stored before are kept") from None
             if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

@@ -16,7 +16,7 @@ _COUNTS = frozenset({*_CRASH_METRICS, "ops", "threads", "tx_begun", "tx_committe
 _ENDINGS = {
     "ops_per_us": "ops/us", "bytes": "bytes", "ns": "ns", "cycles": "cycles", "seconds": "s", "mips": "MIPS",
     "instructions": "instructions", "per_tx": "accesses per transaction", "ipc": "instructions per cycle",
-    "entries": "count",
+    "entries": "count", "s": "s",
 }  # fmt: skip
 
 
