@@ -359,6 +359,7 @@ def compare(
     designs: Iterable[str] | None = None,
     progress: Callable[[RunResult], None] | None = None,
     jobs: int | None = None,
+    store: StoreChoice = False,
     **options: Any,
 ) -> polars.DataFrame:
     """Runs every workload under every design and returns a data frame with one row per pair.
@@ -372,6 +373,8 @@ def compare(
             for workloads of one suite.
         progress: Called with each result as soon as the run is done.
         jobs: Number of concurrent runs; all cores if None. Results do not depend on it.
+        store: A store of results that answers repeated runs and keeps new ones; True is the user's store. Runs at a
+            smaller scale share snapshots and are always simulated.
         options: The other arguments of `run`; without threads each workload uses the number of its suite.
 
     Raises:
@@ -380,7 +383,7 @@ def compare(
     """
     from durasim.documents.frame import comparison_frame  # noqa: PLC0415 - polars is slow to load
 
-    return comparison_frame(compare_runs(designs, workloads, progress, jobs=jobs, **options))
+    return comparison_frame(compare_runs(designs, workloads, progress, jobs=jobs, store=store, **options))
 
 
 def compare_runs(
@@ -389,11 +392,14 @@ def compare_runs(
     progress: Callable[[RunResult], None] | None = None,
     *,
     jobs: int | None = None,
+    store: StoreChoice = False,
     **options: Any,
 ) -> list[RunResult]:
     """Returns the results on which `compare` is based, workload by workload in the given order of the designs."""
     guest_output = options.pop("guest_output", output.discard)
-    return comparison.run_all(comparison.scenarios(designs, workloads, **options), guest_output, progress, jobs)
+    scenarios = comparison.scenarios(designs, workloads, **options)
+    with opened_store(store) as kept:
+        return comparison.run_all(scenarios, guest_output, progress, jobs, reuse=Reuse(kept))
 
 
 def designs() -> list[dict[str, Any]]:

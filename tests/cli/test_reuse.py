@@ -63,3 +63,25 @@ def test_a_snapshot_is_read(document, tmp_path):
 def test_a_store_requires_reuse(refused, tmp_path):
     for words in (RUN, CRASH):
         refused((*words, "--store", tmp_path / "s.sqlite"), 2, "store: requires --reuse")
+
+
+def test_a_comparison_simulates_only_what_is_not_stored(program, tmp_path):
+    words = ("compare", "--workloads", "array-swap", "--machine", "tiny", "--ops", "4", "--arg", "populate=8")
+
+    def compared(designs, *more):
+        ran = program(*words, "--designs", designs, "--json", tmp_path / "out.json", *more)
+        assert ran.returncode == 0, ran.stderr
+        return json.loads((tmp_path / "out.json").read_text()), ran.stderr
+
+    few, said = compared("opt,tc")
+    assert "store" not in said
+    again, said = compared("opt,tc")
+    assert (again, "2 of 2 results are from the store" in said) == (few, True)
+    more, said = compared("opt,tc,hercules")
+    assert (more["runs"][:2], "2 of 3 results are from the store" in said) == (few["runs"], True)
+    new, said = compared("opt,tc", "--no-store")
+    assert [run["digest"] for run in new["runs"]] == [run["digest"] for run in few["runs"]]
+    assert (new["runs"] != few["runs"], "store" in said) == (True, False)
+    # A single run of a comparison is the run that `durasim run` stores.
+    ran = program("run", "--design", "tc", "--workload", *words[2:], "--reuse", "--json", "-")
+    assert json.loads(ran.stdout) == few["runs"][1]

@@ -23,6 +23,7 @@ from durasim.programs.scale import DEFAULT_SCALE
 from durasim.runs import comparison
 from durasim.runs.comparison_document import comparison_document
 from durasim.runs.scenario import DEFAULT_DESIGN, DEFAULT_MACHINE, DEFAULT_SEED
+from durasim.store.reuse import Reuse
 
 app = typer.Typer(
     name="durasim",
@@ -123,16 +124,20 @@ def compare(
         bool, typer.Option("--lost-cycles", help="Also print why each design takes more cycles than opt.")
     ] = False,
     jobs: options.Jobs = None,
+    store: options.StoreFile = None,
+    no_store: options.NoStore = False,
     wide: options.Wide = False,
     form: options.Format = formats.TABLE,
     json: options.JsonFile = None,
 ) -> None:
     """Run every workload, or one program, under every design and print one table.
 
-    After Ctrl-C the table and the document contain the completed runs.
+    Runs at full scale are answered from the store of results if it has them. After Ctrl-C the table and the document
+    contain the completed runs.
 
     At scale quick, a run too short for three rounds of a background engine is excluded from the means.
     """
+    kept = options.store_of(store, no_store)
     check_json(json)
     formats.check(form, json)
     scenarios = comparison.scenarios(
@@ -154,12 +159,13 @@ def compare(
             shown = comparison_tables(judged, with_lost_cycles=lost, wide=wide or form != formats.TABLE)
             formats.show(form, document, shown, lambda: formats.runs_csv(results, throughput_of))
 
-    with render.progress_bar() as bar:
-        task = bar.add_task("running", total=len(scenarios))
+    with render.progress_bar() as bar, api.opened_store(kept) as opened:
+        task, reuse = bar.add_task("running", total=len(scenarios)), Reuse(opened)
         results = comparison.run_all(
-            scenarios, jobs=jobs, running=lambda done: bar.update(task, completed=done), interrupted=show
+            scenarios, jobs=jobs, running=lambda done: bar.update(task, completed=done), interrupted=show, reuse=reuse
         )
     show(results)
+    hints.report_reuse(reuse.reused, len(scenarios))
     hints.warn_if_data_fits_in_cache(results)
     _exit_with(results)
 

@@ -18,6 +18,8 @@ class Reuse:
     def __init__(self, store: Store | None) -> None:
         """`store` is an open store, or None."""
         self._store, self._keys = store, Keys()
+        self.reused = 0
+        """Number of requests that the store answered."""
 
     def find(self, kind: str, request: Mapping[str, Any]) -> tuple[str | None, dict[str, Any] | None]:
         """Returns the key of a request, None if its result is not stored in any case, and the stored document.
@@ -28,7 +30,9 @@ class Reuse:
         if self._store is None or writes(request) is not None:
             return None, None
         key = self._keys.of(kind, request)
-        return key, self._store.get(key)
+        document = self._store.get(key)
+        self.reused += document is not None
+        return key, document
 
     def keep(
         self, key: str | None, kind: str, request: Mapping[str, Any], document: Mapping[str, Any], command: str

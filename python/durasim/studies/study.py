@@ -16,6 +16,7 @@ from durasim.documents.described import RunOptions
 from durasim.documents.toml_files import read_toml, schema_named, validate
 from durasim.errors import refusal, unknown_name
 from durasim.programs import suites
+from durasim.programs.scale import DEFAULT_SCALE
 from durasim.runs import settings as parameter_settings
 from durasim.runs.scenario import (
     DEFAULT_MACHINE,
@@ -202,6 +203,9 @@ class Study:
         if program is None:
             options |= {"workload": values["workload"], "workload_args": _texts(arguments)}
             options.setdefault("threads", suites.threads_of(str(values["workload"])))
+            if options.get("scale", DEFAULT_SCALE) != DEFAULT_SCALE and self.kind == "run":
+                # As in comparisons: data are populated functionally.
+                options.setdefault("fast_forward", 0)
         scenario = Scenario(design=design, settings=applied, **(options | (program or {})))
         if self.kind == "run":
             return Point(shown, scenario, None)
