@@ -186,7 +186,7 @@ def campaign(
     path: str | os.PathLike[str],
     *,
     seconds: float | None = None,
-    verdicts: str | os.PathLike[str] | None = None,
+    store: StoreChoice = False,
     progress: CampaignProgress | None = None,
 ) -> dict[str, Any]:
     """Runs every crash test in a campaign file; docs/crash.md explains such files.
@@ -195,7 +195,8 @@ def campaign(
         path: The campaign file.
         seconds: Time budget; the campaign is repeated with new seeds until it is spent, or run once if None. A file
             with a required number of trials is repeated until they are done or the budget is spent.
-        verdicts: Stores each verdict in this file and resumes an interrupted campaign from it.
+        store: A store of results that keeps each verdict, and from which an interrupted campaign resumes; True is the
+            user's store.
         progress: Called with the runs done, the total (None if `seconds` is the limit) and the design of the last run.
             The numbers are trials instead if the file requires a number of trials.
 
@@ -208,15 +209,10 @@ def campaign(
         ToolchainError: A guest program cannot be built.
     """
     from durasim.crashes import campaign_file, campaign_run  # noqa: PLC0415 - keeps the start-up of other commands short
-    from durasim.crashes.verdicts import Verdicts  # noqa: PLC0415
 
     described = campaign_file.read(os.fspath(path))
-    kept = None if verdicts is None else Verdicts(os.fspath(verdicts))
-    try:
+    with opened_store(store) as kept:
         return campaign_run.run(described, kept, seconds, progress or (lambda *_: None))
-    finally:
-        if kept is not None:
-            kept.close()
 
 
 def random_campaign(

@@ -127,10 +127,13 @@ def campaign(
     seed: options.RandomSeed = DEFAULT_SEED,
     replay: options.RandomReplay = None,
     seconds: options.Seconds = None,
-    verdicts: options.VerdictsFile = None,
+    store: options.StoreFile = None,
+    no_store: options.NoStore = False,
     json: options.JsonFile = None,
 ) -> None:
     """Run every crash test in a campaign file and check that its negative controls fail as expected.
+
+    The store of results keeps each verdict: an interrupted campaign resumes, and a repeated one is answered from it.
 
     With --random: test random machines of all designs with random memory operations.
     """
@@ -145,6 +148,7 @@ def campaign(
         raise refusal("campaign", "give a FILE.toml or --random")
     if seconds is not None and not seconds > 0:
         raise refusal("seconds", f"{seconds:g} is not above 0")
+    kept = options.store_of(store, no_store)
     check_json(json)
     with render.progress_bar() as bar:
         task = bar.add_task("crashing", total=None)
@@ -152,7 +156,7 @@ def campaign(
         def show(done: int, total: int | None, what: str) -> None:
             bar.update(task, completed=done, total=total, description=f"crashing {what}")
 
-        document = api.campaign(file, seconds=seconds, verdicts=verdicts, progress=show)
+        document = api.campaign(file, seconds=seconds, store=kept, progress=show)
     finish(json, document, render.campaign_tables(document))
     if document["failed_checks"]:
         raise typer.Exit(EXIT_NEGATIVE)
@@ -167,7 +171,7 @@ def _random_campaign(
     seconds: float | None,
     json: str | None,
 ) -> None:
-    for name in ("file", "verdicts"):
+    for name in ("file", "store", "no_store"):
         if name in given:
             raise refusal(name, "cannot be combined with --random")
     check_json(json)

@@ -140,12 +140,6 @@ RandomReplay = Annotated[
 Seconds = Annotated[
     float | None, typer.Option("--seconds", help="Time budget; repeats with new seeds until it is spent.")
 ]
-VerdictsFile = Annotated[
-    str | None,
-    typer.Option(
-        "--verdicts", metavar="FILE", help="Store each verdict in FILE and resume an interrupted campaign from it."
-    ),
-]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", min=1, help="Number of concurrent simulations (default: all cores).")
 ]

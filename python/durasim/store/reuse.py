@@ -31,6 +31,9 @@ class Reuse:
             return None, None
         key = self._keys.of(kind, request)
         document = self._store.get(key)
+        if document is not None and "error" in document:
+            # A campaign keeps errors; here the simulation raises its own.
+            document = None
         self.reused += document is not None
         return key, document
 

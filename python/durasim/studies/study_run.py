@@ -139,7 +139,8 @@ class StudyRun:
     def _answer_from_store(self, number: int) -> bool:
         prepared = self._prepared[number]
         document = None if self._store is None else self._store.get(prepared.key)
-        if document is None:
+        # A campaign keeps errors; here the point fails again.
+        if document is None or "error" in document:
             return False
         seconds = float(document["host"]["seconds"])
         self._finish(number, _outcome(prepared, document, REUSED, seconds))
