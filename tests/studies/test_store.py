@@ -84,7 +84,7 @@ def test_a_store_of_a_newer_version_and_other_databases_are_refused(tmp_path):
     with sqlite3.connect(filled(newer)) as connection:
         connection.execute("PRAGMA user_version = 7")
     sentence = results("list", "--store", newer, code=2)
-    assert "has version 7, and this durasim reads up to version 1: use a newer durasim, or another --store" in sentence
+    assert "has version 7, and this durasim reads up to version 2: use a newer durasim, or another --store" in sentence
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE result (key TEXT)")
     assert "is a database of another program" in results("list", "--store", other, code=2)
@@ -108,7 +108,7 @@ def test_a_file_of_verdicts_becomes_a_store(tmp_path):
         assert store.problems() == []
         assert store.find("a").digest == digest_of("crash", verdict) == digest_of("crash", verdict | {"host": {}})
     with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
 
 
 def test_a_damaged_page_is_reported_and_whole_results_are_salvaged(tmp_path):

@@ -240,6 +240,32 @@ class Store:
             # In a write-ahead log the file shrinks only when the log is copied back.
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    def snapshot(self, key: str) -> str | None:
+        """Returns the hash of the contents of a populated snapshot; None if none is kept."""
+        with self._errors():
+            row = self._connection.execute("SELECT content FROM snapshot WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def put_snapshot(self, key: str, content: str, size_bytes: int, used_s: int) -> None:
+        """Notes the contents of a populated snapshot, or its use."""
+        with self._errors():
+            self._connection.execute(
+                "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)", (key, content, size_bytes, used_s)
+            )
+
+    def snapshot_sizes(self) -> dict[str, int]:
+        """Returns the sizes of all contents of snapshots in bytes, least recently used first."""
+        with self._errors():
+            rows = self._connection.execute(
+                "SELECT content, max(size_bytes) FROM snapshot GROUP BY content ORDER BY max(used_s), content"
+            ).fetchall()
+        return dict(rows)
+
+    def remove_snapshot(self, content: str) -> None:
+        """Removes all keys of a snapshot with these contents."""
+        with self._errors():
+            self._connection.execute("DELETE FROM snapshot WHERE content = ?", (content,))
+
     def problems(self) -> list[str]:
         """Returns the damage found in the file and in each document; empty if all is whole."""
         try:
@@ -414,5 +440,12 @@ def _create(connection: sqlite3.Connection) -> None:
         connection.execute("DROP TABLE verdict")
 
 
-_MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_create,)
+def _add_snapshots(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        "CREATE TABLE snapshot (key TEXT PRIMARY KEY, content TEXT NOT NULL, size_bytes INTEGER NOT NULL, "
+        "used_s INTEGER NOT NULL)"
+    )
+
+
+_MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_create, _add_snapshots)
 """The step from each version to the next one; a new store takes all of them."""

@@ -76,7 +76,7 @@ class Keys:
             return "missing"
         version = (facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
         if (path, version) not in self._hashes:
-            self._hashes[path, version] = _hash_of(path)
+            self._hashes[path, version] = content_hash(path)
         return self._hashes[path, version]
 
     def _folder(self, folder: Path) -> str:
@@ -95,7 +95,8 @@ class Keys:
         return digest.hexdigest()
 
 
-def _hash_of(path: str) -> str:
+def content_hash(path: str | os.PathLike[str]) -> str:
+    """Returns a hash of the contents of a file."""
     digest = hashlib.blake2b(digest_size=16)
     with Path(path).open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
@@ -106,7 +107,7 @@ def _hash_of(path: str) -> str:
 @cache
 def build() -> str:
     """Returns a hash of the Rust core, which simulates everything."""
-    return _hash_of(_core.__file__)
+    return content_hash(_core.__file__)
 
 
 @cache

@@ -16,6 +16,8 @@ from durasim.errors import DurasimError
 from durasim.output import discard
 from durasim.store.database import Store
 from durasim.store.keys import Keys
+from durasim.studies.executor import LocalProcesses
+from durasim.studies.population import populations
 from durasim.studies.study import Study
 from durasim.studies.study_run import Prepared, prepare
 
@@ -80,7 +82,9 @@ def plan_of(study: Study, store: Store | None, jobs: int | None) -> Plan:
         ConfigError: A point is refused.
     """
     keys, workers = Keys(), jobs or os.cpu_count() or 1
-    prepared = [prepare(point, keys) for point in study.points()]
+    with populations(study, store, lambda: LocalProcesses(jobs)) as shared:
+        points_of = study.points() if shared is None else shared.start(study.points(), populates=False)
+        prepared = [prepare(point, keys) for point in points_of]
     kept = {} if store is None else {entry.key: entry for entry in store.entries()}
     estimates = _Estimates([*kept.values()])
     points = []

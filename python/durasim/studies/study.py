@@ -157,11 +157,12 @@ class Study:
         if not self.constraints:
             return True
         machine = self._machine(values)
-        fixed = {key: parameter_settings.size_in_bytes(key, value) for key, value in self._set().items()}
+        fixed = {key: parameter_settings.size_in_bytes(key, value) for key, value in self.fixed_settings().items()}
         known = {**machine_values(machine), **fixed, **values}
         return all(constraint.holds(known) for constraint in self.constraints)
 
-    def _set(self) -> dict[str, Any]:
+    def fixed_settings(self) -> dict[str, Any]:
+        """Returns the parameters that are equal at all points."""
         return dict(_leaves(self.tables.get("set", {}), ""))
 
     def _machine(self, values: Mapping[str, Value]) -> str:
@@ -180,7 +181,11 @@ class Study:
         options = {name: tables[name] for name in ("ops", "domain", "scale", "control") if name in tables}
         options |= {_RUN_OPTIONS[name]: value for name, value in tables.get("run", {}).items()}
         crash = dict(tables.get("crash", {}))
-        settings, arguments, shown = self._set(), dict(tables.get("args", {})), dict[str, Value | None](values)
+        settings, arguments, shown = (
+            self.fixed_settings(),
+            dict(tables.get("args", {})),
+            dict[str, Value | None](values),
+        )
         for key, value in values.items():
             if key in _OF_SCENARIO:
                 options[key] = value
@@ -203,7 +208,8 @@ class Study:
         if program is None:
             options |= {"workload": values["workload"], "workload_args": _texts(arguments)}
             options.setdefault("threads", suites.threads_of(str(values["workload"])))
-            if options.get("scale", DEFAULT_SCALE) != DEFAULT_SCALE and self.kind == "run":
+            is_small = options.get("scale", DEFAULT_SCALE) != DEFAULT_SCALE
+            if is_small and self.kind == "run" and not self.tables.get("shared_population", False):
                 # As in comparisons: data are populated functionally.
                 options.setdefault("fast_forward", 0)
         scenario = Scenario(design=design, settings=applied, **(options | (program or {})))
@@ -296,6 +302,11 @@ def _check_options(tables: Mapping[str, Any], kind: str) -> None:
             raise unknown_name("run", name, _RUN_OPTIONS)
         if name in ("pool", "snapshot", "snapshot_at"):
             raise refusal(f"run.{name}", "is a file that each point would write: a study only reads")
+    if tables.get("shared_population", False):
+        if kind == "crash":
+            raise refusal("shared_population", "applies only to a study of kind run: a crash needs the whole run")
+        if given := {"from", "fast_forward"} & {*tables.get("run", {}), *axes_of(tables.get("axes", {}))}:
+            raise refusal("shared_population", f"cannot be combined with {given.pop()}: points start at its snapshot")
     allowed = (*_CRASH_OPTIONS, *(_OWN_CRASH_OPTIONS if "programs" in tables else ()))
     for name in tables.get("crash", {}):
         if kind == "run":
@@ -401,7 +412,7 @@ def _check_keys(study: Study) -> None:
         if study.kind == "crash" and key in _RUN_OPTIONS:
             raise refusal(f"axes.{key}", "applies only to a study of kind run")
     hardware = [str(design_variants()[str(name)]["hardware"]) for name in study.axes["design"].values]
-    parameter_settings.check_any(settings_of({**study._set(), **dict.fromkeys(swept, "")}), hardware)
+    parameter_settings.check_any(settings_of({**study.fixed_settings(), **dict.fromkeys(swept, "")}), hardware)
 
 
 def _is_parameter(key: str) -> bool:

@@ -20,6 +20,7 @@ from durasim.store.keys import Keys, writes
 from durasim.studies.executor import Answer, Executor
 from durasim.studies.metrics import crash_metrics, run_metrics
 from durasim.studies.notes import Evidence, evidence_of, notes
+from durasim.studies.population import Populations, populations
 from durasim.studies.refine import Bisections
 from durasim.studies.study import Point, Study, refuse_many
 from durasim.studies.tasks import task_text
@@ -83,6 +84,7 @@ class StudyRun:
         self._outcomes: list[Outcome | None] = []
         self._prepared: list[Prepared] = []
         self._done = 0
+        self._populations: Populations | None = None
 
     def run(self, executor: Callable[[], Executor]) -> SweepResult:
         """Simulates all points that are not stored and returns the result of the study.
@@ -94,20 +96,24 @@ class StudyRun:
         """
         bisections = None if self._study.refinement is None else Bisections(self._study)
         try:
-            waiting = self._add(self._study.points())
-            self._reuse(waiting)
-            while waiting:
-                if any(self._outcomes[number] is None for number in waiting):
-                    with executor() as workers:
-                        while waiting:
-                            self._simulate(workers, [n for n in waiting if self._outcomes[n] is None])
-                            waiting = self._next(bisections)
-                else:
-                    waiting = self._next(bisections)
+            with populations(self._study, self._store, executor) as self._populations:
+                self._run_all(executor, bisections)
         except KeyboardInterrupt as interrupt:
             interrupt.add_note(self.kept())
             raise
         return self._result(bisections)
+
+    def _run_all(self, executor: Callable[[], Executor], bisections: Bisections | None) -> None:
+        waiting = self._add(self._study.points())
+        self._reuse(waiting)
+        while waiting:
+            if any(self._outcomes[number] is None for number in waiting):
+                with executor() as workers:
+                    while waiting:
+                        self._simulate(workers, [n for n in waiting if self._outcomes[n] is None])
+                        waiting = self._next(bisections)
+            else:
+                waiting = self._next(bisections)
 
     def kept(self) -> str:
         """Describes what remains of an interrupted study."""
@@ -126,7 +132,8 @@ class StudyRun:
         return added
 
     def _add(self, points: Sequence[Point]) -> list[int]:
-        prepared = [prepare(point, self._keys) for point in points]
+        started = points if self._populations is None else self._populations.start(list(points))
+        prepared = [prepare(point, self._keys) for point in started]
         first = len(self._prepared)
         self._prepared += prepared
         self._outcomes += [None] * len(prepared)
