@@ -1,6 +1,7 @@
 """Studies: points, the store, killed processes, and the document."""
 
 import json
+import os
 import random
 import signal
 import sqlite3
@@ -16,6 +17,7 @@ from in_process import SMALL, InProcess, sweep
 
 import command_line
 import durasim as ds
+from durasim.studies.tasks import simulate, task_text
 
 STUDY = """
 name = "killed"
@@ -182,3 +184,92 @@ def test_the_keys_of_a_study_are_arguments_of_the_api():
         ds.sweep("study.toml", name="x")
     with pytest.raises(ds.ConfigError, match="study: give either"):
         ds.sweep()
+
+
+LONG = """
+name = "long"
+designs = ["hercules"]
+workloads = ["btree"]
+machine = "tiny"
+[axes]
+"llc.latency_cycles" = { from = 10, to = 40, step = 10 }
+"""
+
+
+def workers_of(pid):
+    """The worker processes of a study, listed by the kernel."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += [int(child) for child in (task / "children").read_text().split()]
+    return [child for child in found if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
+
+
+def start_long_study(tmp_path, ops):
+    file = tmp_path / "long.toml"
+    file.write_text(f"ops = {ops}\n{LONG}")
+    words = ["sweep", file, "--store", tmp_path / "long.sqlite", "--jobs", "2", "--json", tmp_path / "long.json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "durasim", *map(str, words)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(workers_of(process.pid)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return process
+
+
+@pytest.mark.long
+def test_the_points_of_a_killed_worker_process_are_simulated_by_another(tmp_path):
+    process = start_long_study(tmp_path, 1000)
+    time.sleep(2)
+    os.kill(workers_of(process.pid)[-1], signal.SIGKILL)
+    _, complaint = process.communicate(timeout=300)
+    assert process.returncode == 0, complaint
+    document = json.loads((tmp_path / "long.json").read_text())
+    assert (document["simulated"], document["failed"], count(tmp_path / "long.sqlite")) == (4, 0, 4)
+
+
+@pytest.mark.long
+def test_an_interrupted_study_says_what_is_kept_and_takes_its_workers_with_it(tmp_path):
+    process = start_long_study(tmp_path, 100_000_000)
+    workers = workers_of(process.pid)
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=30)
+    assert process.returncode == 130
+    kept = f"0 of 4 points were done, and their results are kept in {tmp_path / 'long.sqlite'}"
+    assert complaint == f"durasim: interrupted; {kept}: the same command resumes the study\n"
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{worker}").exists() for worker in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_worker_of_another_build_simulates_nothing():
+    task = json.loads(task_text("run", {"design": "tc"}))
+    answer = json.loads(simulate(json.dumps(task | {"build": "another"})))
+    assert "document" not in answer
+    assert answer["error"].startswith("the worker has another build of durasim")
+    refused = json.loads(simulate(json.dumps(task)))
+    assert "missing field" in refused["error"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("factor = 2", "factr = 2", "axes.pmem.controller.write_queue_entries: "),
+        ('"llc.size_bytes" = ["4KiB", "8KiB"]', "seed = { from = 1, to = 100000, step = 1 }", "add --yes to simulate"),
+        ("name", "nam", "study: "),
+        ("[axes]", "[axes", "is not TOML"),
+        ('"tiny"', '"tinny"', "machine: unknown name 'tinny'"),
+    ],
+)
+def test_a_wrong_study_file_is_refused_with_one_sentence(tmp_path, file, old, new, sentence):
+    file.write_text(STUDY.replace(old, new))
+    for words in ((), ("--plan",)):
+        ran = command_line.run("sweep", file, "--store", tmp_path / "s.sqlite", *words)
+        assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
+        assert sentence in ran.stderr
+    ran = command_line.run("sweep", tmp_path / "none.toml")
+    assert (ran.returncode, "none.toml: No such file" in ran.stderr) == (4, True)
