@@ -66,7 +66,7 @@ generate: $(CORE) ## Rewrite what is generated: schemas, lists in documents, rec
 	@$(BIN)/python -m tools.generate
 
 campaign: $(CORE) ## Crash every row in every way for SECONDS (600); goes on where an earlier campaign ended
-	@$(BIN)/durasim campaign campaigns/all.toml --seconds $(SECONDS) --verdicts build/campaigns/all.sqlite
+	@$(BIN)/durasim campaign campaigns/all.toml --seconds $(SECONDS) --store build/campaigns/all.sqlite
 
 test-programs: $(CORE) ## Programs of others (SQLite, bzip2, xz, zstd ...), downloaded and run; takes ten minutes
 	$(BIN)/python -m pytest tests/programs_of_others/programs_of_others.py

@@ -8,6 +8,7 @@ here: the first runs use the presets and designs unchanged, the others show the 
     .venv/bin/python -m tools.sensitivity --outdated # those with missing or outdated measurements
     .venv/bin/python -m tools.sensitivity --missing  # only their missing runs, such as those of a new design
 
+Runs of the same build are answered from the user's store of results (`durasim results`).
 `make generate` writes the tables of docs/results/sensitivity.md and DEVIATIONS.md from the same file.
 """
 
@@ -235,6 +236,7 @@ def _run(design: str, place: Place, point: Alternative) -> tuple[tuple[float, in
             set=settings,
             workload_args=arguments,
             fast_forward="roi" if place.fast_forward else None,
+            store=True,
             guest_output=lambda _stream, _bytes: None,
         )
     except durasim.DurasimError as error:

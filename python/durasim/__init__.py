@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         random_replay,
         run,
         suite_members,
+        sweep,
         workloads,
     )
     from durasim.documents.difference import Difference, diff
@@ -43,8 +44,10 @@ if TYPE_CHECKING:
         TxProfile,
     )
     from durasim.documents.stats import Stat, StatTree
+    from durasim.documents.sweep import PointResult, SweepResult
     from durasim.errors import ConfigError, DurasimError, GuestFault, HostIoError, InternalError, StuckError
     from durasim.programs import toolchain as toolchain
+    from durasim.studies.pareto import pareto
 
 __all__ = [
     "Comparison",
@@ -56,11 +59,13 @@ __all__ = [
     "GuestFault",
     "HostIoError",
     "InternalError",
+    "PointResult",
     "Provenance",
     "RunResult",
     "Stat",
     "StatTree",
     "StuckError",
+    "SweepResult",
     "TxLines",
     "TxProfile",
     "__version__",
@@ -78,10 +83,12 @@ __all__ = [
     "machines",
     "measure_workload",
     "mutation",
+    "pareto",
     "random_campaign",
     "random_replay",
     "run",
     "suite_members",
+    "sweep",
     "workloads",
 ]
 
@@ -90,7 +97,7 @@ _NAMES = {
     "durasim.api": (
         "campaign", "check_designs", "compare", "crash", "describe_design", "describe_machine", "designs",
         "machine_schema", "machine_toml", "machines", "measure_workload", "mutation", "random_campaign",
-        "random_replay", "run", "suite_members", "workloads",
+        "random_replay", "run", "suite_members", "sweep", "workloads",
     ),
     "durasim.documents.difference": ("Difference", "diff"),
     "durasim.documents.loading": ("load",),
@@ -98,7 +105,9 @@ _NAMES = {
         "Comparison", "CrashFailure", "CrashResult", "Provenance", "RunResult", "TxLines", "TxProfile",
     ),
     "durasim.documents.stats": ("Stat", "StatTree"),
+    "durasim.documents.sweep": ("PointResult", "SweepResult"),
     "durasim.errors": ("ConfigError", "DurasimError", "GuestFault", "HostIoError", "InternalError", "StuckError"),
+    "durasim.studies.pareto": ("pareto",),
 }  # fmt: skip
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from durasim import _core, checkout, output
@@ -14,8 +15,9 @@ from durasim.crashes.crash_request import CrashArguments, CrashOptions, Prepared
 from durasim.crashes.known_check import refuse_unknown_check
 from durasim.documents.described import RunOptions
 from durasim.documents.results import CrashResult, RunResult, TxProfile
-from durasim.errors import unknown_name
+from durasim.errors import refusal, unknown_name
 from durasim.runs import comparison
+from durasim.runs.command import run_command
 from durasim.runs.scenario import (
     DEFAULT_SEED,
     Scenario,
@@ -26,15 +28,19 @@ from durasim.runs.scenario import (
     variant_name,
     workloads_of,
 )
-from durasim.runs.simulation import GuestOutput, RunProgress, run_request
+from durasim.runs.simulation import GuestOutput, RunProgress, reuse_or_run
+from durasim.store.reuse import Reuse
 
 if TYPE_CHECKING:
     import polars
 
     from durasim.crashes.mutants import MutationResult, Outcome
     from durasim.documents.mechanisms import Mechanism
+    from durasim.documents.sweep import SweepResult
     from durasim.programs.suites import Member
     from durasim.programs.toolchain import WorkloadInfo
+    from durasim.store.database import Store
+    from durasim.studies.study import Study
 
 Progress = Callable[[int, int], bool | None]
 """Called with the crashes done and the total; returning False ends the campaign early."""
@@ -46,6 +52,12 @@ CampaignProgress = Callable[[int, int | None, str], None]
 """Called with the runs done, the total and the design of the last run."""
 RandomProgress = Callable[[int, int | None], None]
 """Called with the runs done and the total (None if `seconds` is the limit)."""
+
+SweepProgress = Callable[[int, int], None]
+"""Called with the points of a study that are done and their total, which grows while an axis is bisected."""
+
+StoreChoice = str | os.PathLike[str] | bool
+"""A store of results: its file, True for that of the user, or False for none."""
 
 _ESTIMATE_POINTS = 64
 """Crash points from which the total time is estimated."""
@@ -59,11 +71,14 @@ def run(
     *,
     guest_output: GuestOutput = output.pass_through,
     progress: RunProgress | None = None,
+    store: StoreChoice = False,
     **fields: Unpack[ScenarioArguments],
 ) -> RunResult:
     """Runs a workload or a program on a simulated machine.
 
     Args:
+        store: A store of results that answers a repeated run, without the output of its guest, and keeps a new one;
+            True is the user's store. Runs that write files of the host are never answered.
         guest_output: Called with the output of the guest; by default it goes to `sys.stdout` and `sys.stderr`.
         progress: Called from time to time with the operations done in the region of interest and their total (None if
             unknown).
@@ -75,17 +90,21 @@ def run(
         HostIoError: A host file could not be read or written.
         ToolchainError: The guest program cannot be built.
     """
-    return run_scenario(scenario_of(**fields), guest_output, progress)
+    return run_scenario(scenario_of(**fields), guest_output, progress, store)
 
 
 def run_scenario(
-    scenario: Scenario, guest_output: GuestOutput = output.pass_through, progress: RunProgress | None = None
+    scenario: Scenario,
+    guest_output: GuestOutput = output.pass_through,
+    progress: RunProgress | None = None,
+    store: StoreChoice = False,
 ) -> RunResult:
     """Runs `scenario`; see `run` for the other arguments."""
     request = scenario.request()
     written_before = _written_at(scenario.snapshot)
     try:
-        return run_request(request, guest_output, progress)
+        with opened_store(store) as kept:
+            return reuse_or_run(request, Reuse(kept), run_command(scenario), guest_output, progress)
     except KeyboardInterrupt as interrupt:
         if _written_at(scenario.snapshot) != written_before:
             interrupt.add_note(f"the snapshot {scenario.snapshot} was saved")
@@ -101,11 +120,17 @@ def _written_at(path: str | None) -> int | None:
 
 @takes_fields_of(Scenario, CrashOptions, without=("design", *_ONLY_OF_RUN, *_INTERNAL))
 def crash(
-    *, design: str, shrink: bool = False, progress: Progress | None = None, **fields: Unpack[CrashArguments]
+    *,
+    design: str,
+    shrink: bool = False,
+    progress: Progress | None = None,
+    store: StoreChoice = False,
+    **fields: Unpack[CrashArguments],
 ) -> CrashResult:
     """Crashes a workload or a program at persist events, recovers each image and checks it.
 
     Args:
+        store: A store of results that answers a repeated campaign and keeps a new one; True is the user's store.
         design: Durability design, see `designs()`.
         shrink: Minimizes the first failure; `shrunk` of the result is the smallest failure found.
         progress: Called with the crashes done and the total; returning False ends the campaign early.
@@ -121,13 +146,15 @@ def crash(
     scenario = scenario_of(design=design, **{name: value for name, value in fields.items() if name not in own})
     prepared = prepare_crash(scenario, options_of(own))
     refuse_unknown_check(prepared)
-    result = run_crash(prepared, progress)
+    result = run_crash(prepared, progress, store)
     return shrink_first(prepared, result) if shrink else result
 
 
-def run_crash(prepared: PreparedCrash, progress: Progress | None = None) -> CrashResult:
+def run_crash(prepared: PreparedCrash, progress: Progress | None = None, store: StoreChoice = False) -> CrashResult:
     """Runs a campaign; see `crash`. The caller verifies first that the program understands its check arguments."""
-    return prepared.crash(None if progress is None else (lambda done, total: progress(done, total) is not False))
+    report = None if progress is None else (lambda done, total: progress(done, total) is not False)
+    with opened_store(store) as kept:
+        return prepared.reuse_or_crash(Reuse(kept), report)
 
 
 def estimate_crash(prepared: PreparedCrash) -> tuple[int, float]:
@@ -159,7 +186,7 @@ def campaign(
     path: str | os.PathLike[str],
     *,
     seconds: float | None = None,
-    verdicts: str | os.PathLike[str] | None = None,
+    store: StoreChoice = False,
     progress: CampaignProgress | None = None,
 ) -> dict[str, Any]:
     """Runs every crash test in a campaign file; docs/crash.md explains such files.
@@ -168,7 +195,8 @@ def campaign(
         path: The campaign file.
         seconds: Time budget; the campaign is repeated with new seeds until it is spent, or run once if None. A file
             with a required number of trials is repeated until they are done or the budget is spent.
-        verdicts: Stores each verdict in this file and resumes an interrupted campaign from it.
+        store: A store of results that keeps each verdict, and from which an interrupted campaign resumes; True is the
+            user's store.
         progress: Called with the runs done, the total (None if `seconds` is the limit) and the design of the last run.
             The numbers are trials instead if the file requires a number of trials.
 
@@ -181,15 +209,10 @@ def campaign(
         ToolchainError: A guest program cannot be built.
     """
     from durasim.crashes import campaign_file, campaign_run  # noqa: PLC0415 - keeps the start-up of other commands short
-    from durasim.crashes.verdicts import Verdicts  # noqa: PLC0415
 
     described = campaign_file.read(os.fspath(path))
-    kept = None if verdicts is None else Verdicts(os.fspath(verdicts))
-    try:
+    with opened_store(store) as kept:
         return campaign_run.run(described, kept, seconds, progress or (lambda *_: None))
-    finally:
-        if kept is not None:
-            kept.close()
 
 
 def random_campaign(
@@ -257,12 +280,82 @@ def mutation(
     return mutation_tests.run_mutants(chosen, progress)
 
 
+def sweep(
+    study: str | os.PathLike[str] | None = None,
+    *,
+    store: StoreChoice = True,
+    jobs: int | None = None,
+    yes: bool = False,
+    progress: SweepProgress | None = None,
+    **keys: Any,
+) -> SweepResult:
+    """Runs a study: simulates each of its points that is not in the store, and stores it.
+
+    docs/studies.md explains studies. `frame()` of the result has a row per point.
+
+    Args:
+        study: A study file; give either it or the keys of one.
+        store: The store of results; True is the user's store, False keeps nothing.
+        jobs: Number of concurrent simulations; all cores if None. Results do not depend on it.
+        yes: Permits more than 10,000 points.
+        progress: Called with the points done and the total.
+        keys: Keys of a study file, such as `name`, `designs`, `workloads` and `axes`; paths are relative to the
+            current folder.
+
+    Raises:
+        ConfigError: The study is refused before any point is simulated.
+        HostIoError: The store or a file cannot be read or written.
+        ToolchainError: A guest program cannot be built.
+    """
+    return run_study(described_study(study, keys), store=store, jobs=jobs, yes=yes, progress=progress)
+
+
+def run_study(
+    study: Study,
+    *,
+    store: StoreChoice = True,
+    jobs: int | None = None,
+    yes: bool = False,
+    progress: SweepProgress | None = None,
+) -> SweepResult:
+    """Runs a study; see `sweep`."""
+    from durasim.studies.executor import LocalProcesses  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.studies.study_run import StudyRun  # noqa: PLC0415
+
+    with opened_store(store) as kept:
+        run_of_study = StudyRun(study, kept, progress or (lambda *_: None), yes=yes)
+        return run_of_study.run(lambda: LocalProcesses(jobs))
+
+
+def described_study(study: str | os.PathLike[str] | None, keys: Mapping[str, Any]) -> Study:
+    """Returns a study from its file or its keys; see `sweep`."""
+    from durasim.studies.study import read_study, study_of  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    if (study is None) != bool(keys):
+        raise refusal("study", "give either a study file or the keys of one")
+    return study_of(keys) if study is None else read_study(study)
+
+
+@contextlib.contextmanager
+def opened_store(store: StoreChoice) -> Iterator[Store | None]:
+    """Opens a store of results: that of the user if True, none if False."""
+    if store is False:
+        yield None
+        return
+    from durasim.store.database import Store  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.store.location import default_path  # noqa: PLC0415
+
+    with Store(default_path() if store is True else store) as found:
+        yield found
+
+
 def compare(
     *,
     workloads: Iterable[str],
     designs: Iterable[str] | None = None,
     progress: Callable[[RunResult], None] | None = None,
     jobs: int | None = None,
+    store: StoreChoice = False,
     **options: Any,
 ) -> polars.DataFrame:
     """Runs every workload under every design and returns a data frame with one row per pair.
@@ -276,6 +369,8 @@ def compare(
             for workloads of one suite.
         progress: Called with each result as soon as the run is done.
         jobs: Number of concurrent runs; all cores if None. Results do not depend on it.
+        store: A store of results that answers repeated runs and keeps new ones; True is the user's store. Runs at a
+            smaller scale share snapshots and are always simulated.
         options: The other arguments of `run`; without threads each workload uses the number of its suite.
 
     Raises:
@@ -284,7 +379,7 @@ def compare(
     """
     from durasim.documents.frame import comparison_frame  # noqa: PLC0415 - polars is slow to load
 
-    return comparison_frame(compare_runs(designs, workloads, progress, jobs=jobs, **options))
+    return comparison_frame(compare_runs(designs, workloads, progress, jobs=jobs, store=store, **options))
 
 
 def compare_runs(
@@ -293,11 +388,14 @@ def compare_runs(
     progress: Callable[[RunResult], None] | None = None,
     *,
     jobs: int | None = None,
+    store: StoreChoice = False,
     **options: Any,
 ) -> list[RunResult]:
     """Returns the results on which `compare` is based, workload by workload in the given order of the designs."""
     guest_output = options.pop("guest_output", output.discard)
-    return comparison.run_all(comparison.scenarios(designs, workloads, **options), guest_output, progress, jobs)
+    scenarios = comparison.scenarios(designs, workloads, **options)
+    with opened_store(store) as kept:
+        return comparison.run_all(scenarios, guest_output, progress, jobs, reuse=Reuse(kept))
 
 
 def designs() -> list[dict[str, Any]]:

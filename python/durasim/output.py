@@ -57,12 +57,13 @@ def write_json(path: str, document: Any) -> None:
         if _is_special(target):
             target.write_text(text, encoding="utf-8")
         else:
-            _replace(target, text.encode())
+            replace_file(target, text.encode())
     except OSError as error:
         raise host_io(path, error) from None
 
 
-def _replace(target: Path, data: bytes) -> None:
+def replace_file(target: Path, data: bytes) -> None:
+    """Writes a file that readers never see partially: see `write_json`."""
     # Follow a link, to replace its target and not the link.
     target = target.resolve()
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")

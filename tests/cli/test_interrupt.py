@@ -132,25 +132,25 @@ def campaign(tmp_path):
 def kept(path):
     try:
         with sqlite3.connect(path) as connection:
-            return connection.execute("SELECT count(*) FROM verdict").fetchone()[0]
+            return connection.execute("SELECT count(*) FROM result").fetchone()[0]
     except sqlite3.OperationalError:
         return 0
 
 
 def test_a_campaign_says_what_is_kept_and_takes_its_workers_with_it(campaign, tmp_path):
     verdicts = tmp_path / "verdicts.sqlite"
-    with start("campaign", campaign, "--verdicts", verdicts) as process:
+    with start("campaign", campaign, "--store", verdicts) as process:
         wait_until(lambda: verdicts.exists() and kept(verdicts) > 2)
         workers = children_of(process.pid)
         assert workers
         complaint = end(process)
-    assert f"{verdicts} holds {kept(verdicts)} verdicts: the same command resumes" in complaint
+    assert f"{verdicts} holds {kept(verdicts)} results: the same command resumes" in complaint
     wait_until(lambda: not any(is_alive(worker) for worker in workers))
 
 
 def test_workers_end_with_a_campaign_that_is_killed(campaign, tmp_path):
     verdicts = tmp_path / "verdicts.sqlite"
-    with start("campaign", campaign, "--verdicts", verdicts) as process:
+    with start("campaign", campaign, "--store", verdicts) as process:
         wait_until(lambda: verdicts.exists() and kept(verdicts) > 0)
         workers = children_of(process.pid)
         assert workers
@@ -160,12 +160,12 @@ def test_workers_end_with_a_campaign_that_is_killed(campaign, tmp_path):
 
 def test_a_campaign_whose_worker_is_killed_says_what_is_kept(campaign, tmp_path):
     verdicts = tmp_path / "verdicts.sqlite"
-    with start("campaign", campaign, "--verdicts", verdicts) as process:
+    with start("campaign", campaign, "--store", verdicts) as process:
         wait_until(lambda: verdicts.exists() and kept(verdicts) > 0)
         os.kill(children_of(process.pid)[-1], signal.SIGKILL)
         _, complaint = process.communicate(timeout=60)
     assert process.returncode == 4, complaint
     assert "Traceback" not in complaint
     *_, last = complaint.strip().split("\n")
-    said = f"a worker process was killed; {verdicts} holds {kept(verdicts)} verdicts: the same command resumes"
+    said = f"a worker process was killed; {verdicts} holds {kept(verdicts)} results: the same command resumes"
     assert said in " ".join(complaint.split()), last

@@ -129,8 +129,8 @@ def test_marks_that_are_never_hit_make_a_long_campaign_fail(file):
 
 def test_completed_runs_are_not_repeated(file, tmp_path):
     path, kept = file(SWEEP + CONTROL), tmp_path / "kept.sqlite"
-    first = ds.campaign(path, verdicts=kept)
-    second = ds.campaign(path, verdicts=kept)
+    first = ds.campaign(path, store=kept)
+    second = ds.campaign(path, store=kept)
     assert first["units_resumed"] == 0
     assert second["units_resumed"] == second["units"] == first["units"] == 13
     cost = ("units_resumed", "wall_s", "trials_per_s_per_core")
@@ -139,13 +139,13 @@ def test_completed_runs_are_not_repeated(file, tmp_path):
 
 def test_a_campaign_goes_on_after_kill_9(file, tmp_path):
     path, kept = file(SWEEP + CONTROL), tmp_path / "kept.sqlite"
-    command = [sys.executable, "-m", "durasim", "campaign", path, "--verdicts", str(kept)]
+    command = [sys.executable, "-m", "durasim", "campaign", path, "--store", str(kept)]
 
     def verdicts():
         if not kept.exists():
             return {}
         with sqlite3.connect(kept) as connection:
-            return dict(connection.execute("SELECT key, document FROM verdict").fetchall())
+            return dict(connection.execute("SELECT key, document FROM result").fetchall())
 
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as process:
         while len(verdicts_or_none(verdicts)) < 3 and process.poll() is None:
@@ -153,7 +153,7 @@ def test_a_campaign_goes_on_after_kill_9(file, tmp_path):
         os.killpg(process.pid, signal.SIGKILL)
     before = verdicts()
     assert len(before) >= 3
-    document = ds.campaign(path, verdicts=kept)
+    document = ds.campaign(path, store=kept)
     assert document["units_resumed"] == len(before)
     assert document["units"] == 13
     after = verdicts()
@@ -218,7 +218,7 @@ def test_trials_decide_how_many_rounds_there_are(file, tmp_path):
     once = ds.campaign(file(one))["trials"]
     wanted = 3 * once + 1
     path, reported = file(one + CONTROL, f'name = "test"\ntrials = {wanted}\n'), []
-    document = ds.campaign(path, progress=lambda *said: reported.append(said), verdicts=tmp_path / "kept.sqlite")
+    document = ds.campaign(path, progress=lambda *said: reported.append(said), store=tmp_path / "kept.sqlite")
     conforms(document)
     assert document["failed_checks"] == []
     assert document["trials"] >= wanted
@@ -227,7 +227,7 @@ def test_trials_decide_how_many_rounds_there_are(file, tmp_path):
     assert reported[-1][:2] == (wanted, wanted)
     assert reported[0][0] < wanted
     # What there is to judge does not depend on how fast that goes.
-    again = ds.campaign(path, verdicts=tmp_path / "kept.sqlite")
+    again = ds.campaign(path, store=tmp_path / "kept.sqlite")
     assert again["units_resumed"] == again["units"] == document["units"]
     # Time may end it earlier.
     short = ds.campaign(file(one, 'name = "test"\ntrials = 1000000000\n'), seconds=1)
@@ -268,13 +268,13 @@ def test_a_wrong_file_is_refused(file, text, field, words):
     assert words in str(refused.value)
 
 
-def test_a_verdict_file_that_is_none_is_refused(file, tmp_path):
+def test_a_store_that_is_none_is_refused(file, tmp_path):
     path = tmp_path / "kept.sqlite"
     shutil.copy(__file__, path)
-    with pytest.raises(ds.HostIoError, match="not a database"):
-        ds.campaign(file(SWEEP), verdicts=path)
+    with pytest.raises(ds.HostIoError, match="is no store of results"):
+        ds.campaign(file(SWEEP), store=path)
     with pytest.raises(ds.HostIoError):
-        ds.campaign(file(SWEEP), verdicts="/proc/none/kept.sqlite")
+        ds.campaign(file(SWEEP), store="/proc/none/kept.sqlite")
 
 
 @pytest.mark.parametrize(

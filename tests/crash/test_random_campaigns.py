@@ -63,7 +63,7 @@ def test_a_violation_is_one_command_that_makes_it_again():
     ("words", "said"),
     [
         (("quick", "--random"), "file: cannot be combined with --random"),
-        (("--random", "--verdicts", "kept.sqlite"), "verdicts: cannot be combined with --random"),
+        (("--random", "--store", "kept.sqlite"), "store: cannot be combined with --random"),
         (("quick", "--runs", "3"), "runs: requires --random"),
         (("--random", "--replay", "one-1"), "design: is required once"),
         (("--random", "--replay", "one-1", "--design", "tc", "--runs", "3"), "runs: cannot be combined with --replay"),

@@ -194,6 +194,8 @@ def run_commands(place: str, commands: Sequence[str], folder: Path) -> list[tupl
     script = "".join(f'{command}\nprintf "\\n%s %s\\n" "{end}" "$?"\n' for command in commands)
     folders = (str(Path(sys.executable).parent), os.environ["PATH"])
     environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "FORCE_COLOR")}
+    # The store of results of a page, which the next test of it does not find.
+    environment |= {"XDG_DATA_HOME": str(folder / ".data")}
     environment |= {"PATH": os.pathsep.join(folders), "PWD": str(folder), "TERM": "dumb", "LC_ALL": "C.UTF-8"}
     shell = subprocess.Popen(
         ["bash", "-c", script],

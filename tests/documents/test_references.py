@@ -158,7 +158,11 @@ def test_commands_have_the_options_that_are_named(page):
         if words[:1] not in (["durasim"], [".venv/bin/durasim"]) or len(words) < 2 or words[1].startswith("-"):
             continue
         assert words[1] in commands, f"durasim {words[1]}"
-        known = {option for of in commands[words[1]].params for option in (*of.opts, *of.secondary_opts)}
+        command = commands[words[1]]
+        if (below := getattr(command, "commands", None)) is not None and len(words) > 2:
+            assert words[2] in below, f"durasim {words[1]} {words[2]}"
+            command = below[words[2]]
+        known = {option for of in command.params for option in (*of.opts, *of.secondary_opts)}
         own = words[2 : words.index("--")] if "--" in words else words[2:]
         options = {word.partition("=")[0] for word in own if word.startswith("--")}
         assert options <= known | {"--help"}, f"durasim {words[1]}: {options - known}"

@@ -36,6 +36,8 @@ def crash(
     arg: options.WorkloadArgs = None,
     elf: options.Elf = None,
     env: options.Env = None,
+    reuse: options.Reuse = False,
+    store: options.StoreFile = None,
     wide: options.Wide = False,
     form: options.Format = formats.TABLE,
     json: options.JsonFile = None,
@@ -50,13 +52,14 @@ def crash(
         raise refusal("shrink", "requires --workload: durasim cannot interpret the arguments of an external program")
     chosen = options_of(crash_options or {})
     _refuse_without_effect(chosen)
+    kept = options.reused_store(reuse, store)
     check_json(json)
     formats.check(form, json)
     scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
         domain=domain, control=control, arg=arg, elf=elf, args=args, env=env,
     )  # fmt: skip
-    result = _crash_one(scenario, chosen, shrink)
+    result = _crash_one(scenario, chosen, shrink, kept)
     if json is not None:
         output.write_json(json, result.to_dict())
     if json != output.STANDARD_OUTPUT:
@@ -79,7 +82,7 @@ def _refuse_without_effect(chosen: CrashOptions) -> None:
         )
 
 
-def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool) -> CrashResult:
+def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool, kept: str | bool) -> CrashResult:
     with render.progress_bar() as bar:
         # The program runs twice: once to count its events, once for the crashes. Both may take long to populate.
         task = bar.add_task(f"running {scenario.design} up to the first crash", total=None)
@@ -94,7 +97,7 @@ def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool) -> CrashR
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total, description=crashing)
 
-        result = api.run_crash(prepared, show)
+        result = api.run_crash(prepared, show, kept)
         if shrink:
             bar.update(task, description="minimizing the first failure", completed=0, total=None)
             result = api.shrink_first(prepared, result, lambda tried, _: bar.update(task, completed=tried))
@@ -124,10 +127,13 @@ def campaign(
     seed: options.RandomSeed = DEFAULT_SEED,
     replay: options.RandomReplay = None,
     seconds: options.Seconds = None,
-    verdicts: options.VerdictsFile = None,
+    store: options.StoreFile = None,
+    no_store: options.NoStore = False,
     json: options.JsonFile = None,
 ) -> None:
     """Run every crash test in a campaign file and check that its negative controls fail as expected.
+
+    The store of results keeps each verdict: an interrupted campaign resumes, and a repeated one is answered from it.
 
     With --random: test random machines of all designs with random memory operations.
     """
@@ -142,6 +148,7 @@ def campaign(
         raise refusal("campaign", "give a FILE.toml or --random")
     if seconds is not None and not seconds > 0:
         raise refusal("seconds", f"{seconds:g} is not above 0")
+    kept = options.store_of(store, no_store)
     check_json(json)
     with render.progress_bar() as bar:
         task = bar.add_task("crashing", total=None)
@@ -149,7 +156,7 @@ def campaign(
         def show(done: int, total: int | None, what: str) -> None:
             bar.update(task, completed=done, total=total, description=f"crashing {what}")
 
-        document = api.campaign(file, seconds=seconds, verdicts=verdicts, progress=show)
+        document = api.campaign(file, seconds=seconds, store=kept, progress=show)
     finish(json, document, render.campaign_tables(document))
     if document["failed_checks"]:
         raise typer.Exit(EXIT_NEGATIVE)
@@ -164,7 +171,7 @@ def _random_campaign(
     seconds: float | None,
     json: str | None,
 ) -> None:
-    for name in ("file", "verdicts"):
+    for name in ("file", "store", "no_store"):
         if name in given:
             raise refusal(name, "cannot be combined with --random")
     check_json(json)

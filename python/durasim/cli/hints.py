@@ -27,6 +27,12 @@ def warn_if_data_fits_in_cache(results: Iterable[RunResult]) -> None:
         print(f"durasim: {_sentence(runs)}", file=sys.stderr)
 
 
+def report_reuse(reused: int, runs: int) -> None:
+    """Says how many results are not new, because their times are those of earlier simulations."""
+    if reused:
+        print(f"durasim: {reused} of {runs} results are from the store; --no-store simulates all", file=sys.stderr)
+
+
 def warn_of_broken_workloads() -> None:
     """Names the workloads that lists skip, with the reasons."""
     for problem in toolchain.broken_workloads().values():

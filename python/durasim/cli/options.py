@@ -140,11 +140,16 @@ RandomReplay = Annotated[
 Seconds = Annotated[
     float | None, typer.Option("--seconds", help="Time budget; repeats with new seeds until it is spent.")
 ]
-VerdictsFile = Annotated[
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", min=1, help="Number of concurrent simulations (default: all cores).")
+]
+StoreFile = Annotated[
     str | None,
-    typer.Option(
-        "--verdicts", metavar="FILE", help="Store each verdict in FILE and resume an interrupted campaign from it."
-    ),
+    typer.Option("--store", metavar="FILE", help="Store of results (default: a file in the user's folder for data)."),
+]
+NoStore = Annotated[bool, typer.Option("--no-store", help="Neither read nor write a store of results.")]
+Reuse = Annotated[
+    bool, typer.Option("--reuse", help="Answer from the store of results if it has this result, else store it there.")
 ]
 OptionValues = Mapping[str, Any] | None
 """Values of the options that `takes_options` adds to a command."""
@@ -190,6 +195,28 @@ PmemBaseline = Annotated[
         autocompletion=completion.designs,
     ),
 ]
+
+
+def store_of(path: str | None, no_store: bool) -> str | bool:
+    """Returns the store that `--store` and `--no-store` choose, as for `durasim.sweep`.
+
+    Raises:
+        ConfigError: Both are given.
+    """
+    if no_store and path is not None:
+        raise refusal("no_store", "cannot be combined with --store")
+    return path if path is not None else not no_store
+
+
+def reused_store(reuse: bool, path: str | None) -> str | bool:
+    """Returns the store that `--reuse` and `--store` choose, as for `durasim.run`.
+
+    Raises:
+        ConfigError: Only `--store` is given.
+    """
+    if path is not None and not reuse:
+        raise refusal("store", "requires --reuse")
+    return path if path is not None else reuse
 
 
 def check_json(path: str | None) -> None:

@@ -20,6 +20,7 @@ from durasim.programs.scale import DEFAULT_SCALE
 from durasim.runs import comparison
 from durasim.runs.comparison_document import comparison_document
 from durasim.runs.scenario import DEFAULT_DESIGN, DEFAULT_MACHINE, DEFAULT_SEED
+from durasim.store.reuse import Reuse
 
 
 @options.takes_options("run_options", RunOptions)
@@ -39,6 +40,8 @@ def run(
     env: options.Env = None,
     run_options: options.OptionValues = None,
     scale: options.ScaleName = DEFAULT_SCALE,
+    reuse: options.Reuse = False,
+    store: options.StoreFile = None,
     wide: options.Wide = False,
     form: options.Format = formats.TABLE,
     json: options.JsonFile = None,
@@ -47,12 +50,13 @@ def run(
     """Run a workload or a program; the output of the guest passes through.
 
     With `--json -`, `--format csv` and `--format json`, standard output carries only the document, and the output of
-    the guest goes to standard error.
+    the guest goes to standard error. A run answered by `--reuse` has no output of the guest.
     """
     scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
         domain=domain, control=control, arg=arg, elf=elf, args=args, env=env, run_options=run_options, scale=scale,
     )  # fmt: skip
+    kept = options.reused_store(reuse, store)
     check_json(json)
     formats.check(form, json)
     if quiet and form != formats.TABLE:
@@ -60,7 +64,7 @@ def run(
     to_stdout = formats.is_alone(form, json)
     with render.progress_bar() as bar:
         shown = RunBar(bar, f"running {scenario.design}", output.to_stderr if to_stdout else output.pass_through)
-        result = api.run_scenario(scenario, shown.write, shown.show)
+        result = api.run_scenario(scenario, shown.write, shown.show, kept)
     if json is not None:
         output.write_json(json, result.to_dict())
     if not quiet and json != output.STANDARD_OUTPUT:
@@ -91,19 +95,21 @@ def compare(
     lost: Annotated[
         bool, typer.Option("--lost-cycles", help="Also print why each design takes more cycles than opt.")
     ] = False,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="Number of concurrent runs (default: all cores).")
-    ] = None,
+    jobs: options.Jobs = None,
+    store: options.StoreFile = None,
+    no_store: options.NoStore = False,
     wide: options.Wide = False,
     form: options.Format = formats.TABLE,
     json: options.JsonFile = None,
 ) -> None:
     """Run every workload, or one program, under every design and print one table.
 
-    After Ctrl-C the table and the document contain the completed runs.
+    Runs at full scale are answered from the store of results if it has them. After Ctrl-C the table and the document
+    contain the completed runs.
 
     At scale quick, a run too short for three rounds of a background engine is excluded from the means.
     """
+    kept = options.store_of(store, no_store)
     check_json(json)
     formats.check(form, json)
     scenarios = comparison.scenarios(
@@ -125,12 +131,13 @@ def compare(
             shown = comparison_tables(judged, with_lost_cycles=lost, wide=wide or form != formats.TABLE)
             formats.show(form, document, shown, lambda: formats.runs_csv(results, throughput_of))
 
-    with render.progress_bar() as bar:
-        task = bar.add_task("running", total=len(scenarios))
+    with render.progress_bar() as bar, api.opened_store(kept) as opened:
+        task, reuse = bar.add_task("running", total=len(scenarios)), Reuse(opened)
         results = comparison.run_all(
-            scenarios, jobs=jobs, running=lambda done: bar.update(task, completed=done), interrupted=show
+            scenarios, jobs=jobs, running=lambda done: bar.update(task, completed=done), interrupted=show, reuse=reuse
         )
     show(results)
+    hints.report_reuse(reuse.reused, len(scenarios))
     hints.warn_if_data_fits_in_cache(results)
     _exit_with(results)
 

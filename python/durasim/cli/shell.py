@@ -34,14 +34,16 @@ class _InterruptedError(Exception):
 class Program(TyperGroup):
     """The command group `durasim`; converts every error into a sentence and an exit code."""
 
-    # Each command is a function of a module of durasim.cli, imported when the command is used.
+    # Each command is a function of a module of durasim.cli, or a group of commands, imported when the command is used.
     _MODULES: ClassVar = {
         "run": "run_commands",
         "compare": "run_commands",
+        "sweep": "sweep_command",
         "crash": "crash_commands",
         "campaign": "crash_commands",
         "mutation": "crash_commands",
         "diff": "run_commands",
+        "results": "results_commands",
         "designs": "list_commands",
         "workloads": "list_commands",
         "machines": "list_commands",
@@ -55,12 +57,11 @@ class Program(TyperGroup):
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
         """Returns a command, or None if there is none with this name."""
         if cmd_name in self._MODULES and cmd_name not in self.commands:
-            module = importlib.import_module(f"durasim.cli.{self._MODULES[cmd_name]}")
-            alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-            alone.command(cmd_name, cls=CrashCommand if cmd_name == "crash" else TyperCommand)(
-                getattr(module, cmd_name)
-            )
-            self.add_command(typer.main.get_command(alone), cmd_name)
+            command = getattr(importlib.import_module(f"durasim.cli.{self._MODULES[cmd_name]}"), cmd_name)
+            if not isinstance(command, typer.Typer):
+                function, command = command, typer.Typer(add_completion=False, rich_markup_mode=None)
+                command.command(cmd_name, cls=CrashCommand if cmd_name == "crash" else TyperCommand)(function)
+            self.add_command(typer.main.get_command(command), cmd_name)
         return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: typer.Context) -> Any:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import random
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durasim.crashes.crash_request import FIELDS, CrashOptions, check_options, crash_request, has, options_of
 from durasim.crashes.test_plans import plan_of
 from durasim.documents.described_crash import DEFAULT_FAULTS
-from durasim.errors import host_io, refusal, unknown_name
+from durasim.documents.toml_files import read_toml, schema_named, validate
+from durasim.errors import refusal, unknown_name
 from durasim.programs import suites
 from durasim.runs import settings as parameter_settings
 from durasim.runs.scenario import (
@@ -114,7 +112,7 @@ class CampaignFile:
 
 def shipped() -> list[str]:
     """Returns the names of the campaigns included in durasim."""
-    return sorted(file.stem for file in SHIPPED.glob("*.toml") if "name" in _read_toml(file))
+    return sorted(file.stem for file in SHIPPED.glob("*.toml") if "name" in read_toml(file, "campaign"))
 
 
 def read(path: str) -> CampaignFile:
@@ -127,43 +125,21 @@ def read(path: str) -> CampaignFile:
     file = Path(path)
     if path in shipped():
         file = SHIPPED / f"{path}.toml"
-    tables = _read_toml(file)
-    _validate(tables, _schema(), "")
+    schema = schema_named("campaign-file")
+    tables = read_toml(file, "campaign")
+    validate(tables, schema, "campaign")
     for table, kind in itertools.product(tables["sweep"], ("draw", "draw_args")):
         for name, choice in table.get(kind, {}).items():
             _check_range(kind, name, choice)
     for name in tables.get("controls", []):
-        controls = _read_toml(file.parent / name)
+        controls = read_toml(file.parent / name, "campaign")
         only = {"type": "object", "required": ["control"], "additionalProperties": False}
-        of_controls = {"control": _schema()["properties"]["control"]}
-        _validate(controls, only | {"properties": of_controls, "$defs": _schema()["$defs"]}, f"{name}: ")
+        of_controls = {"control": schema["properties"]["control"]}
+        validate(controls, only | {"properties": of_controls, "$defs": schema["$defs"]}, "campaign", f"{name}: ")
         tables["control"] = [*tables.get("control", []), *controls["control"]]
     return CampaignFile(
         tables["name"], tables.get("marks", False), tuple(tables.get("mutants", ())), tables.get("trials"), tables
     )
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise host_io(str(path), error) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise refusal("campaign", f"'{path}' is not TOML: {error}") from None
-
-
-def _validate(tables: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> None:
-    import jsonschema  # noqa: PLC0415 - keeps the start-up of other commands short
-
-    problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(tables))
-    if problem is not None:
-        place = ".".join(str(part) for part in problem.absolute_path) or "campaign"
-        raise refusal(place, where + problem.message)
-
-
-@cache
-def _schema() -> Any:
-    return json.loads(resources.files("durasim").joinpath("schemas/campaign-file.json").read_text(encoding="utf-8"))
 
 
 def _design_names(names: list[str]) -> list[str]:

@@ -17,13 +17,14 @@ from typing import Any
 from durasim import _core
 from durasim.crashes import mutants as mutation
 from durasim.crashes.campaign_file import CampaignFile, Unit
-from durasim.crashes.crash_request import finish_crash
+from durasim.crashes.crash_request import crash_command, finish_crash
 from durasim.crashes.shrink import shrink
-from durasim.crashes.verdicts import Verdicts
 from durasim.crashes.workers import worker_processes
 from durasim.documents.results import CrashFailure
 from durasim.errors import DurasimError, HostIoError
 from durasim.runs.scenario import design_variants
+from durasim.store.database import Store
+from durasim.store.keys import Keys
 
 Progress = Callable[[int, int | None, str], None]
 """Called with the number done, the total (None if time is the limit), and the name of what was done last. The number
@@ -100,7 +101,7 @@ class Tally:
         )
 
 
-def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None, progress: Progress) -> dict[str, Any]:
+def run(campaign: CampaignFile, store: Store | None, seconds: float | None, progress: Progress) -> dict[str, Any]:
     """Runs a campaign once, or in rounds with new seeds.
 
     If the file requires a number of trials, rounds continue until they are done. With `seconds`, rounds continue until
@@ -113,18 +114,18 @@ def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None
         HostIoError: A worker process was killed.
     """
     began = time.monotonic()
-    tally = Tally()
+    tally, kept = Tally(), _Kept(store, campaign.name)
     try:
         report = _reporter(campaign, tally, seconds, progress)
         with worker_processes() as (pool, workers):
             for batch in _batches(campaign, tally, seconds, began):
-                _judge(pool, 2 * workers, batch, verdicts, tally, report)
+                _judge(pool, 2 * workers, batch, kept, tally, report)
     except KeyboardInterrupt as interrupt:
-        interrupt.add_note(_kept(tally, verdicts))
+        interrupt.add_note(kept.sentence(tally))
         raise
     except BrokenProcessPool as broken:
         # Killed by the kernel for lack of memory, or by the user. All other workers have ended with it.
-        raise HostIoError(f"a worker process was killed; {_kept(tally, verdicts)}") from broken
+        raise HostIoError(f"a worker process was killed; {kept.sentence(tally)}") from broken
     shrunk = list(_shrunk(tally, report))
     caught = mutation.run_mutants([m for name in campaign.mutated_designs() for m in mutation.chosen_mutants(name)])
     return _document(campaign, tally, caught, time.monotonic() - began) | {"shrunk": shrunk}
@@ -143,18 +144,37 @@ def _reporter(campaign: CampaignFile, tally: Tally, seconds: float | None, progr
     return report
 
 
-def _kept(tally: Tally, verdicts: Verdicts | None) -> str:
-    """Describes what remains of an interrupted campaign."""
-    if verdicts is None:
-        return f"the verdicts of {tally.units} runs are lost: --verdicts FILE stores them"
-    return f"{verdicts.path} holds {verdicts.count()} verdicts: the same command resumes the campaign"
+class _Kept:
+    """The verdicts of a campaign in a store, if there is one."""
+
+    def __init__(self, store: Store | None, name: str) -> None:
+        self._store, self._name, self._keys = store, name, Keys()
+
+    def get(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Returns the stored verdict on a request."""
+        return None if self._store is None else self._store.get(self._keys.of("crash", request))
+
+    def put(self, unit: Unit, request: Mapping[str, Any], document: Mapping[str, Any]) -> None:
+        """Stores a verdict, or the error of a run that fails without a crash."""
+        if self._store is not None:
+            seconds = float(document.get("host", {}).get("seconds", 0.0))
+            self._store.put(
+                self._keys.of("crash", request), "crash", request, document,
+                seconds=seconds, command=crash_command(unit.scenario, unit.options), study=self._name,
+            )  # fmt: skip
+
+    def sentence(self, tally: Tally) -> str:
+        """Describes what remains of an interrupted campaign."""
+        if self._store is None:
+            return f"the verdicts of {tally.units} runs are lost: without --no-store they are kept"
+        return f"{self._store.path} holds {self._store.count()} results: the same command resumes the campaign"
 
 
 def _judge(
     pool: ProcessPoolExecutor,
     running_max: int,
     units: Iterator[Unit],
-    verdicts: Verdicts | None,
+    stored: _Kept,
     tally: Tally,
     report: Callable[[str], None],
 ) -> None:
@@ -168,7 +188,7 @@ def _judge(
                 exhausted = True
                 break
             request = unit.request()
-            kept = None if verdicts is None else verdicts.get(request)
+            kept = stored.get(request)
             if kept is not None:
                 tally.resumed += 1
                 tally.add(unit, kept)
@@ -179,8 +199,7 @@ def _judge(
         for future in done:
             unit, request = running.pop(future)
             document = json.loads(future.result())
-            if verdicts is not None:
-                verdicts.put(request, document)
+            stored.put(unit, request, document)
             tally.add(unit, document)
             report(unit.scenario.design)
 

@@ -14,6 +14,7 @@ from durasim.documents.described_crash import CrashOptionArguments, CrashOptions
 from durasim.documents.results import CrashResult
 from durasim.errors import refusal
 from durasim.runs.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario, ScenarioArguments
+from durasim.store.reuse import Reuse
 
 DEFAULT_OPS = 200
 """Default operations, fewer than in a run because every crash costs a recovery and a check."""
@@ -130,6 +131,22 @@ class PreparedCrash:
         document = _core.crash(json.dumps(self.request | changed), progress)
         return finish_crash(json.loads(document), self.scenario, self.options)
 
+    def reuse_or_crash(self, reuse: Reuse, progress: Callable[[int, int], bool] | None = None) -> CrashResult:
+        """Returns the stored result of the campaign, or runs it and stores the result, unless it is ended early."""
+        ended = False
+
+        def watched(done: int, total: int) -> bool:
+            nonlocal ended
+            ended = progress is not None and not progress(done, total)
+            return not ended
+
+        key, document = reuse.find("crash", self.request)
+        if document is None:
+            document = json.loads(_core.crash(json.dumps(self.request), watched))
+            if not ended:
+                reuse.keep(key, "crash", self.request, document, crash_command(self.scenario, self.options))
+        return finish_crash(document, self.scenario, self.options)
+
 
 def prepare_crash(scenario: Scenario, options: CrashOptions, **build: bool) -> PreparedCrash:
     """Checks a campaign over `scenario` and builds its guest program.
@@ -197,6 +214,18 @@ def finish_crash(document: Mapping[str, Any], scenario: Scenario, options: Crash
 
 def replay_command(scenario: Scenario, ops: int | None, replay: str, options: CrashOptions) -> str:
     """Returns the command that replays only the failure `replay` of `scenario`."""
+    words = [*_words_of_scenario(scenario, ops, options), *_words_of(options, of_elf=False), "--replay", replay]
+    return shlex.join([*words, "--", *scenario.args] if scenario.args else words)
+
+
+def crash_command(scenario: Scenario, options: CrashOptions) -> str:
+    """Returns the command that crashes `scenario` with these options."""
+    ops = DEFAULT_OPS if scenario.ops is None else scenario.ops
+    words = [*_words_of_scenario(scenario, ops, options), *_words_of(options, of_elf=False, drawn=True)]
+    return shlex.join([*words, "--", *scenario.args] if scenario.args else words)
+
+
+def _words_of_scenario(scenario: Scenario, ops: int | None, options: CrashOptions) -> list[str]:
     words = ["durasim", "crash", "--design", scenario.design]
     if scenario.elf is None:
         words += ["--workload", scenario.workload or "", "--ops", str(ops)]
@@ -218,18 +247,26 @@ def replay_command(scenario: Scenario, ops: int | None, replay: str, options: Cr
         words += ["--arg", f"{name}={value}"]
     if scenario.control:
         words.append("--control")
-    words += [*_words_of(options, of_elf=False), "--replay", replay]
-    return shlex.join([*words, "--", *scenario.args] if scenario.args else words)
+    return words
 
 
-def _words_of(options: CrashOptions, *, of_elf: bool) -> Iterator[str]:
-    """Yields the options that change a trial, as words of a command."""
+def _words_of(options: CrashOptions, *, of_elf: bool, drawn: bool = False) -> Iterator[str]:
+    """Yields the options that change a trial, and with `drawn` those that choose trials, as words of a command."""
     for name, field in FIELDS.items():
         value = getattr(options, name)
-        if name == "replay" or has(name, "drawn") or has(name, "internal") or has(name, "elf") != of_elf:
+        if (
+            name == "replay"
+            or has(name, "internal")
+            or has(name, "elf") != of_elf
+            or (has(name, "drawn") and not drawn)
+        ):
             continue
-        if value is not None and value != field.default:
-            if isinstance(value, bool):
-                yield f"--{'' if value else 'no-'}{flag_of(name)}"
-            else:
-                yield from (f"--{flag_of(name)}", shlex.join(value) if isinstance(value, tuple) else str(value))
+        if value is None or value == field.default:
+            continue
+        if isinstance(value, bool):
+            yield f"--{'' if value else 'no-'}{flag_of(name)}"
+        elif "choices" in field.metadata:
+            for choice in value:
+                yield from (f"--{flag_of(name)}", choice)
+        else:
+            yield from (f"--{flag_of(name)}", shlex.join(value) if isinstance(value, tuple) else str(value))

@@ -13,15 +13,15 @@ from multiprocessing.connection import Connection
 
 
 @contextlib.contextmanager
-def worker_processes() -> Iterator[tuple[ProcessPoolExecutor, int]]:
-    """Returns a pool with one process per core of this computer, and their number.
+def worker_processes(wanted: int | None = None) -> Iterator[tuple[ProcessPoolExecutor, int]]:
+    """Returns a pool of processes, one per core of this computer if their number is not given, and their number.
 
     Each worker watches a pipe whose other end only this process holds. The kernel closes that end when the process
     ends, even after kill -9, and so does an error or Ctrl-C here; then the workers end at once. A signal at the
     parent's death (PR_SET_PDEATHSIG) would not be enough: it exists only on Linux, is sent when the thread that
     started the worker ends, and is not sent while the parent lives.
     """
-    number = os.cpu_count() or 1
+    number = wanted or os.cpu_count() or 1
     context = multiprocessing.get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
     with reader, ProcessPoolExecutor(number, mp_context=context, initializer=_watch, initargs=(reader,)) as pool:

@@ -12,7 +12,7 @@ _METRICS = tuple(metric.name for metric in METRICS)
 _OPT = "opt"
 _PHASES = ("execute", "prepare", "commit")
 # An explicit schema, so that the columns and types do not depend on the results.
-_SCHEMA = {
+SCHEMA = {
     "design": polars.String,
     "workload": polars.String,
     "machine": polars.String,
@@ -55,7 +55,7 @@ _SCHEMA = {
 def comparison_frame(results: Sequence[RunResult], baseline: str | None = None) -> polars.DataFrame:
     """Returns one row for each result; `relative_to_baseline` is relative to this design, by default to opt."""
     throughputs = {(result.workload, result.design): result.throughput_ops_per_us for result in results}
-    return polars.DataFrame([_row(result, throughputs, baseline or _OPT) for result in results], schema=_SCHEMA)
+    return polars.DataFrame([_row(result, throughputs, baseline or _OPT) for result in results], schema=SCHEMA)
 
 
 def _row(result: RunResult, throughputs: dict[tuple[str, str], float | None], baseline: str) -> dict[str, object]:
@@ -63,10 +63,16 @@ def _row(result: RunResult, throughputs: dict[tuple[str, str], float | None], ba
         throughput, reference = result.throughput_ops_per_us, throughputs.get((result.workload, design))
         return throughput / reference if throughput is not None and reference else None
 
-    row: dict[str, object] = {
-        "set": list(result.provenance.set),
+    return run_row(result) | {
         "relative_to_opt": relative_to(_OPT),
         "relative_to_baseline": relative_to(baseline),
+    }
+
+
+def run_row(result: RunResult) -> dict[str, object]:
+    """Returns the columns of one result, without those that relate it to others."""
+    row: dict[str, object] = {
+        "set": list(result.provenance.set),
         "ipc": result.roi.ipc,
         "instructions": result.roi.instructions,
         "cycles": result.roi.cycles,

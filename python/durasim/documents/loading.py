@@ -9,15 +9,17 @@ from typing import Any
 from durasim import output
 from durasim.documents.difference import Difference
 from durasim.documents.results import Comparison, CrashResult, RunResult
+from durasim.documents.sweep import SweepResult
 from durasim.errors import refusal
 
-Loaded = RunResult | CrashResult | Comparison | Difference | dict[str, Any]
+Loaded = RunResult | CrashResult | Comparison | Difference | SweepResult | dict[str, Any]
 
-_TYPED: Mapping[str, type[RunResult | CrashResult | Comparison | Difference]] = {
+_TYPED: Mapping[str, type[RunResult | CrashResult | Comparison | Difference | SweepResult]] = {
     "durasim-run/3": RunResult,
     "durasim-crash/5": CrashResult,
     "durasim-compare/4": Comparison,
     "durasim-diff/2": Difference,
+    "durasim-sweep/1": SweepResult,
 }
 _PLAIN = ("durasim-campaign/3", "durasim-mutation/1", "durasim-designs-check/2")
 """Documents that the API also returns as plain objects."""
@@ -30,7 +32,7 @@ def load(path: str | os.PathLike[str]) -> Loaded:
         path: The file.
 
     Returns:
-        A `RunResult`, a `CrashResult`, a `Comparison` or a `Difference`; for campaigns, mutations and
+        A `RunResult`, a `CrashResult`, a `Comparison`, a `Difference` or a `SweepResult`; for campaigns, mutations and
         `designs --check` the plain JSON object.
 
     Raises:

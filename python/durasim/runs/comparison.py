@@ -6,7 +6,7 @@ import os
 import statistics
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from durasim.errors import refusal, unknown_name
 from durasim.output import discard
 from durasim.programs.scale import DEFAULT_SCALE, scale_named
 from durasim.runs import settings as parameter_settings
+from durasim.runs.command import run_command
 from durasim.runs.scenario import (
     DEFAULT_DESIGN,
     Scenario,
@@ -29,6 +30,7 @@ from durasim.runs.scenario import (
     workload_info,
 )
 from durasim.runs.simulation import GuestOutput, RunProgress, run_request
+from durasim.store.reuse import Reuse
 
 _PMEM_BASELINES = ("hercules", DEFAULT_DESIGN)
 """Default baselines of pmem writes: the first of these among the compared designs."""
@@ -142,6 +144,7 @@ def run_all(
     jobs: int | None = None,
     running: Callable[[float], None] | None = None,
     interrupted: Callable[[list[RunResult]], None] | None = None,
+    reuse: Reuse | None = None,
 ) -> list[RunResult]:
     """Runs all scenarios concurrently and returns their results in the given order.
 
@@ -155,6 +158,7 @@ def run_all(
         jobs: Number of concurrent runs; all cores if None.
         running: Called from time to time with the number of runs done, fractions of those in progress included.
         interrupted: Called with the completed results, in the order of their scenarios, if the user interrupts.
+        reuse: The store that answers runs and keeps new results; those that save or share a snapshot are simulated.
 
     Raises:
         ConfigError: A configuration is refused before cycle 0.
@@ -166,11 +170,16 @@ def run_all(
     # Only the main thread receives signals.
     cancellation = _core.Cancellation()
     results: dict[int, RunResult] = {}
+    stored = _Stored(reuse, scenarios, requests)
     with tempfile.TemporaryDirectory(prefix="durasim-") as folder, ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
         plan = _Plan(scenarios, requests, Path(folder))
         parts = _Parts(running)
 
         def start(number: int) -> Future[RunResult]:
+            if (found := stored.find(number)) is not None:
+                answered: Future[RunResult] = Future()
+                answered.set_result(found)
+                return answered
             return pool.submit(run_request, requests[number], guest_output, parts.of(number), cancellation)
 
         waiting = {start(number): number for number in plan.first}
@@ -180,6 +189,7 @@ def run_all(
                 for future in done:
                     number = waiting.pop(future)
                     results[number] = future.result()
+                    stored.keep(number, results[number])
                     parts.finish(number)
                     if progress is not None:
                         progress(results[number])
@@ -199,6 +209,32 @@ def run_all(
             for future in waiting:
                 future.cancel()
     return [results[number] for number in range(len(requests))]
+
+
+class _Stored:
+    """The results of a comparison in a store. Used by the main thread alone."""
+
+    def __init__(
+        self, reuse: Reuse | None, scenarios: Sequence[Scenario], requests: Sequence[Mapping[str, Any]]
+    ) -> None:
+        self._reuse, self._scenarios, self._requests = reuse, scenarios, requests
+        self._keys: dict[int, str | None] = {}
+
+    def find(self, number: int) -> RunResult | None:
+        """Returns the stored result of a run. A snapshot in a folder of this comparison has a name that changes."""
+        if self._reuse is None or self._scenarios[number].scale != DEFAULT_SCALE:
+            return None
+        self._keys[number], document = self._reuse.find("run", self._requests[number])
+        if document is None:
+            return None
+        del self._keys[number]
+        return RunResult.from_dict(document)
+
+    def keep(self, number: int, result: RunResult) -> None:
+        """Stores a result that was simulated."""
+        if self._reuse is not None and (key := self._keys.get(number)) is not None:
+            command = run_command(self._scenarios[number])
+            self._reuse.keep(key, "run", self._requests[number], result.to_dict(), command)
 
 
 class _Parts:

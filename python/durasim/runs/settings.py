@@ -74,6 +74,29 @@ def _in_bytes(setting: str) -> str:
     return f"{name}{separator}{number * _UNITS[unit]}"
 
 
+def size_in_bytes(path: str, value: Any) -> Any:
+    """Converts the value of a parameter to bytes if it is a size such as 64KiB; other values are unchanged.
+
+    Raises:
+        ConfigError: A size has another unit.
+    """
+    if not isinstance(value, str):
+        return value
+    converted = _in_bytes(f"{path}={value}").partition("=")[2]
+    return int(converted) if converted != value else value
+
+
+def check_known(path: str) -> None:
+    """Refuses a name that is no parameter of a machine or design.
+
+    Raises:
+        ConfigError: The name is unknown; the sentence suggests the closest one.
+    """
+    _refuse_unknown(path)
+    if _is_unknown(path):
+        raise refusal(path, "unknown parameter: `durasim machines NAME` and `durasim designs NAME` list all")
+
+
 def _path(setting: str) -> str:
     return ".".join(word.strip().strip("'\"") for word in setting.partition("=")[0].split("."))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from durasim import _core
 from durasim.documents.results import RunResult
+from durasim.store.reuse import Reuse
 
 GuestOutput = Callable[[str, bytes], None]
 """Called with output of the guest: the stream (`stdout` or `stderr`) and the bytes."""
@@ -31,6 +32,36 @@ def run_request(
         StuckError: The modelled machine cannot continue.
         HostIoError: A host file could not be read or written.
     """
+    return RunResult.from_dict(_simulated(request, guest_output, progress, cancellation))
+
+
+def reuse_or_run(
+    request: Mapping[str, Any],
+    reuse: Reuse,
+    command: str,
+    guest_output: GuestOutput,
+    progress: RunProgress | None = None,
+) -> RunResult:
+    """Returns the stored result of a request, or that of its run, which is stored.
+
+    Raises:
+        HostIoError: The store cannot be read or written.
+        ConfigError, GuestFault, StuckError: As from `run_request`.
+    """
+    key, document = reuse.find("run", request)
+    if document is None:
+        document = _simulated(request, guest_output, progress, None)
+        reuse.keep(key, "run", request, document, command)
+    return RunResult.from_dict(document)
+
+
+def _simulated(
+    request: Mapping[str, Any],
+    guest_output: GuestOutput,
+    progress: RunProgress | None,
+    cancellation: _core.Cancellation | None,
+) -> dict[str, Any]:
     total = request["ops"]
     report = None if progress is None else (lambda done: progress(done if total is None else min(done, total), total))
-    return RunResult.from_dict(json.loads(_core.run(json.dumps(request), guest_output, report, cancellation)))
+    document: dict[str, Any] = json.loads(_core.run(json.dumps(request), guest_output, report, cancellation))
+    return document

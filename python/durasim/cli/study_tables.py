@@ -1,0 +1,146 @@
+"""Tables of studies and of the store for the terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from durasim.cli.render import number
+from durasim.cli.tables import Column, FoldedTable
+from durasim.documents.sweep import Refined, SweepResult
+from durasim.store.database import Entry
+from durasim.studies.pareto import COLUMN
+from durasim.studies.plan import Plan
+
+if TYPE_CHECKING:
+    import polars
+
+_SHOWN = {
+    "run": {
+        "throughput_ops_per_us": "throughput\nops/us", "ipc": "IPC", "pmem_write_total_bytes": "pmem bytes\nwritten",
+        "latency_p99_ns": "p99\nns",
+    },
+    "crash": {"points": "persist\nevents", "trials": "trials", "violations": "violations"},
+}  # fmt: skip
+_ROWS_MAX = 60
+"""Rows of a table without `--wide`."""
+
+
+def study_tables(result: SweepResult, frame: polars.DataFrame, *, wide: bool = False) -> RenderableType:
+    """Returns a table of the points, bisections, failed points with their commands, and notes.
+
+    Args:
+        result: The result of the study.
+        frame: Its data frame, which may mark a frontier.
+        wide: Whether to show all points with all metrics.
+    """
+    marks = frame[COLUMN].to_list() if COLUMN in frame.columns else []
+    parts: list[RenderableType] = [_points(result, marks, wide=wide)]
+    if result.refined:
+        parts.append(_refined(result))
+    failed = [point for point in result.points if point.error is not None]
+    if failed:
+        table = FoldedTable("failed points", [Column("reason", wraps=True), Column("command", wraps=True)], keys=0)
+        for point in failed:
+            table.add_row(point.error or "", point.command)
+        parts.append(table)
+    parts += [Text(f"note: {note}") for note in result.notes]
+    return Group(*parts)
+
+
+def _points(result: SweepResult, marks: Sequence[bool], *, wide: bool) -> FoldedTable:
+    axes = [key for key in result.axes if wide or key in ("design", "workload", "program") or _varies(result, key)]
+    names = {name for point in result.points for name in point.metrics}
+    shown = {name: name for name in sorted(names)} if wide else _SHOWN[result.kind]
+    columns = [*map(_axis, axes), *(Column(header, right=True) for header in shown.values()), Column("state")]
+    columns += [Column("on\nfrontier")] if marks else []
+    counts = f"{result.simulated} simulated, {result.reused} from the store, {result.failed} failed"
+    table = FoldedTable(f"{result.name}: {counts}", columns, keys=len(axes))
+    rows = [point for point in result.points if point.error is None]
+    for place, point in enumerate(rows if wide else rows[:_ROWS_MAX]):
+        cells = [number(point.metrics.get(name)) for name in shown]
+        cells += [point.state, *(["yes" if marks[place] else "no"] if marks else [])]
+        table.add_row(*(_value(point.values[key]) for key in axes), *cells)
+    if not wide and len(rows) > _ROWS_MAX:
+        table.caption = f"the first {_ROWS_MAX} of {len(rows)} points; --wide or --format csv has all"
+    return table
+
+
+def _varies(result: SweepResult, key: str) -> bool:
+    return len({str(point.values[key]) for point in result.points}) > 1
+
+
+def _axis(key: str) -> Column:
+    # The last two parts of a key say enough beside the others.
+    return Column(key.replace(".", ".\n", 1) if key.startswith("design.") else key)
+
+
+def _value(value: Any) -> str:
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _refined(result: SweepResult) -> FoldedTable:
+    first = result.refined[0]
+    others = [key for key in first.values if key in ("design", "workload") or _varies(result, key)]
+    headers = ("below", "at or above", "metric\nbelow", "metric\nat or above", "threshold")
+    columns = [*map(_axis, others), *(Column(header, right=True) for header in headers)]
+    table = FoldedTable(f"{first.axis}: values that enclose the threshold", columns, keys=len(others))
+    for found in result.refined:
+        table.add_row(*(_value(found.values[key]) for key in others), *_enclosed(found), number(found.threshold))
+    return table
+
+
+def _enclosed(found: Refined) -> tuple[str, str, str, str]:
+    if found.low is None or found.high is None:
+        return "not enclosed", "", number(found.metric_low), number(found.metric_high)
+    ends = [(found.low, found.metric_low), (found.high, found.metric_high)]
+    if found.metric_low >= found.threshold:
+        # The metric falls along the axis.
+        ends.reverse()
+    return _value(ends[0][0]), _value(ends[1][0]), number(ends[0][1]), number(ends[1][1])
+
+
+def plan_table(plan: Plan, *, wide: bool = False) -> FoldedTable:
+    """Returns the points of a plan, with expected time and memory in its title."""
+    time_text = "time unknown" if plan.minutes is None else _minutes(plan.minutes)
+    memory = f"about {plan.memory_bytes / 2**20:,.0f} MiB" if plan.to_simulate else "no memory"
+    title = (
+        f"{plan.name}: {len(plan.points)} points, {plan.to_simulate} to simulate, {time_text} and {memory} with "
+        f"{plan.jobs} processes"
+    )
+    axes = list(plan.points[0].values)
+    columns = [*map(_axis, axes), Column("expected\nseconds", right=True), Column("stored")]
+    table = FoldedTable(title, columns, keys=len(axes))
+    for point in plan.points if wide else plan.points[:_ROWS_MAX]:
+        seconds = "unknown" if point.seconds is None else f"{point.seconds:.1f}"
+        cells = ("", "yes") if point.is_stored else (seconds, "no")
+        table.add_row(*(_value(point.values[key]) for key in axes), *cells)
+    if not wide and len(plan.points) > _ROWS_MAX:
+        table.caption = f"the first {_ROWS_MAX} of {len(plan.points)} points; --wide or --json has all"
+    return table
+
+
+def _minutes(minutes: float) -> str:
+    if minutes < 1:
+        return "less than a minute"
+    return f"about {minutes:,.0f} minutes" if minutes < 120 else f"about {minutes / 60:,.1f} hours"  # noqa: PLR2004 - two hours
+
+
+def entries_table(path: str, entries: Sequence[Entry]) -> FoldedTable:
+    """Returns the stored results."""
+    columns = [
+        Column("key"), Column("kind"), Column("study"), Column("design"), Column("workload"), Column("machine"),
+        Column("seconds", right=True), Column("stored"), Column("digest"),
+    ]  # fmt: skip
+    table = FoldedTable(f"{path}: {len(entries)} results", columns)
+    for entry in entries:
+        stored = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.created_s))
+        table.add_row(
+            entry.key[:12], entry.kind, entry.study, entry.design, entry.workload, entry.machine,
+            f"{entry.seconds:.1f}", stored, entry.digest[:12],
+        )  # fmt: skip
+    return table

@@ -1,0 +1,269 @@
+"""Runs studies: answers points from the store, simulates the others, and stores each answer at once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from durasim import _core
+from durasim.crashes.crash_request import crash_command, crash_request, finish_crash
+from durasim.documents.results import RunResult
+from durasim.documents.sweep import SCHEMA, PointResult, SweepResult
+from durasim.errors import refusal
+from durasim.runs.command import run_command
+from durasim.runs.scenario import design_variants
+from durasim.store.database import Store, digest_of
+from durasim.store.keys import Keys, writes
+from durasim.studies.executor import Answer, Executor
+from durasim.studies.metrics import crash_metrics, run_metrics
+from durasim.studies.notes import Evidence, evidence_of, notes
+from durasim.studies.population import Populations, populations
+from durasim.studies.refine import Bisections
+from durasim.studies.study import Point, Study, refuse_many
+from durasim.studies.tasks import task_text
+
+Progress = Callable[[int, int], None]
+"""Called with the points done and the total, which grows while an axis is bisected."""
+ATTEMPTS_MAX = 3
+"""Attempts for a point whose worker process ends without an answer."""
+REUSED, SIMULATED, FAILED = "reused", "simulated", "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A point whose guest program is built.
+
+    Attributes:
+        point: The point.
+        request: The request passed to the Rust core.
+        key: The key of its result.
+        command: The command that repeats it alone.
+    """
+
+    point: Point
+    request: Mapping[str, Any]
+    key: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of a point, and the evidence for notes."""
+
+    result: PointResult
+    evidence: Evidence | None
+
+
+def prepare(point: Point, keys: Keys) -> Prepared:
+    """Checks a point, builds its guest program if needed, and computes its key.
+
+    Raises:
+        ConfigError: A name or number is not allowed.
+        HostIoError: A file of the point cannot be read.
+        ToolchainError: The guest program cannot be built.
+    """
+    if point.crash is None:
+        request, command = point.scenario.request(), run_command(point.scenario)
+        if (written := writes(request)) is not None:
+            raise refusal(written, "each point would write it: a study only reads")
+    else:
+        request, command = crash_request(point.scenario, point.crash), crash_command(point.scenario, point.crash)
+    return Prepared(point, request, keys.of(point.kind, request), command)
+
+
+class StudyRun:
+    """One run of a study."""
+
+    def __init__(self, study: Study, store: Store | None, progress: Progress, *, yes: bool = False) -> None:
+        refuse_many(study, yes=yes)
+        self._study, self._store, self._progress = study, store, progress
+        self._keys = Keys()
+        self._outcomes: list[Outcome | None] = []
+        self._prepared: list[Prepared] = []
+        self._done = 0
+        self._populations: Populations | None = None
+
+    def run(self, executor: Callable[[], Executor]) -> SweepResult:
+        """Simulates all points that are not stored and returns the result of the study.
+
+        Raises:
+            ConfigError: A point is refused before any is simulated.
+            HostIoError: The store cannot be written.
+            ToolchainError: A guest program cannot be built.
+        """
+        bisections = None if self._study.refinement is None else Bisections(self._study)
+        try:
+            with populations(self._study, self._store, executor) as self._populations:
+                self._run_all(executor, bisections)
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(self.kept())
+            raise
+        return self._result(bisections)
+
+    def _run_all(self, executor: Callable[[], Executor], bisections: Bisections | None) -> None:
+        waiting = self._add(self._study.points())
+        self._reuse(waiting)
+        while waiting:
+            if any(self._outcomes[number] is None for number in waiting):
+                with executor() as workers:
+                    while waiting:
+                        self._simulate(workers, [n for n in waiting if self._outcomes[n] is None])
+                        waiting = self._next(bisections)
+            else:
+                waiting = self._next(bisections)
+
+    def kept(self) -> str:
+        """Describes what remains of an interrupted study."""
+        done = f"{self._done} of {len(self._prepared)} points were done"
+        if self._store is None:
+            return f"{done}, and their results are lost: without --no-store they are kept"
+        return f"{done}, and their results are kept in {self._store.path}: the same command resumes the study"
+
+    def _next(self, bisections: Bisections | None) -> list[int]:
+        """Adds the points that a bisection asks for next, answers those that are stored, and returns all of them."""
+        if bisections is None:
+            return []
+        results = [outcome.result for outcome in self._outcomes if outcome is not None]
+        added = self._add(bisections.next_points(results))
+        self._reuse(added)
+        return added
+
+    def _add(self, points: Sequence[Point]) -> list[int]:
+        started = points if self._populations is None else self._populations.start(list(points))
+        prepared = [prepare(point, self._keys) for point in started]
+        first = len(self._prepared)
+        self._prepared += prepared
+        self._outcomes += [None] * len(prepared)
+        return list(range(first, len(self._prepared)))
+
+    def _reuse(self, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            self._answer_from_store(number)
+
+    def _answer_from_store(self, number: int) -> bool:
+        prepared = self._prepared[number]
+        document = None if self._store is None else self._store.get(prepared.key)
+        # A campaign keeps errors; here the point fails again.
+        if document is None or "error" in document:
+            return False
+        seconds = float(document["host"]["seconds"])
+        self._finish(number, _outcome(prepared, document, REUSED, seconds))
+        return True
+
+    def _simulate(self, workers: Executor, numbers: Sequence[int]) -> None:
+        """Simulates points. Those in progress when a worker process ends are tried again one at a time."""
+        fresh, suspects, running = iter(numbers), deque[int](), set[int]()
+        attempts: Counter[int] = Counter()
+        while True:
+            for number in _to_begin(fresh, suspects, running, 1 if running & attempts.keys() else workers.capacity):
+                # Another study may have stored it meanwhile.
+                if not self._answer_from_store(number):
+                    workers.submit(number, task_text(self._prepared[number].point.kind, self._prepared[number].request))
+                    running.add(number)
+            if not running:
+                return
+            is_alone = len(running) == 1
+            for answer in workers.answers():
+                running.discard(answer.number)
+                if answer.text is not None:
+                    self._take(answer)
+                    continue
+                # A process that ends beside others says nothing about this point.
+                attempts[answer.number] += is_alone
+                if attempts[answer.number] < ATTEMPTS_MAX:
+                    suspects.append(answer.number)
+                else:
+                    problem = f"its worker process was killed {ATTEMPTS_MAX} times"
+                    self._finish(answer.number, _failed(self._prepared[answer.number], problem, 0.0))
+
+    def _take(self, answer: Answer) -> None:
+        prepared, found = self._prepared[answer.number], json.loads(answer.text or "")
+        if "error" in found:
+            self._finish(answer.number, _failed(prepared, found["error"], found["seconds"]))
+            return
+        document, seconds = found["document"], found["seconds"]
+        if self._keys.of(prepared.point.kind, prepared.request) != prepared.key:
+            problem = "a file that it reads changed during the study: run the study again"
+            self._finish(answer.number, _failed(prepared, problem, seconds))
+            return
+        outcome = _outcome(prepared, document, SIMULATED, seconds)
+        if self._store is not None:
+            self._store.put(
+                prepared.key, prepared.point.kind, prepared.request, document,
+                seconds=seconds, command=prepared.command, study=self._study.name,
+            )  # fmt: skip
+        self._finish(answer.number, outcome)
+
+    def _finish(self, number: int, outcome: Outcome) -> None:
+        self._outcomes[number] = outcome
+        self._done += 1
+        self._progress(self._done, len(self._prepared))
+
+    def _result(self, bisections: Bisections | None) -> SweepResult:
+        outcomes = [outcome for outcome in self._outcomes if outcome is not None]
+        if bisections is not None:
+            outcomes.sort(key=lambda outcome: bisections.place(outcome.result))
+        results = [outcome.result for outcome in outcomes]
+        states = Counter(result.state for result in results)
+        return SweepResult(
+            schema=SCHEMA,
+            durasim_version=_core.__version__,
+            name=self._study.name,
+            kind=self._study.kind,
+            axes=tuple(self._study.axes),
+            points=tuple(results),
+            simulated=states[SIMULATED],
+            reused=states[REUSED],
+            failed=states[FAILED],
+            notes=tuple(notes(self._study, [(outcome.result, outcome.evidence) for outcome in outcomes])),
+            refined=() if bisections is None else tuple(bisections.refined(results)),
+        )
+
+
+def _to_begin(fresh: Iterator[int], suspects: deque[int], running: set[int], capacity: int) -> Iterator[int]:
+    """Yields the points to begin now: a suspect alone, or fresh ones up to the capacity."""
+    while suspects and not running:
+        yield suspects.popleft()
+    # A point from the store is done at once and takes no place.
+    while not suspects and len(running) < capacity and (number := next(fresh, None)) is not None:
+        yield number
+
+
+def _outcome(prepared: Prepared, document: Mapping[str, Any], state: str, seconds: float) -> Outcome:
+    point = prepared.point
+    if point.crash is None:
+        result = RunResult.from_dict(document)
+        metrics = run_metrics(result)
+    else:
+        metrics = crash_metrics(finish_crash(document, point.scenario, point.crash))
+    hardware = str(design_variants()[point.scenario.design]["hardware"])
+    return Outcome(
+        PointResult(
+            key=prepared.key,
+            state=state,
+            seconds=seconds,
+            command=prepared.command,
+            digest=digest_of(point.kind, document),
+            values=point.values,
+            metrics=metrics,
+            error=None,
+        ),
+        evidence_of(document, hardware),
+    )
+
+
+def _failed(prepared: Prepared, problem: str, seconds: float) -> Outcome:
+    result = PointResult(
+        key=prepared.key,
+        state=FAILED,
+        seconds=seconds,
+        command=prepared.command,
+        digest=None,
+        values=prepared.point.values,
+        metrics={},
+        error=problem,
+    )
+    return Outcome(result, None)
