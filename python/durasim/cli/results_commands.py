@@ -17,7 +17,10 @@ from durasim.documents.results import CrashResult, RunResult
 from durasim.errors import refusal
 
 results = typer.Typer(
-    name="results", help="List, show, compare, export, prune and check stored results.", rich_markup_mode=None
+    name="results",
+    help="List, show, compare, export, prune and check stored results.",
+    add_completion=False,
+    rich_markup_mode=None,
 )
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key of a result, or its first characters.")]
