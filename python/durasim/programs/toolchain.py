@@ -7,6 +7,7 @@ user cache folder without a checkout) under a hash of all their inputs.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import importlib.metadata
@@ -21,12 +22,13 @@ import sys
 import tempfile
 import threading
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Progress = Callable[[str], None]
 
@@ -201,7 +203,38 @@ def broken_workloads() -> dict[str, ToolchainError]:
     return {name: work for name, work in _read_workloads().items() if isinstance(work, ToolchainError)}
 
 
+_unchanged: ContextVar[dict[Any, Any] | None] = ContextVar("unchanged", default=None)
+
+
+@contextlib.contextmanager
+def unchanged_sources() -> Iterator[None]:
+    """Takes the sources of guest programs as unchanged: each table is read and each program is built once.
+
+    For thousands of simulations, whose requests otherwise look at all sources each.
+    """
+    token = _unchanged.set({})
+    try:
+        yield
+    finally:
+        _unchanged.reset(token)
+
+
+def _once(key: Any, make: Callable[[], Any]) -> Any:
+    """Returns the result of `make`, made once for each key in `unchanged_sources` and each time elsewhere."""
+    known = _unchanged.get()
+    if known is None:
+        return make()
+    if key not in known:
+        known[key] = make()
+    return known[key]
+
+
 def _read_workloads() -> dict[str, WorkloadInfo | ToolchainError]:
+    found: dict[str, WorkloadInfo | ToolchainError] = _once("workloads", _read_workloads_now)
+    return found
+
+
+def _read_workloads_now() -> dict[str, WorkloadInfo | ToolchainError]:
     folder = guest_folder() / "workloads"
     shared = _read_arguments(folder / "common.toml")
     found: dict[str, WorkloadInfo | ToolchainError] = {}
@@ -224,6 +257,11 @@ def _read_workloads() -> dict[str, WorkloadInfo | ToolchainError]:
 
 def backends() -> list[BackendInfo]:
     """Returns all transaction runtimes, by name."""
+    found: list[BackendInfo] = _once("backends", _read_backends)
+    return found
+
+
+def _read_backends() -> list[BackendInfo]:
     found = []
     for path in sorted((guest_folder() / "backends").glob("*.toml")):
         table = _document(path)
@@ -312,13 +350,21 @@ def build(
 
     Raises ToolchainError if a name is unknown, no compiler is available, or the compiler reports an error.
     """
+    variant = (workload, backend, history, planted, rehearsals)
+    executable: Path = _once(("program", *variant), lambda: _build_now(*variant, progress))
+    return executable
+
+
+def _build_now(
+    workload: str, backend: str, history: bool, planted: bool, rehearsals: bool, progress: Progress | None
+) -> Path:
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
     if work.interface not in back.interfaces:
         raise ToolchainError(
             f"the workload {workload} uses the interface {work.interface}, which {backend} does not have"
         )
     variants = {"history": history, "planted": planted, "rehearsals": rehearsals}
-    chosen = [name for name, wanted in variants.items() if wanted]
+    chosen = [name for name, is_chosen in variants.items() if is_chosen]
     defines = (f"-D{back.define}", *(f"-DDURASIM_{name.upper()}" for name in chosen))
     header = arguments_header(workload, backend, history=history, planted=planted)
     return _build("-".join([work.name, back.name, *chosen]), work.source, header, defines, progress)
