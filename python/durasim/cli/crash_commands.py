@@ -82,7 +82,7 @@ def _refuse_without_effect(chosen: CrashOptions) -> None:
         )
 
 
-def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool, kept: str | bool) -> CrashResult:
+def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool, kept: str | bool = False) -> CrashResult:
     with render.progress_bar() as bar:
         # The program runs twice: once to count its events, once for the crashes. Both may take long to populate.
         task = bar.add_task(f"running {scenario.design} up to the first crash", total=None)

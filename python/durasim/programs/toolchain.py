@@ -25,10 +25,11 @@ import threading
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from durasim.errors import ToolchainError
 from durasim.programs.prebuilt import prebuilt
@@ -211,6 +212,32 @@ def broken_workloads() -> dict[str, ToolchainError]:
     return {name: work for name, work in _read_workloads().items() if isinstance(work, ToolchainError)}
 
 
+_unchanged: ContextVar[dict[Any, Any] | None] = ContextVar("unchanged", default=None)
+
+
+@contextlib.contextmanager
+def unchanged_sources() -> Iterator[None]:
+    """Takes the sources of guest programs as unchanged: each table is read and each program is built once.
+
+    For thousands of simulations, whose requests otherwise look at all sources each.
+    """
+    token = _unchanged.set({})
+    try:
+        yield
+    finally:
+        _unchanged.reset(token)
+
+
+def _once(key: Any, make: Callable[[], Any]) -> Any:
+    """Returns the result of `make`, made once for each key in `unchanged_sources` and each time elsewhere."""
+    known = _unchanged.get()
+    if known is None:
+        return make()
+    if key not in known:
+        known[key] = make()
+    return known[key]
+
+
 def _read_workloads() -> dict[str, WorkloadInfo | ToolchainError]:
     folder = guest_folder() / "workloads"
     found: dict[str, WorkloadInfo | ToolchainError] = {}
@@ -232,6 +259,11 @@ def find_workload(name: str) -> WorkloadInfo | None:
 
     Raises ToolchainError if its table is missing or wrong.
     """
+    found: WorkloadInfo | None = _once(("workload", name), lambda: _find_workload_now(name))
+    return found
+
+
+def _find_workload_now(name: str) -> WorkloadInfo | None:
     if not _FILE_NAME.fullmatch(name):
         return None
     folder = guest_folder() / "workloads"
@@ -257,10 +289,13 @@ def backends() -> list[BackendInfo]:
 
 def find_backend(name: str) -> BackendInfo | None:
     """Returns one transaction runtime, or None if there is none. Raises ToolchainError if its table is wrong."""
-    if not _FILE_NAME.fullmatch(name):
-        return None
+    found: BackendInfo | None = _once(("backend", name), lambda: _find_backend_now(name))
+    return found
+
+
+def _find_backend_now(name: str) -> BackendInfo | None:
     path = guest_folder() / "backends" / f"{name}.toml"
-    return _read_backend(path) if path.is_file() else None
+    return _read_backend(path) if _FILE_NAME.fullmatch(name) and path.is_file() else None
 
 
 def _read_backend(path: Path) -> BackendInfo:
@@ -349,13 +384,21 @@ def build(
 
     Raises ToolchainError if a name is unknown, no compiler is available, or the compiler reports an error.
     """
+    variant = (workload, backend, history, planted, rehearsals)
+    executable: Path = _once(("program", *variant), lambda: _build_now(*variant, progress))
+    return executable
+
+
+def _build_now(
+    workload: str, backend: str, history: bool, planted: bool, rehearsals: bool, progress: Progress | None
+) -> Path:
     work, back = _workload_named(workload), _backend_named(backend)
     if work.interface not in back.interfaces:
         raise ToolchainError(
             f"the workload {workload} uses the interface {work.interface}, which {backend} does not have"
         )
     variants = {"history": history, "planted": planted, "rehearsals": rehearsals}
-    chosen = [name for name, wanted in variants.items() if wanted]
+    chosen = [name for name, is_chosen in variants.items() if is_chosen]
     defines = (f"-D{back.define}", *(f"-DDURASIM_{name.upper()}" for name in chosen))
     header = arguments_header(workload, backend, history=history, planted=planted)
     return _build("-".join([work.name, back.name, *chosen]), work.source, header, defines, progress)

@@ -196,11 +196,9 @@ def run_all(
                     waiting |= {start(following): following for following in plan.after.get(number, ())}
         except KeyboardInterrupt as interrupt:
             cancellation.cancel()
-            kept = [results[number] for number in sorted(results)]
-            if interrupted is None or not kept:
-                what = "their results are lost"
-            else:
-                interrupted(kept)
+            what = "their results are lost"
+            if interrupted is not None and results:
+                interrupted([results[number] for number in sorted(results)])
                 what = "their results are kept"
             interrupt.add_note(f"{len(results)} of {len(requests)} runs were done, and {what}")
             raise

@@ -14,6 +14,7 @@ from durasim import _core
 from durasim.documents.document import Document
 from durasim.errors import DurasimError
 from durasim.output import discard
+from durasim.programs.toolchain import unchanged_sources
 from durasim.store.database import Store
 from durasim.store.keys import Keys
 from durasim.studies.executor import LocalProcesses
@@ -82,7 +83,7 @@ def plan_of(study: Study, store: Store | None, jobs: int | None) -> Plan:
         ConfigError: A point is refused.
     """
     keys, workers = Keys(), jobs or os.cpu_count() or 1
-    with populations(study, store, lambda: LocalProcesses(jobs)) as shared:
+    with unchanged_sources(), populations(study, store, lambda: LocalProcesses(jobs)) as shared:
         points_of = study.points() if shared is None else shared.start(study.points(), populates=False)
         prepared = [prepare(point, keys) for point in points_of]
     kept = {} if store is None else {entry.key: entry for entry in store.entries()}

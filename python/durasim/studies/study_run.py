@@ -13,6 +13,7 @@ from durasim.crashes.crash_request import crash_command, crash_request, finish_c
 from durasim.documents.results import RunResult
 from durasim.documents.sweep import SCHEMA, PointResult, SweepResult
 from durasim.errors import refusal
+from durasim.programs.toolchain import unchanged_sources
 from durasim.runs.command import run_command
 from durasim.runs.scenario import design_variants
 from durasim.store.database import Store, digest_of
@@ -96,7 +97,7 @@ class StudyRun:
         """
         bisections = None if self._study.refinement is None else Bisections(self._study)
         try:
-            with populations(self._study, self._store, executor) as self._populations:
+            with unchanged_sources(), populations(self._study, self._store, executor) as self._populations:
                 self._run_all(executor, bisections)
         except KeyboardInterrupt as interrupt:
             interrupt.add_note(self.kept())
