@@ -234,7 +234,7 @@ impl<'a> Executor<'a> {
     /// Lets the program run once more after a complete recovery of the hardware, and the power fail during it. Gives what
     /// each of these failures leaves, or the outcome of the trial, if it has one already; nothing if the run has no persist event.
     pub fn fail_again(&mut self, point: &Arc<CrashPoint>, run: LaterRun, draw: LaterDraw) -> Vec<Begun> {
-        // Where recovery has reported a loss, nothing is promised that could be lost once more.
+        // After a reported loss, no promise is left that a further failure could break.
         if point.recovered.has_reported_loss() {
             return Vec::new();
         }

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What can go wrong when the power fails.
+/// The ways in which the power can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
-    /// What the domain keeps is there, all of it and no more.
+    /// The contents of the persistence domain survive, completely, and nothing else does.
     Clean,
     /// Lines in flight to the media are torn at words of eight bytes, where no queue keeps them.
     Torn,

@@ -1,4 +1,4 @@
-//! What is to be crashed, and how: the request of a campaign.
+//! The request of a campaign: a run, and the failures to try on it.
 
 use crate::failure_kind::FailureKind;
 use crate::schedule::Points;
@@ -23,7 +23,7 @@ pub struct CrashRequest {
     #[serde(default = "points")]
     #[schemars(extend("x-metavar" = "all|N", "x-drawn" = true, "x-file" = true))]
     pub points: Points,
-    /// How power fails (default: clean and nested for a workload, all with --elf); clean failures are always included.
+    /// Kinds of power failures (default: clean and nested for a workload, all with --elf); clean failures are always included.
     #[serde(default)]
     #[schemars(extend("x-flag" = "fault", "x-metavar" = "NAME", "x-drawn" = true, "x-file" = true))]
     #[schemars(extend("x-of-workloads" = FailureKind::OF_WORKLOADS.map(FailureKind::name)))]
@@ -39,8 +39,8 @@ pub struct CrashRequest {
     /// The planted fault that the variant's hardware has, if it shall have one.
     #[serde(default)]
     pub planted: Option<String>,
-    /// Whether a recovery is cut at each of its writes, as it is with all crash points, so that some points tell how long
-    /// all of them take.
+    /// Whether a recovery is cut at each of its writes, as it is with all crash points, so that a few points show the time
+    /// of all.
     #[serde(default)]
     pub cut_every_write: bool,
     /// Whether the program reports its operations, and its check dumps what it finds.

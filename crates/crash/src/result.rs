@@ -73,8 +73,8 @@ pub struct CrashResult {
     pub nested_depth_max: u64,
     /// Trials by the wall time of the crashed run and its judging, and by threads of the host that judged.
     pub trials_per_s_per_core: f64,
-    /// The number of trials that each oracle has judged. The result of a recovery that was cut is not judged once more if
-    /// it is the same as without the cut. `bytes` judges where data are declared and stored.
+    /// The number of trials that each oracle has judged. The result of a recovery that was cut is not judged again if
+    /// it equals the result without the cut. `bytes` judges where data are declared and stored.
     pub judged_by: BTreeMap<String, u64>,
     /// The first failing trials, by event.
     pub failures: Vec<Failure>,

@@ -21,8 +21,8 @@ class CrashOptions:
 
     Attributes:
         points: Persist events to crash at, spread over the run.
-        faults: How power fails (default: clean and nested for a workload, all with --elf); clean failures are always
-            included.
+        faults: Kinds of power failures (default: clean and nested for a workload, all with --elf); clean failures are
+            always included.
         variants: Samples per crash point for faults with many possible outcomes; all outcomes if there are fewer.
         replay: Replay only the failure with this id.
         check_args: Arguments with which the --elf program recovers and checks its pool; durasim then compares the
@@ -53,8 +53,8 @@ class CrashOptions:
             "file": True,
             "choices": ("clean", "torn", "reorder", "energy", "nested", "background", "recrash"),
             "metavar": "NAME",
-            "help": "How power fails (default: clean and nested for a workload, all with --elf); clean failures"
-            " are always included.",
+            "help": "Kinds of power failures (default: clean and nested for a workload, all with --elf); clean "
+            "failures are always included.",
         },
     )
     variants: int = field(

@@ -172,8 +172,8 @@ impl HistoryPrefix<'_> {
             return nowhere(unknown);
         }
         let recent = self.recent(commits);
-        // What was overwritten by a transaction that has to be there has to be there. Who aborts later was not
-        // overwritten, but overtaken.
+        // A transaction is due if a due transaction has overwritten its data. One that aborts later was not
+        // overwritten.
         let mut presence = Presence::new();
         for &index in recent.iter().filter(|index| !self.is_due(**index)) {
             let kept = |(chain, level): &(usize, usize)| *level <= self.bounds(&self.judge.chains[*chain], commits).0;

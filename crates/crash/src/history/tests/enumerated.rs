@@ -258,7 +258,7 @@ proptest! {
 
 #[test]
 fn the_random_histories_are_of_all_kinds() {
-    // What the properties above see is worth something only if both answers are common.
+    // The properties above prove something only if both answers are common.
     let mut random = durasim_types::Rng::new(7);
     let (mut right, mut ordered, mut in_progress) = (0, 0, 0);
     for round in 0..400 {
