@@ -19,8 +19,8 @@ const SLICE: u64 = 1 << 20;
 enum NextStep {
     /// A core acts, up to this cycle.
     Core(CoreId, Cycle),
-    /// The memory system processes its next pending event.
-    Memory,
+    /// The memory system processes its next pending event. Nothing else happens up to this cycle.
+    Memory(Cycle),
     /// Threads that sleep are due.
     Sleepers(Cycle),
     /// No step is left, and no thread can run again.
@@ -63,7 +63,7 @@ impl Machine {
                     (self.next_step(), SLICE)
                 }
             };
-            if let NextStep::Memory | NextStep::Sleepers(_) = step
+            if let NextStep::Memory(_) | NextStep::Sleepers(_) = step
                 && self.is_over_cycles(self.next_due())
             {
                 return Ok(Ending::CycleLimit);
@@ -98,8 +98,11 @@ impl Machine {
                     return Ok(Some(ending));
                 }
             }
-            NextStep::Memory => {
-                self.system.step_once(Cycle::MAX);
+            NextStep::Memory(until) => {
+                let has_passed = self.system.pass_quiet_places(until.min(self.cycles_max));
+                if !has_passed || self.system.due() <= until {
+                    self.system.step_once(Cycle::MAX);
+                }
             }
             NextStep::Sleepers(due) => self.scheduler.wake_due(due),
             NextStep::Deadlock => return Err(self.deadlock()),
@@ -154,10 +157,12 @@ impl Machine {
                 };
                 NextStep::Core(core, bound.min(slice).min(self.pauses.next()).max(earliest))
             }
-            _ if memory <= sleepers && memory < Cycle::MAX => NextStep::Memory,
+            _ if memory <= sleepers && memory < Cycle::MAX => {
+                NextStep::Memory(earliest.saturating_sub(1).min(sleepers))
+            }
             _ if sleepers < Cycle::MAX => NextStep::Sleepers(sleepers),
             // A core waits for an event that will not come: the memory system names it.
-            _ if waits => NextStep::Memory,
+            _ if waits => NextStep::Memory(0),
             _ => NextStep::Deadlock,
         }
     }

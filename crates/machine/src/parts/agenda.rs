@@ -128,6 +128,8 @@ super::part::part! {
             immediate_waits: (Cycle, u32),
             /// Number of times in succession that a request was made again while nothing was scheduled.
             retries: u32,
+            /// Whether a scan may be scheduled.
+            may_scan: bool,
         }
     }
 }
@@ -149,6 +151,7 @@ impl Agenda {
             suspended: vec![None; cores],
             immediate_waits: (0, 0),
             retries: 0,
+            may_scan: false,
         }
     }
 
@@ -168,6 +171,7 @@ impl Agenda {
             suspended: self.suspended.clone(),
             immediate_waits: (0, 0),
             retries: 0,
+            may_scan: self.may_scan,
         }
     }
 
@@ -175,6 +179,7 @@ impl Agenda {
     pub(crate) fn schedule(&mut self, at: Cycle, work: Scheduled) {
         self.count += 1;
         let key = self.count as usize;
+        self.may_scan |= matches!(work, Scheduled::Scan(_));
         self.work.insert(key, work);
         self.queue.push(Reverse((at, self.count, key)));
         self.due = self.due.min(at);
@@ -189,6 +194,33 @@ impl Agenda {
     pub(crate) fn take_first(&mut self) -> Option<(Cycle, Scheduled)> {
         let Reverse((at, _, key)) = self.queue.pop()?;
         Some((at, self.work.remove(&key).expect("every scheduled item has its work")))
+    }
+
+    /// Whether a scan may be scheduled.
+    #[inline]
+    pub(crate) fn may_scan(&self) -> bool {
+        self.may_scan
+    }
+
+    /// The first scheduled work if it is a step of a scan, with its cycle and the cycle of the second.
+    pub(crate) fn first_scan(&self) -> Option<(Cycle, &Scan, Cycle)> {
+        let Reverse((at, _, key)) = self.queue.peek()?;
+        let Scheduled::Scan(scan) = &self.work[key] else { return None };
+        // In a heap the second is a child of the first.
+        let children = self.queue.as_slice().iter().skip(1).take(2);
+        let second = children.map(|Reverse((at, ..))| *at).min().unwrap_or(Cycle::MAX);
+        Some((*at, scan, second))
+    }
+
+    /// The first scheduled work is a step of a scan that finds nothing, as are those before `at`, when the scan is at `position`.
+    pub(crate) fn continue_first_scan(&mut self, at: Cycle, position: usize) {
+        self.count += 1;
+        let mut first = self.queue.peek_mut().expect("a scan is scheduled");
+        let Reverse((_, _, key)) = *first;
+        *first = Reverse((at, self.count, key));
+        drop(first);
+        let Some(Scheduled::Scan(scan)) = self.work.get_mut(&key) else { unreachable!("the first work is a scan") };
+        scan.position = position;
     }
 
     pub(crate) fn is_anything_scheduled(&self) -> bool {

@@ -19,6 +19,9 @@ impl System {
     #[inline]
     pub(in crate::system) fn advance(&mut self, cycle: Cycle) {
         if self.agenda.due() <= cycle {
+            if self.pass_quiet_places(cycle) && self.agenda.due() > cycle {
+                return;
+            }
             self.complete(Task::Advance { until: cycle }, cycle);
         }
     }

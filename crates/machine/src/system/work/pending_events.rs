@@ -45,6 +45,9 @@ impl System {
     pub(super) fn advance_to(&mut self, until: Cycle) {
         self.work.set_now(until);
         if self.agenda.due() <= until {
+            self.pass_quiet_places(until);
+        }
+        if self.agenda.due() <= until {
             self.work.push(Task::Advance { until });
             if let Some((at, event)) = self.next_event(until) {
                 self.work.note_event_on_the_way(at);

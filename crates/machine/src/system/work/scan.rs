@@ -32,6 +32,49 @@ impl System {
         self.show_next(at, Scan { position: next, ..scan }, lines, 0, is_last);
     }
 
+    /// Lets a scan that is due go past places without a line to show, up to the cycle `until` or the one before anything else
+    /// is due. A step that shows no line changes nothing, so these steps need no event each.
+    /// Whether it went past any.
+    #[inline]
+    pub(crate) fn pass_quiet_places(&mut self, until: Cycle) -> bool {
+        self.agenda.may_scan() && self.pass_quiet_places_of_scan(until)
+    }
+
+    #[inline(never)]
+    fn pass_quiet_places_of_scan(&mut self, until: Cycle) -> bool {
+        let Some((at, scan, second)) = self.agenda.first_scan() else { return false };
+        let end = until.saturating_add(1).min(second).min(self.memories.due());
+        if end <= at {
+            return false;
+        }
+        let (position, lines_per_cycle) = (scan.position, scan.lines_per_cycle as usize);
+        let places = usize::try_from(end - at).unwrap_or(usize::MAX).saturating_mul(lines_per_cycle);
+        let notes = self.design.tags_follow_newest_data();
+        let (mut first, mut found) = (0, None);
+        for (_, _, array) in self.caches.data_arrays() {
+            let slots = array.geometry().sets as usize * array.geometry().ways as usize;
+            let mut here = position.max(first)..position.saturating_add(places).min(first + slots);
+            if found.is_none() {
+                found = here.find(|place| {
+                    array.slot_at(place - first).is_some_and(|slot| {
+                        let line = array.line(slot);
+                        let is_shown = array.is_dirty(slot) || notes && array.tag(slot).is_some();
+                        is_shown && is_pmem(line) && !scan.shown.contains(&line)
+                    })
+                });
+            }
+            first += slots;
+        }
+        // The last step has an effect: the scan ends.
+        let quiet = found.unwrap_or(usize::MAX).min(position.saturating_add(places)).min(first.saturating_sub(1));
+        let steps = quiet.saturating_sub(position) / lines_per_cycle;
+        if steps > 0 {
+            self.agenda.continue_first_scan(at + steps as Cycle, position + steps * lines_per_cycle);
+            self.agenda.memories_are_due(self.memories.due());
+        }
+        steps > 0
+    }
+
     /// Shows lines to the design from `next` on, and continues with the scan after the last one.
     pub(super) fn show_next(
         &mut self,

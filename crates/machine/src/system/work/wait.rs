@@ -23,6 +23,7 @@ impl System {
             self.work.set_now(now);
             return self.end_wait(condition, since, now);
         }
+        self.pass_quiet_places(Cycle::MAX);
         let Some((at, event)) = self.next_event(Cycle::MAX) else {
             let what = format!("{condition}, and no scheduled event will end the wait");
             return self.observers.fail(Error::Stuck { cycle: now, what });
