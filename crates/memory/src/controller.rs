@@ -392,7 +392,6 @@ impl Controller {
         if self.occupied() >= self.write_queue_entries {
             return false;
         }
-        self.upcoming = None;
         self.counters(write.line).stats.writes += 1;
         let bank = self.media.bank(local) as u16;
         self.queue.push_back(Entry {
@@ -406,6 +405,7 @@ impl Controller {
             unreported_start_ps: None,
         });
         self.held += usize::from(write.held.is_some());
+        self.note_arrival();
         self.submit_to_rows(at_ps);
         self.next_ps = self.next_ps.min(at_ps);
         self.drain_if_full(at_ps);
@@ -499,8 +499,8 @@ impl Controller {
                     self.refresh();
                 }
                 (_, Some((index, at_ps))) => {
-                    self.upcoming = None;
                     let entry = self.queue.remove(index).expect("the index was just found");
+                    self.note_departure(index);
                     contents.write_masked(entry.write.line, entry.write.mask, &entry.write.data);
                     self.freed_ps = self.freed_ps.max(at_ps);
                     self.ask_again();

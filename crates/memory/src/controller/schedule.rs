@@ -2,6 +2,7 @@
 
 use super::Controller;
 use crate::media::Direction;
+use crate::{Entry, Write};
 use durasim_types::Picos;
 
 /// More banks than any configuration may have.
@@ -64,6 +65,52 @@ impl Controller {
         }
     }
 
+    /// An entry has come to the end of the queue: it starts first, or the next events stay as they are.
+    pub(super) fn note_arrival(&mut self) {
+        let Some(Upcoming { start, .. }) = self.upcoming else { return };
+        if self.media.has_rows() || self.read_first.is_some() || self.held > 0 {
+            self.upcoming = None;
+            return;
+        }
+        let index = self.queue.len() - 1;
+        let (bank, local) = (self.queue[index].bank, self.queue[index].local);
+        let mut older = self.queue.iter().take(index);
+        if older.any(|entry| entry.bank == bank && entry.finish_ps.is_none()) {
+            return;
+        }
+        let earliest_ps = self.earliest_start(index);
+        if start.is_some_and(|(_, start_ps)| start_ps <= earliest_ps) {
+            return;
+        }
+        let start_ps = self.media.first_start(local, Direction::Write, earliest_ps);
+        self.queue[index].start_bound_ps = start_ps;
+        if start.is_none_or(|(_, first_ps)| start_ps < first_ps)
+            && let Some(upcoming) = &mut self.upcoming
+        {
+            upcoming.start = Some((index, start_ps));
+        }
+    }
+
+    /// The entry at `index`, which the media had finished, has left the queue. No other one starts earlier for that.
+    pub(super) fn note_departure(&mut self, index: usize) {
+        let Some(Upcoming { start, rows_ps, .. }) = self.upcoming else { return };
+        if self.media.has_rows() {
+            self.upcoming = None;
+            return;
+        }
+        let start = start.map(|(at, start_ps)| (at - usize::from(at > index), start_ps));
+        let (finish, reported_start) = (self.next_finish(), self.next_reported_start());
+        self.upcoming = Some(Upcoming { start, finish, reported_start, rows_ps });
+    }
+
+    /// The time before which an entry does not start: an older write of its line that is being served comes first, even if the
+    /// bank has a gap before it.
+    fn earliest_start(&self, index: usize) -> Picos {
+        let Entry { write: Write { line, .. }, start_bound_ps, .. } = &self.queue[index];
+        let older = self.queue.iter().take(index).filter(|e| e.write.line == *line);
+        older.filter_map(|e| e.finish_ps).fold(*start_bound_ps, Picos::max)
+    }
+
     /// The first waiting entry that may start, with its start, as the policy of writes wants it.
     fn next_start(&mut self) -> Option<(usize, Picos)> {
         if self.media.has_rows() {
@@ -103,12 +150,7 @@ impl Controller {
             if best.is_some_and(|(_, s)| bound_ps >= s) {
                 continue;
             }
-            // After an older write of the line that is being served, even if the bank has a gap before it.
-            let mut earliest_ps = bound_ps;
-            if in_service.contains(bank) {
-                let older = self.queue.iter().take(index).filter(|e| e.write.line == line);
-                earliest_ps = older.filter_map(|e| e.finish_ps).max().unwrap_or(0).max(bound_ps);
-            }
+            let earliest_ps = if in_service.contains(bank) { self.earliest_start(index) } else { bound_ps };
             let start_ps = self.media.first_start(local, Direction::Write, earliest_ps.max(from_ps));
             if from_ps <= earliest_ps {
                 // With a later `from_ps` this would be no bound for an access that may start earlier, in a drain.
