@@ -9,7 +9,7 @@ from document_blocks import ROOT
 PAGE = (ROOT / "docs/contract.md").read_text(encoding="utf-8")
 SOURCES = {
     name: (ROOT / f"crates/contract/src/{name}.rs").read_text(encoding="utf-8")
-    for name in ("hooks", "verdict", "action")
+    for name in ("hooks", "state", "verdict", "action")
 }
 COMMENT = re.compile(r"//.*")
 
@@ -39,7 +39,13 @@ def _names(text):
 
 
 def test_each_method_of_a_design_is_explained():
-    methods = set(re.findall(r"^    fn (\w+)", _body(SOURCES["hooks"], "pub trait Durability: Send"), re.MULTILINE))
+    traits = [
+        _body(SOURCES["hooks"], "pub trait Durability: AnyState \\+ Send"),
+        _body(SOURCES["hooks"], "pub trait AnyState"),
+        _body(SOURCES["state"], "pub trait Stateful: Durability \\+ Clone \\+ 'static"),
+    ]
+    methods = {method for trait in traits for method in re.findall(r"^    fn (\w+)", trait, re.MULTILINE)}
+    methods -= {"kept", "kept_mut"}
     assert methods <= _names(PAGE) | set(re.findall(r"`Durability::(\w+)", PAGE)), methods - _names(PAGE)
 
 

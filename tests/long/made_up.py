@@ -4,12 +4,11 @@ DESIGN = """//! A made-up design: nothing in hardware, an undo log in software.
 
 use durasim_contract::{
     Backend, CommitRule, CrashImage, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Interface,
-    Locking, Promise, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Variant, snapshot,
+    Locking, Promise, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Stateful, Variant, kept,
 };
 use durasim_types::{Domain, Stats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::hash::Hasher;
 
 pub(crate) const VARIANT: Variant = Variant {
     name: "made-up",
@@ -48,13 +47,8 @@ impl Design for MadeUp {
         Vec::new()
     }
 
-    fn build(_: &MadeUpSpec, _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(State))
-    }
-
-    fn load(spec: &MadeUpSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        let () = snapshot::from_bytes(bytes)?;
-        MadeUp::build(spec, geometry)
+    fn build(_: &MadeUpSpec, _: &Geometry) -> Result<impl Stateful, SpecError> {
+        Ok(State)
     }
 
     fn recover(_: &MadeUpSpec, _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
@@ -66,26 +60,19 @@ impl Design for MadeUp {
     }
 }
 
+#[derive(Clone)]
 struct State;
+
+impl Stateful for State {
+    kept!();
+}
 
 impl Durability for State {
     fn commit_rule(&self) -> CommitRule {
         CommitRule::Early
     }
 
-    fn digest(&self, _: &mut dyn Hasher) {}
-
     fn stats(&self, _: &mut Stats) {}
-
-    fn reset_stats(&mut self) {}
-
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(State)
-    }
-
-    fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&())
-    }
 }
 
 #[cfg(test)]

@@ -251,7 +251,7 @@ impl Hooks {
 /// A durability design at work. All state that a power failure would end must stay inside `self`; what survives is
 /// what [`Durability::crash`] hands over.
 #[expect(unused_variables, reason = "default answers ignore their arguments")]
-pub trait Durability: Send {
+pub trait Durability: AnyState + Send {
     /// A transaction begins. Called when the begin instruction leaves the store buffer, in order with the stores.
     fn tx_begin(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         Gate::Done
@@ -500,11 +500,14 @@ pub trait Durability: Send {
     /// Names the rare situations the design is in right now, for the report of where crash points fell.
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {}
 
-    /// Feeds all state into a digest.
-    fn digest(&self, hasher: &mut dyn Hasher);
-
     /// The design's own counters.
     fn stats(&self, stats: &mut Stats);
+}
+
+/// Operations of the machine on the state of any design; [`crate::Stateful`] implements them.
+pub trait AnyState {
+    /// Feeds all state into a digest.
+    fn digest(&self, hasher: &mut dyn Hasher);
 
     /// Counters start again from zero; state stays.
     fn reset_stats(&mut self);
@@ -512,7 +515,7 @@ pub trait Durability: Send {
     /// A copy that shares nothing.
     fn fork(&self) -> Box<dyn Durability>;
 
-    /// All state, counters included, in the form that [`crate::Design::load`] reads: what is loaded continues exactly as
-    /// this would. See [`crate::snapshot`].
+    /// State, then counters, in the form that [`crate::Design::load`] reads: what is loaded continues exactly as this
+    /// would. See [`crate::snapshot`].
     fn save(&self) -> Vec<u8>;
 }

@@ -1,5 +1,6 @@
-//! The contract between the machine and a durability design. Two traits, no implementation: [`Durability`] answers
-//! at the fixed points of the machine, [`Design`] describes, builds, recovers and prices a design.
+//! The contract between the machine and a durability design. Three traits: [`Durability`] answers at the fixed points of
+//! the machine, [`Stateful`] names the state of which digests, copies and snapshots are made, [`Design`] describes, builds,
+//! recovers and prices a design.
 //!
 //! A design never reaches into a cache or a queue. It gives a verdict and a list of [`Action`]s; the machine carries
 //! them out, in order, each change of durable state as one step.
@@ -17,6 +18,7 @@ mod planted;
 mod ranges;
 mod registry;
 pub mod snapshot;
+mod state;
 mod verdict;
 
 pub use action::{Action, Actions, CopyRequest, Message, Node, Origin, Payload};
@@ -31,11 +33,13 @@ pub use geometry::{
     bank_of,
 };
 pub use hooks::{
-    AbortCause, Arrival, Ctx, Departure, Durability, Hooks, LineTag, Load, LogBlock, Occupancy, Request, Store, Trap,
+    AbortCause, AnyState, Arrival, Ctx, Departure, Durability, Hooks, LineTag, Load, LogBlock, Occupancy, Request,
+    Store, Trap,
 };
 pub use planted::{ActiveFault, PlantedFault};
 pub use ranges::check_ranges;
 pub use registry::{BuildResult, Design, ErasedDesign, Interface, Locking, Promise, Variant};
+pub use state::Stateful;
 pub use verdict::{
     Accept, BeginRule, CommitRule, Evict, Fill, FlushVerdict, Gate, Gather, Merge, Overlay, Part, Probe, Scanned,
     Signal, Token, Wait,

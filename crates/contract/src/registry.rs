@@ -2,14 +2,15 @@
 
 use crate::{
     Backend, ChecksResult, CrashImage, Durability, Geometry, HardwareCost, Hooks, PlantedFault, RecoveryCut,
-    RecoveryReport, RegionRequest, SpecError,
+    RecoveryReport, RegionRequest, SpecError, Stateful, state,
 };
 use durasim_types::{Domain, StallCause};
 use schemars::{JsonSchema, Schema};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-/// A durability design: parameters, structures, recovery and cost. [`Durability`] is its behaviour.
+/// A durability design: parameters, structures, recovery and cost. [`Durability`] is its behaviour, [`Stateful`] its
+/// state.
 pub trait Design: 'static {
     /// Its name, which is also the name of its section in a machine file.
     const NAME: &'static str;
@@ -39,11 +40,13 @@ pub trait Design: 'static {
     fn reserve(spec: &Self::Spec, geometry: &Geometry) -> Vec<RegionRequest>;
 
     /// Builds it, or names the parameter that cannot be.
-    fn build(spec: &Self::Spec, geometry: &Geometry) -> BuildResult;
+    fn build(spec: &Self::Spec, geometry: &Geometry) -> Result<impl Stateful, SpecError>;
 
-    /// Builds it in the state that [`Durability::save`] wrote, with the same parameters and geometry. Bytes that are not
-    /// such a state are refused.
-    fn load(spec: &Self::Spec, geometry: &Geometry, bytes: &[u8]) -> BuildResult;
+    /// Builds it in the state that [`AnyState::save`](crate::AnyState::save) wrote, with the same parameters and geometry.
+    /// Bytes that are not such a state are refused.
+    fn load(spec: &Self::Spec, geometry: &Geometry, bytes: &[u8]) -> BuildResult {
+        Ok(Box::new(state::load(Self::build(spec, geometry)?, bytes)?))
+    }
 
     /// The checks of its checked accesses. Without them, all of custom-0 is illegal.
     fn checks(_spec: &Self::Spec, _geometry: &Geometry) -> ChecksResult {
@@ -122,7 +125,7 @@ impl ErasedDesign {
                 Ok(())
             },
             reserve: |v, g| Ok(D::reserve(&spec_of::<D>(v)?, g)),
-            build: |v, g| D::build(&spec_of::<D>(v)?, g),
+            build: |v, g| Ok(Box::new(D::build(&spec_of::<D>(v)?, g)?)),
             load: |v, g, bytes| D::load(&spec_of::<D>(v)?, g, bytes),
             checks: |v, g| D::checks(&spec_of::<D>(v)?, g),
             recover: |v, g, image| {

@@ -32,8 +32,8 @@ pub use spec::FwbSpec;
 use crate::undo::Undo;
 use durasim_contract::{
     AbortCause, Actions, ActiveFault, Ctx, Design, Durability, Evict, FlushVerdict, Gate, Geometry, HardwareCost,
-    Hooks, LevelId, LineTag, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, Scanned, SpecError, Store,
-    Token, Wait, snapshot,
+    Hooks, LevelId, LineTag, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, Scanned, SpecError, Stateful,
+    Store, Token, Wait, kept,
 };
 use durasim_contract::{CrashImage, Interleave};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
@@ -42,7 +42,6 @@ use record::{Kind, NO_TX, RECORD_BYTES, Record, word_in, words_of};
 use scan::{LogSpace, SCAN, TIMER};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::hash::Hasher;
 
 /// Retry interval, in cycles, of a request that needs room in the log. Requests wait in two ways, and a signal would wake
 /// only one of them.
@@ -77,17 +76,8 @@ impl Design for Fwb {
         ]
     }
 
-    fn build(spec: &FwbSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(State::new(spec, geometry)?))
-    }
-
-    fn load(spec: &FwbSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        let fresh = State::new(spec, geometry)?;
-        let (protocol, counters): (ProtocolState, Counters) = snapshot::from_bytes(bytes)?;
-        if !protocol.log.is_sound(geometry.region("log").base, spec.capacity()) {
-            return Err(snapshot::refuse("a log of another size or place"));
-        }
-        Ok(Box::new(State { protocol, counters, ..fresh }))
+    fn build(spec: &FwbSpec, geometry: &Geometry) -> Result<impl Stateful, SpecError> {
+        State::new(spec, geometry)
     }
 
     fn recover(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
@@ -356,6 +346,17 @@ impl State {
     }
 }
 
+impl Stateful for State {
+    kept!(protocol: ProtocolState, counters: Counters);
+
+    fn fits(&self, protocol: &ProtocolState) -> Result<(), &'static str> {
+        if !protocol.log.is_state_of(&self.protocol.log) {
+            return Err("a log of another size or place");
+        }
+        Ok(())
+    }
+}
+
 impl Durability for State {
     /// A transaction gets an identifier that no other open one uses.
     fn tx_begin(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
@@ -515,10 +516,6 @@ impl Durability for State {
         marks.into_iter().filter(|(_, there)| *there).for_each(|(name, _)| mark(name));
     }
 
-    fn digest(&self, hasher: &mut dyn Hasher) {
-        hasher.write(&snapshot::to_bytes(&self.protocol));
-    }
-
     fn stats(&self, stats: &mut Stats) {
         let c = &self.counters;
         let mut count = |name: &str, value, text| stats.count(format!("fwb.{name}"), value, text);
@@ -532,17 +529,5 @@ impl Durability for State {
         count("forced_write_backs", c.forced_write_backs, "Lines that a scan wrote home");
         count("head_moves", c.head_moves, "Times at which the head of the log moved");
         count("undone_words", c.undone_words, "Stores that aborts undid");
-    }
-
-    fn reset_stats(&mut self) {
-        self.counters = Counters::default();
-    }
-
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(self.clone())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&(&self.protocol, &self.counters))
     }
 }

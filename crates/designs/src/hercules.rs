@@ -42,15 +42,14 @@ pub use spec::HerculesSpec;
 use durasim_contract::{
     AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
     Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Origin, PlantedFault,
-    Probe, RecoveryCut, RecoveryReport, RegionRequest, Request, SpecError, Store, Token, Wait,
+    Probe, RecoveryCut, RecoveryReport, RegionRequest, Request, SpecError, Stateful, Store, Token, Wait,
 };
 use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use ewpq::Mapping;
 use log_space::LogPlacement;
 use registers::Phase;
 use spec::{CommitWait, ConflictLoser};
-use state::{Counters, State};
-use std::hash::Hasher;
+use state::State;
 use zone::{LogZone, entry_header};
 
 /// The design.
@@ -117,12 +116,8 @@ impl Design for Hercules {
         regions
     }
 
-    fn build(spec: &HerculesSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(State::new(spec, geometry)?))
-    }
-
-    fn load(spec: &HerculesSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(State::load(spec, geometry, bytes)?))
+    fn build(spec: &HerculesSpec, geometry: &Geometry) -> Result<impl Stateful, SpecError> {
+        State::new(spec, geometry)
     }
 
     fn recover(
@@ -157,18 +152,18 @@ const ONCE_WRITTEN: Wait = Wait::Cycles(0);
 impl Durability for State {
     /// Listing 1, tx_start.
     fn tx_begin(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
-        if !self.running {
-            self.running = true;
+        if !self.contents.running {
+            self.contents.running = true;
             out.append(Origin::Controller, self.zone.flag(), &zone::RUNNING.to_le_bytes(), Cause::Metadata, None);
             let period = self.spec.migration_period_instructions;
             out.push(Action::InstructionTimer { id: MIGRATE, after_instructions: period });
         }
         // As many transactions are open as there are identifiers: this one has to try again, as after a conflict.
-        let Some(hardware_id) = self.registers.next_identifier(self.spec.tx_id_bits, self.fault) else {
+        let Some(hardware_id) = self.contents.registers.next_identifier(self.spec.tx_id_bits, self.fault) else {
             return Gate::Abort(tx, AbortCause::Conflict);
         };
         // An identifier wraps around to a used value: entries of its last user must be home before its TxLen becomes zero.
-        if let Some(controller) = self.parts.iter().position(|part| part.ewpq.names(hardware_id))
+        if let Some(controller) = self.contents.parts.iter().position(|part| part.ewpq.names(hardware_id))
             && !self.fault.skips(planted::IDENTIFIER_WITH_ENTRIES)
             && let Some(token) = self.migrate_next_early(controller, out)
         {
@@ -178,7 +173,7 @@ impl Durability for State {
         if !self.fault.skips(planted::TX_LEN_KEPT_AT_BEGIN) {
             self.store_tx_len(hardware_id, 0, out);
         }
-        self.registers.begin(tx, cx.core, hardware_id);
+        self.contents.registers.begin(tx, cx.core, hardware_id);
         Gate::Done
     }
 
@@ -206,7 +201,7 @@ impl Durability for State {
         }
         *tag = LineTag(tx.0);
         self.counters.tagged_lines += 1;
-        if let Some(open) = self.registers.get_mut(tx) {
+        if let Some(open) = self.contents.registers.get_mut(tx) {
             open.len += 1;
         }
         Gate::Done
@@ -214,7 +209,7 @@ impl Durability for State {
 
     /// Listing 1, tx_commit: TxLen first, which is the commit point, then the states on-chip and in the eWPQ.
     fn tx_commit(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
-        let open = *self.registers.get(tx).expect("a commit belongs to an open transaction");
+        let open = *self.contents.registers.get(tx).expect("a commit belongs to an open transaction");
         match open.phase {
             Phase::Running => {
                 if self.fault.skips(planted::STATES_RESET_FIRST) {
@@ -226,7 +221,7 @@ impl Durability for State {
                     if let Some(token) = self.store_tx_len(id, open.len, out)
                         && !self.fault.skips(planted::TX_LEN_NOT_AWAITED)
                     {
-                        self.registers.get_mut(tx).expect("just seen").phase = Phase::StoringLen(token);
+                        self.contents.registers.get_mut(tx).expect("just seen").phase = Phase::StoringLen(token);
                         return Gate::Retry(Wait::Acked(token));
                     }
                 }
@@ -234,7 +229,7 @@ impl Durability for State {
             }
             Phase::StoringLen(token) => return Gate::Retry(Wait::Acked(token)),
             Phase::Committed => {
-                self.registers.end(tx);
+                self.contents.registers.end(tx);
             }
         }
         Gate::After(Wait::Cycles(self.spec.state_reset_cycles))
@@ -314,7 +309,7 @@ impl Durability for State {
         }
         // Lines of an open transaction go to the log. It may have committed while the line waited.
         let tx = TxId(tag.0);
-        let open = self.registers.get(tx).filter(|open| open.phase != Phase::Committed).copied();
+        let open = self.contents.registers.get(tx).filter(|open| open.phase != Phase::Committed).copied();
         let Some(open) = open.filter(|_| !self.fault.skips(planted::TAGGED_LINES_GO_HOME)) else {
             return Evict::Proceed;
         };
@@ -335,12 +330,12 @@ impl Durability for State {
             }
         }
         // Garbage collection is copying into the log entry at LogHead.
-        if let Some(token) = self.parts[controller].gc.copying()
+        if let Some(token) = self.contents.parts[controller].gc.copying()
             && !self.fault.skips(planted::GC_HOLDS_NO_EVICTION)
         {
             return Evict::After(Wait::Acked(token));
         }
-        let part = &mut self.parts[controller];
+        let part = &mut self.contents.parts[controller];
         if part.ewpq.is_full(&self.spec) {
             // A TxLen in flight may be durable: the new entry would count before its header, which is written after the
             // record of the spilled one.
@@ -421,7 +416,7 @@ impl Durability for State {
 
     /// Section 4.1: PerCoreTxID and PerCoreTxLen go with the thread. Its lines stay where they are.
     fn context_switch(&mut self, cx: &Ctx, leaving: Option<TxId>, coming: Option<TxId>, _: &mut Actions) -> Gate {
-        self.registers.switch(cx.core, leaving, coming, self.fault);
+        self.contents.registers.switch(cx.core, leaving, coming, self.fault);
         Gate::Done
     }
 
@@ -440,14 +435,14 @@ impl Durability for State {
         match id & STEP {
             RESET_STATES => {
                 // Storing TxLen may have evicted a line of the transaction that found no place in the log.
-                let Some(open) = self.registers.end(tx) else { return };
+                let Some(open) = self.contents.registers.end(tx) else { return };
                 self.count_commit(tx, open.hardware_id, out);
             }
             FORGET => {
                 // Listing 1, the end of tx_abort: the entries are recycled. It may have aborted before its tx_start left the
                 // store buffer.
-                self.registers.end(tx);
-                for part in &mut self.parts {
+                self.contents.registers.end(tx);
+                for part in &mut self.contents.parts {
                     if self.fault.skips(planted::ABORT_KEEPS_ENTRIES) {
                         part.ewpq.committed(tx);
                         continue;
@@ -461,20 +456,20 @@ impl Durability for State {
                 let period = self.spec.migration_period_instructions;
                 out.push(Action::InstructionTimer { id: MIGRATE, after_instructions: period });
                 self.counters.migration_rounds += 1;
-                for controller in 0..self.parts.len() {
-                    self.parts[controller].migration.scanning = true;
+                for controller in 0..self.contents.parts.len() {
+                    self.contents.parts[controller].migration.scanning = true;
                     self.migrate(controller, out);
                 }
             }
             COLLECT => self.move_log_head((id & !STEP) as usize, out),
-            CLEARED => self.parts[(id & !STEP) as usize].cleared(),
+            CLEARED => self.contents.parts[(id & !STEP) as usize].cleared(),
             _ => unreachable!("no step has the number {id:#x}"),
         }
     }
 
     /// A TxLen that was stored directly is in the controller, which is the commit point; or a migrated line is home.
     fn acked(&mut self, _: &Ctx, token: Token, addr: PhysAddr, out: &mut Actions) {
-        if let Some((tx, open)) = self.registers.storing_len_under(token) {
+        if let Some((tx, open)) = self.contents.registers.storing_len_under(token) {
             open.phase = Phase::Committed;
             let hardware_id = open.hardware_id;
             self.count_commit(tx, hardware_id, out);
@@ -511,24 +506,8 @@ impl Durability for State {
         self.mark_situations(mark);
     }
 
-    fn digest(&self, hasher: &mut dyn Hasher) {
-        self.feed(hasher);
-    }
-
     fn stats(&self, stats: &mut Stats) {
         self.counters.list(self.cores, stats);
-    }
-
-    fn reset_stats(&mut self) {
-        self.counters = Counters::default();
-    }
-
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(self.clone())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        self.saved()
     }
 }
 
@@ -540,7 +519,7 @@ impl State {
 
     /// Whether LogHead has wrapped around to LogTail: the entries between them are in use.
     fn log_is_full(&self, controller: usize) -> bool {
-        let part = &self.parts[controller];
+        let part = &self.contents.parts[controller];
         self.fault.ignores(planted::LOG_OVERTAKES_TAIL, part.ewpq.log_is_full(&part.zone))
     }
 
@@ -560,8 +539,8 @@ impl State {
         if self.keeps_reloaded_entry() && self.part(line).ewpq.entry(line, &self.part(line).zone).is_some() {
             self.nullify(line, out);
         }
-        let may_migrate = self.registers.may_migrate(tx, self.fault);
-        let part = &mut self.parts[controller];
+        let may_migrate = self.contents.registers.may_migrate(tx, self.fault);
+        let part = &mut self.contents.parts[controller];
         let mapping = part.ewpq.insert(tx, hardware_id, line, indirect, &part.zone, may_migrate);
         if let Some(entry) = indirect {
             part.extension.take(entry);
@@ -614,7 +593,7 @@ impl State {
         if !self.fault.ignores(planted::CONFLICTS_IGNORED, requester != Some(owner)) {
             return ConflictOutcome::Grant;
         }
-        match self.registers.get(owner).map(|open| open.phase) {
+        match self.contents.registers.get(owner).map(|open| open.phase) {
             None | Some(Phase::Committed) => ConflictOutcome::Grant,
             Some(Phase::StoringLen(token)) => ConflictOutcome::Wait(Wait::Acked(token)),
             Some(Phase::Running) => ConflictOutcome::Abort(match loser {

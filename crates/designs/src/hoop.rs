@@ -39,7 +39,7 @@ use collector::{Collector, Phase};
 use durasim_contract::{
     AbortCause, Action, Actions, ActiveFault, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
     Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Origin, Overlay, Part,
-    PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
+    PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Stateful, Store, Token, Wait, kept,
 };
 use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use eviction_buffer::EvictionBuffer;
@@ -48,7 +48,6 @@ use region::Region;
 use serde::{Deserialize, Serialize};
 use slice::{END, Patch, SLICE_BYTES, SLICE_WORDS};
 use std::collections::{BTreeMap, VecDeque};
-use std::hash::Hasher;
 use tags::Tags;
 use transaction::{Commit, OpenTx, PendingSlice, PlainStore, TokenPurpose};
 
@@ -89,12 +88,8 @@ impl Design for Hoop {
         ]
     }
 
-    fn build(spec: &HoopSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(State::new(spec, geometry)?))
-    }
-
-    fn load(spec: &HoopSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(State::load(spec, geometry, bytes)?))
+    fn build(spec: &HoopSpec, geometry: &Geometry) -> Result<impl Stateful, SpecError> {
+        State::new(spec, geometry)
     }
 
     fn recover(spec: &HoopSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
@@ -173,6 +168,7 @@ struct ProtocolState {
 #[derive(Clone)]
 struct State {
     spec: HoopSpec,
+    cores: u16,
     /// Whether writes that were handed over survive.
     caches_survive: bool,
     pmem_base: PhysAddr,
@@ -190,6 +186,7 @@ impl State {
         spec.check_region(geometry)?;
         let picos = spec.gc_period_ns.saturating_mul(1000);
         Ok(State {
+            cores: geometry.cores,
             caches_survive: geometry.domain.caches_are_durable(),
             pmem_base: geometry.pmem_base,
             region_base: geometry.region("oop_region").base,
@@ -216,32 +213,6 @@ impl State {
             fault: geometry.planted,
             spec: spec.clone(),
         })
-    }
-
-    fn load(spec: &HoopSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Self, SpecError> {
-        let fresh = State::new(spec, geometry)?;
-        let (protocol, counters): (ProtocolState, Counters) = snapshot::from_bytes(bytes)?;
-        if !protocol.region.has_shape_of(&fresh.protocol.region) {
-            return Err(snapshot::refuse("an OOP region of another shape"));
-        }
-        if protocol.open.values().any(|open| open.core >= geometry.cores) {
-            return Err(snapshot::refuse("another number of cores"));
-        }
-        let slices = protocol.region.slices();
-        let mapped =
-            protocol.mapping.values().filter_map(|m| if let Mapped::Evicted(slice) = m { Some(slice) } else { None });
-        let known =
-            protocol.commits.iter().flat_map(|c| &c.slices).chain(protocol.open.values().flat_map(|o| &o.slices));
-        if protocol.lines.len() > spec.line_table_entries() {
-            return Err(snapshot::refuse("more lines than the line table has entries"));
-        }
-        if known.chain(mapped).any(|slice| *slice >= slices)
-            || protocol.commits.iter().any(|commit| commit.slices.is_empty())
-            || !protocol.collector.fits(&protocol.region)
-        {
-            return Err(snapshot::refuse("slices outside of the OOP region"));
-        }
-        Ok(State { protocol, counters, ..fresh })
     }
 
     /// Whether what is handed over survives by itself [D:hoop-eadr].
@@ -287,6 +258,34 @@ impl State {
         let packs = self.protocol.open.values().filter_map(|open| open.pack.as_ref());
         packs.flat_map(|pack| &pack.words).filter(|word| word.line() == line).for_each(|word| patch.update(word));
         patch
+    }
+}
+
+impl Stateful for State {
+    kept!(protocol: ProtocolState, counters: Counters);
+
+    fn fits(&self, protocol: &ProtocolState) -> Result<(), &'static str> {
+        if !protocol.region.has_shape_of(&self.protocol.region) {
+            return Err("an OOP region of another shape");
+        }
+        if protocol.open.values().any(|open| open.core >= self.cores) {
+            return Err("another number of cores");
+        }
+        let slices = protocol.region.slices();
+        let mapped =
+            protocol.mapping.values().filter_map(|m| if let Mapped::Evicted(slice) = m { Some(slice) } else { None });
+        let known =
+            protocol.commits.iter().flat_map(|c| &c.slices).chain(protocol.open.values().flat_map(|o| &o.slices));
+        if protocol.lines.len() > self.spec.line_table_entries() {
+            return Err("more lines than the line table has entries");
+        }
+        if known.chain(mapped).any(|slice| *slice >= slices)
+            || protocol.commits.iter().any(|commit| commit.slices.is_empty())
+            || !protocol.collector.fits(&protocol.region)
+        {
+            return Err("slices outside of the OOP region");
+        }
+        Ok(())
     }
 }
 
@@ -567,10 +566,6 @@ impl Durability for State {
         marks.into_iter().filter(|(_, is)| *is).for_each(|(name, _)| mark(name));
     }
 
-    fn digest(&self, hasher: &mut dyn Hasher) {
-        hasher.write(&snapshot::to_bytes(&self.protocol));
-    }
-
     fn stats(&self, stats: &mut Stats) {
         let c = &self.counters;
         let mut count = |name: &str, value, text| stats.count(format!("hoop.{name}"), value, text);
@@ -614,17 +609,5 @@ impl Durability for State {
             self.protocol.region.rounds,
             "Times that the log has continued in a block that was used before, since the start",
         );
-    }
-
-    fn reset_stats(&mut self) {
-        self.counters = Counters::default();
-    }
-
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(self.clone())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&(&self.protocol, &self.counters))
     }
 }

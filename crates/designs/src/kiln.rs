@@ -40,12 +40,11 @@ use banks::{Banks, tx_of};
 use durasim_contract::{
     AbortCause, Action, Actions, BeginRule, BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design,
     Durability, Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
-    Message, Node, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
+    Message, Node, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Stateful, Store, Token, Wait,
 };
 use durasim_types::{CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use overflow::AreaFull;
 use state::{PendingAcks, Purpose};
-use std::hash::Hasher;
 use survivors::Survivor;
 use transaction::{CopyStage, Entry, OldLine, Phase, Transaction};
 
@@ -90,12 +89,8 @@ impl Design for Kiln {
         area::reserve(spec)
     }
 
-    fn build(spec: &KilnSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(State::new(spec, geometry)?))
-    }
-
-    fn load(spec: &KilnSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(State::load(spec, geometry, None, bytes)?))
+    fn build(spec: &KilnSpec, geometry: &Geometry) -> Result<impl Stateful, SpecError> {
+        State::new(spec, geometry)
     }
 
     fn recover(spec: &KilnSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
@@ -128,7 +123,7 @@ impl Durability for State {
             return Gate::Retry(wait);
         }
         let foreign = tag.is_some() && store.tx.is_none_or(|tx| tx_of(*tag) != tx);
-        self.counters.shared_stores += u64::from(foreign);
+        self.contents.counters.shared_stores += u64::from(foreign);
         let Some(tx) = store.tx else { return Gate::Done };
         let Some(open) = self.contents.open.get_mut(&tx) else { return Gate::Done };
         if !self.upper_levels_survive && !open.tracked.contains(&line) {
@@ -184,16 +179,16 @@ impl Durability for State {
                     return Gate::Retry(Wait::Acked(token));
                 }
                 walk_left = (since + walk_cycles).saturating_sub(cx.cycle);
-                self.counters.flush_cycles += cx.cycle.saturating_sub(since) + walk_left;
+                self.contents.counters.flush_cycles += cx.cycle.saturating_sub(since) + walk_left;
             }
             _ => return Gate::Done,
         }
-        if let Some(banks) = self.banks.as_ref().map(Banks::count) {
+        if let Some(banks) = self.contents.banks.as_ref().map(Banks::count) {
             return self.commit_in_banks(cx, tx, banks, out);
         }
         // The register still names a transaction whose records are being cleared.
         if let Some(token) = self.release_under_way(home) {
-            self.counters.register_waits += 1;
+            self.contents.counters.register_waits += 1;
             return Gate::Retry(Wait::Acked(token));
         }
         let Some(open) = self.contents.open.get_mut(&tx) else { return Gate::Done };
@@ -253,7 +248,7 @@ impl Durability for State {
             Blocking::Lines => self.flushes().find(|(tx, since, _)| *since <= cx.cycle && tx.lines.contains(&line)),
         };
         let Some((_, _, token)) = blocking else { return Gate::Done };
-        self.counters.blocked_requests += 1;
+        self.contents.counters.blocked_requests += 1;
         Gate::Retry(Wait::Acked(token))
     }
 
@@ -266,10 +261,10 @@ impl Durability for State {
         }
         match (level, self.spec.versions) {
             (LevelId::Llc, Versions::TwoInLlc) => {
-                self.counters.committed_kept += 1;
+                self.contents.counters.committed_kept += 1;
                 return Merge::KeepBoth;
             }
-            (LevelId::Llc, Versions::HomeFirst) => self.counters.committed_pushed_home += 1,
+            (LevelId::Llc, Versions::HomeFirst) => self.contents.counters.committed_pushed_home += 1,
             _ => {}
         }
         Merge::PushDownFirst
@@ -353,7 +348,7 @@ impl Durability for State {
 
     /// The instructions of LAD wait until the store buffer is empty.
     fn begin_rule(&self) -> BeginRule {
-        if self.banks.is_some() { BeginRule::Drained } else { BeginRule::InOrder }
+        if self.contents.banks.is_some() { BeginRule::Drained } else { BeginRule::InOrder }
     }
 
     fn live(&self, tag: LineTag) -> bool {
@@ -369,7 +364,7 @@ impl Durability for State {
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
         let (committed, pending): (Vec<CachedLine>, Vec<CachedLine>) =
             view.lines.iter().partition(|cached| self.survives_as_committed(cached));
-        match &self.banks {
+        match &self.contents.banks {
             None => sink.keep(survivors::REGISTERS, survivors::save_registers(self.surviving_registers())),
             Some(banks) => self.keep_dtx_cids(banks, sink),
         }
@@ -404,23 +399,16 @@ impl Durability for State {
         if contents.awaited.values().any(clearing) {
             mark("records_being_cleared");
         }
-        if let Some(banks) = &self.banks {
+        if let Some(banks) = &self.contents.banks {
             self.mark_banks(banks, mark);
         }
     }
 
-    fn digest(&self, hasher: &mut dyn Hasher) {
-        hasher.write(&durasim_contract::snapshot::to_bytes(&self.contents));
-        if let Some(banks) = &self.banks {
-            hasher.write(&durasim_contract::snapshot::to_bytes(banks));
-        }
-    }
-
     fn stats(&self, stats: &mut Stats) {
-        let c = &self.counters;
-        let design = if self.banks.is_some() { "lad-llc" } else { "kiln" };
+        let c = &self.contents.counters;
+        let design = if self.contents.banks.is_some() { "lad-llc" } else { "kiln" };
         let mut count = |name: &str, value, text| stats.count(format!("{design}.{name}"), value, text);
-        if self.banks.is_some() {
+        if self.contents.banks.is_some() {
             count("commits", c.commits, "Transactions that a bank has acknowledged");
             count("flushed_lines", c.flushed_lines, "Lines that commits flushed");
             count("flush_cycles", c.flush_cycles, "Cycles that commits waited for the last level");
@@ -445,18 +433,6 @@ impl Durability for State {
         count("shared_stores", c.shared_stores, "Stores to a line that another open transaction has written");
         count("undone_lines", c.undone_lines, "Old lines that aborts brought back");
     }
-
-    fn reset_stats(&mut self) {
-        self.counters = state::Counters::default();
-    }
-
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(self.clone())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        State::save(self)
-    }
 }
 
 /// Stores.
@@ -472,13 +448,13 @@ impl State {
             {
                 return Gate::Abort(oldest, AbortCause::Capacity);
             }
-            self.counters.fifo_full_stalls += 1;
+            self.contents.counters.fifo_full_stalls += 1;
             out.stalls_for(StallCause::Structure(0));
             // A line that has just begun to leave has no token before the actions of this step are done.
             return Gate::Retry(self.fifo_relief(core).map_or(Wait::Cycles(1), Wait::Acked));
         }
         fifo.push_back(Entry { tx, line, leaving: false });
-        self.counters.tracked_lines += 1;
+        self.contents.counters.tracked_lines += 1;
         if let Some(open) = self.contents.open.get_mut(&tx) {
             open.tracked.insert(line);
         }
@@ -515,7 +491,7 @@ impl State {
             return None;
         }
         let count = lines.len() as u64;
-        self.counters.flushed_lines += count;
+        self.contents.counters.flushed_lines += count;
         let token = self.expect(Purpose::Flush(tx), count, Vec::new());
         let walk_cycles = count * self.spec.fifo_walk_cycles;
         self.contents.open.get_mut(&tx)?.phase = Phase::Flushing { since: cx.cycle, walk_cycles, token };

@@ -30,7 +30,7 @@ use durasim_contract::{
     AbortCause, Accept, Action, Actions, ActiveFault, Arrival, BeginRule, BudgetSpent, CrashImage, CrashSink,
     CrashView, Ctx, Departure, Design, Durability, Evict, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId,
     LineTag, Message, Node, PlantedFault, Probe, RecoveryCut, RecoveryReport, RegionRequest, Request, Signal,
-    SpecError, Store, Token, Wait, snapshot,
+    SpecError, Stateful, Store, Token, Wait, kept,
 };
 use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use l1_controller::{AbortStep, DtxState, FlushCause, LadControllers, Unacknowledged};
@@ -38,7 +38,6 @@ use memory_controller::{LogContext, McExtension, UNDO_TOKEN, VOID_TOKEN};
 use recovery::Kept;
 use regions::UndoRegion;
 use serde::{Deserialize, Serialize};
-use std::hash::Hasher;
 
 /// Message kinds.
 const DTX_COMMIT: u16 = 1;
@@ -90,18 +89,9 @@ impl<const FIRST_ACK: bool> Design for LadUntil<FIRST_ACK> {
         spec.regions(geometry)
     }
 
-    fn build(spec: &LadSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+    fn build(spec: &LadSpec, geometry: &Geometry) -> Result<impl Stateful, SpecError> {
         spec.check(geometry)?;
-        Ok(Box::new(State::new(spec, geometry, FIRST_ACK)))
-    }
-
-    fn load(spec: &LadSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        let fresh = State::new(spec, geometry, FIRST_ACK);
-        let (protocol, counters): (Protocol, Counters) = snapshot::from_bytes(bytes)?;
-        if !protocol.fits(&fresh.protocol) {
-            return Err(snapshot::refuse("another number of cores or controllers"));
-        }
-        Ok(Box::new(State { protocol, counters, ..fresh }))
+        Ok(State::new(spec, geometry, FIRST_ACK))
     }
 
     fn recover(spec: &LadSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
@@ -141,6 +131,22 @@ struct State {
     fault: ActiveFault,
     protocol: Protocol,
     counters: Counters,
+}
+
+impl Stateful for State {
+    kept!(protocol: Protocol, counters: Counters);
+
+    fn fits(&self, protocol: &Protocol) -> Result<(), &'static str> {
+        let Protocol { cores, controllers, .. } = &self.protocol;
+        if controllers.len() != protocol.controllers.len() || !protocol.cores.has_cores_of(cores) {
+            return Err("another number of cores or controllers");
+        }
+        Ok(())
+    }
+
+    fn reset_counters_in(protocol: &mut Protocol) {
+        protocol.controllers.iter_mut().for_each(McExtension::reset_counters);
+    }
 }
 
 impl Durability for State {
@@ -362,10 +368,6 @@ impl Durability for State {
         situations.into_iter().filter(|(_, is_there)| *is_there).for_each(|(name, _)| mark(name));
     }
 
-    fn digest(&self, hasher: &mut dyn Hasher) {
-        hasher.write(&snapshot::to_bytes(&self.protocol));
-    }
-
     fn stats(&self, stats: &mut Stats) {
         let (c, controllers) = (&self.counters, &self.protocol.controllers);
         let sum = |of: fn(&McExtension) -> u64| controllers.iter().map(of).sum::<u64>();
@@ -382,19 +384,6 @@ impl Durability for State {
         count("held_max", held_max, "The most speculative entries in a queue");
         count("id_checks_failed", c.id_checks_failed, "Times at which a begin found half of the DTX_IDs in use");
         count("undone_stores", c.undone_stores, "Stores that aborts undid");
-    }
-
-    fn reset_stats(&mut self) {
-        self.counters = Counters::default();
-        self.protocol.controllers.iter_mut().for_each(McExtension::reset_counters);
-    }
-
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(self.clone())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&(&self.protocol, &self.counters))
     }
 }
 
@@ -504,12 +493,6 @@ fn core_of(cx: &Ctx) -> usize {
 /// LAD_TID of the thread that runs: its number. The machine lets no thread begin that has none (section 4.1).
 fn tid(cx: &Ctx) -> u8 {
     u8::try_from(cx.thread).expect("there are 256 LAD_TIDs")
-}
-
-impl Protocol {
-    fn fits(&self, fresh: &Protocol) -> bool {
-        self.controllers.len() == fresh.controllers.len() && self.cores.has_cores_of(&fresh.cores)
-    }
 }
 
 impl State {

@@ -19,8 +19,8 @@ use crate::dtx::THREADS;
 use crate::kiln::banks::Banks;
 use crate::kiln::{DISTRIBUTED, State, recover_distributed, reserve};
 use durasim_contract::{
-    CrashImage, Design, Durability, Geometry, HardwareCost, Hooks, PlantedFault, RecoveryCut, RecoveryReport,
-    RegionRequest, SpecError,
+    CrashImage, Design, Geometry, HardwareCost, Hooks, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest,
+    SpecError, Stateful,
 };
 
 /// The design.
@@ -47,15 +47,10 @@ impl Design for LadLlc {
         reserve(&spec.of_kiln())
     }
 
-    fn build(spec: &LadLlcSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+    fn build(spec: &LadLlcSpec, geometry: &Geometry) -> Result<impl Stateful, SpecError> {
         spec.check()?;
         let banks = Banks::new(geometry.llc_banks, spec.dtx_id_bits);
-        Ok(Box::new(State::new(&spec.of_kiln(), geometry)?.distributed(banks)))
-    }
-
-    fn load(spec: &LadLlcSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        let banks = Banks::new(geometry.llc_banks, spec.dtx_id_bits);
-        Ok(Box::new(State::load(&spec.of_kiln(), geometry, Some(banks), bytes)?))
+        Ok(State::new(&spec.of_kiln(), geometry)?.distributed(banks))
     }
 
     fn recover(spec: &LadLlcSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {

@@ -3,12 +3,11 @@
 
 use durasim_contract::{
     Backend, CommitRule, CrashImage, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Interface,
-    Locking, Promise, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Variant, snapshot,
+    Locking, Promise, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Stateful, Variant, kept,
 };
 use durasim_types::{Domain, Stats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::hash::Hasher;
 
 pub(crate) const VARIANT: Variant = Variant {
     name: "opt",
@@ -44,13 +43,8 @@ impl Design for Opt {
         Vec::new()
     }
 
-    fn build(_: &OptSpec, _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(NoDurability))
-    }
-
-    fn load(spec: &OptSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        let () = snapshot::from_bytes(bytes)?;
-        Opt::build(spec, geometry)
+    fn build(_: &OptSpec, _: &Geometry) -> Result<impl Stateful, SpecError> {
+        Ok(NoDurability)
     }
 
     fn recover(_: &OptSpec, _: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
@@ -72,7 +66,12 @@ pub(crate) fn recover_nothing(image: &CrashImage) -> RecoveryReport {
 }
 
 /// Hardware without any notion of durability.
+#[derive(Clone)]
 pub(crate) struct NoDurability;
+
+impl Stateful for NoDurability {
+    kept!();
+}
 
 impl Durability for NoDurability {
     /// Nothing waits where there is nothing to commit: the marker is a hint, as on any other machine.
@@ -80,17 +79,5 @@ impl Durability for NoDurability {
         CommitRule::Early
     }
 
-    fn digest(&self, _: &mut dyn Hasher) {}
-
     fn stats(&self, _: &mut Stats) {}
-
-    fn reset_stats(&mut self) {}
-
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(NoDurability)
-    }
-
-    fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&())
-    }
 }

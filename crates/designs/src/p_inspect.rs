@@ -27,8 +27,8 @@ pub use spec::{FilterHash, PInspectSpec};
 
 use crate::opt::{NoDurability, recover_nothing};
 use durasim_contract::{
-    Checks, ChecksResult, CrashImage, Design, Durability, Geometry, HardwareCost, Hooks, RecoveryCut, RecoveryReport,
-    RegionRequest, SpecError, snapshot,
+    Checks, ChecksResult, CrashImage, Design, Geometry, HardwareCost, Hooks, RecoveryCut, RecoveryReport,
+    RegionRequest, SpecError, Stateful,
 };
 use durasim_types::{
     AccessKind, CheckRegisters, CheckVerdict, CheckedAccess, Cycle, FILTER_LINES, FilterOperation, Line,
@@ -54,14 +54,9 @@ macro_rules! design {
                 Vec::new()
             }
 
-            fn build(spec: &PInspectSpec, _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+            fn build(spec: &PInspectSpec, _: &Geometry) -> Result<impl Stateful, SpecError> {
                 spec.check()?;
-                Ok(Box::new(NoDurability))
-            }
-
-            fn load(spec: &PInspectSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-                let () = snapshot::from_bytes(bytes)?;
-                Self::build(spec, geometry)
+                Ok(NoDurability)
             }
 
             fn checks(spec: &PInspectSpec, _: &Geometry) -> ChecksResult {

@@ -31,13 +31,12 @@ use crate::undo::Undo;
 use durasim_contract::{
     AbortCause, Actions, ActiveFault, CrashImage, Ctx, Design, Durability, Evict, FlushVerdict, Gate, Geometry,
     HardwareCost, Hooks, Interleave, LevelId, LineTag, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest,
-    Scanned, Signal, SpecError, Store, Token, Wait, snapshot,
+    Scanned, Signal, SpecError, Stateful, Store, Token, Wait, kept,
 };
 use durasim_types::{Cycle, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use epochs::{Epochs, Phase};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::hash::Hasher;
 use undo_log::{PreImage, UndoLog};
 
 /// Raised when an epoch has ended.
@@ -82,20 +81,8 @@ impl Design for Picl {
         ]
     }
 
-    fn build(spec: &PiclSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(State::new(spec, geometry)?))
-    }
-
-    fn load(spec: &PiclSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        let fresh = State::new(spec, geometry)?;
-        let (protocol, counters): (ProtocolState, Counters) = snapshot::from_bytes(bytes)?;
-        if !protocol.log.is_sound(spec) {
-            return Err(snapshot::refuse("an undo log of another size"));
-        }
-        if protocol.epochs.persisted >= protocol.epochs.system {
-            return Err(snapshot::refuse("an epoch is persisted that has not ended"));
-        }
-        Ok(Box::new(State { protocol, counters, ..fresh }))
+    fn build(spec: &PiclSpec, geometry: &Geometry) -> Result<impl Stateful, SpecError> {
+        State::new(spec, geometry)
     }
 
     fn recover(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
@@ -245,6 +232,20 @@ impl State {
     }
 }
 
+impl Stateful for State {
+    kept!(protocol: ProtocolState, counters: Counters);
+
+    fn fits(&self, protocol: &ProtocolState) -> Result<(), &'static str> {
+        if !protocol.log.is_sound(&self.spec) {
+            return Err("an undo log of another size");
+        }
+        if protocol.epochs.persisted >= protocol.epochs.system {
+            return Err("an epoch is persisted that has not ended");
+        }
+        Ok(())
+    }
+}
+
 impl Durability for State {
     /// While an epoch is about to end no transaction begins.
     fn tx_begin(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
@@ -381,10 +382,6 @@ impl Durability for State {
         marks.into_iter().filter(|(_, there)| *there).for_each(|(name, _)| mark(name));
     }
 
-    fn digest(&self, hasher: &mut dyn Hasher) {
-        hasher.write(&snapshot::to_bytes(&self.protocol));
-    }
-
     fn stats(&self, stats: &mut Stats) {
         let c = &self.counters;
         let mut count = |name: &str, value, text| stats.count(format!("picl.{name}"), value, text);
@@ -399,17 +396,5 @@ impl Durability for State {
         count("scanned_lines", c.scanned_lines, "Lines that a scan wrote home");
         count("held_begins", c.held_begins, "Begins of transactions that waited for the end of an epoch");
         count("undone_stores", c.undone_stores, "Stores that aborts undid");
-    }
-
-    fn reset_stats(&mut self) {
-        self.counters = Counters::default();
-    }
-
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(self.clone())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&(&self.protocol, &self.counters))
     }
 }

@@ -36,14 +36,13 @@ pub use spec::ProteusSpec;
 use durasim_contract::{
     AbortCause, Accept, Action, Actions, Arrival, BudgetSpent, CopyRequest, CrashImage, CrashSink, CrashView, Ctx,
     Design, Durability, Evict, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Message,
-    Node, Origin, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
+    Node, Origin, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Stateful, Store, Token, Wait,
 };
 use durasim_types::{Cause, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use entry::{BLOCK_BYTES, Block, ENTRY_BYTES, block_of};
 use spec::FlushOrder;
-use state::{Contents, State};
+use state::State;
 use std::collections::BTreeMap;
-use std::hash::Hasher;
 use structures::{OpenTx, Pending, Phase};
 
 /// The design.
@@ -73,12 +72,8 @@ impl Design for Proteus {
         ]
     }
 
-    fn build(spec: &ProteusSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(State::new(spec, geometry)?))
-    }
-
-    fn load(spec: &ProteusSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(State::load(spec, geometry, bytes)?))
+    fn build(spec: &ProteusSpec, geometry: &Geometry) -> Result<impl Stateful, SpecError> {
+        State::new(spec, geometry)
     }
 
     fn recover(spec: &ProteusSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
@@ -103,7 +98,7 @@ impl Durability for State {
     /// block is in the LogQ twice: its entries may go to different controllers, and a later one may hold what a store wrote
     /// that only the earlier one undoes.
     fn log_flush(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> Gate {
-        let Some(tx) = block.tx.filter(|tx| self.open.contains_key(tx)) else {
+        let Some(tx) = block.tx.filter(|tx| self.contents.open.contains_key(tx)) else {
             self.counters.plain_flushes += 1;
             return Gate::Done;
         };
@@ -123,7 +118,7 @@ impl Durability for State {
             out.stalls_for(StallCause::Structure(0));
             return self.wait_for_logq(cx);
         }
-        if self.open[&tx].entries == self.spec.log_entries {
+        if self.contents.open[&tx].entries == self.spec.log_entries {
             return Gate::Abort(tx, AbortCause::OutOfMemory);
         }
         self.counters.flushes += 1;
@@ -139,7 +134,7 @@ impl Durability for State {
         if self.spec.flush_order == FlushOrder::InOrder {
             return false;
         }
-        if let Some(open) = block.tx.and_then(|tx| self.open.get(&tx)) {
+        if let Some(open) = block.tx.and_then(|tx| self.contents.open.get(&tx)) {
             let log_is_full = open.entries == self.spec.log_entries;
             let blocked = log_is_full || self.is_in_flight(cx, block.addr) || self.logq_is_full(cx);
             if blocked && !self.unit(cx).table.knows(self.name_in_table(block.addr)) {
@@ -162,7 +157,7 @@ impl Durability for State {
             return self.wait_for_logq(cx);
         }
         // The commit will clean the line. The entries stay in the LPQs until then.
-        if let Some(open) = self.open.get_mut(&tx) {
+        if let Some(open) = self.contents.open.get_mut(&tx) {
             open.lines.entry(store.line()).or_insert(false);
         }
         if self.fault.skips(planted::REMOVED_AT_STORE) {
@@ -175,7 +170,7 @@ impl Durability for State {
     /// then the entries that the LPQs still hold are removed.
     fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         loop {
-            let open = &self.open[&tx];
+            let open = &self.contents.open[&tx];
             let token = open.token;
             // Durable caches need no cleans [D:proteus-eadr].
             let has_lines_to_clean = !self.caches_are_durable && !open.lines.is_empty();
@@ -231,7 +226,7 @@ impl Durability for State {
     /// oldest entry back, from the log pending queue or from the log, and a tx-end record makes the entries stale. No other
     /// core acts meanwhile.
     fn tx_abort(&mut self, cx: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
-        let Some(open) = self.open.get(&tx) else { return Gate::Done };
+        let Some(open) = self.contents.open.get(&tx) else { return Gate::Done };
         let token = open.token;
         match open.phase {
             Phase::Open | Phase::Leaving if self.has_flights(cx) => return self.wait_for_logq(cx),
@@ -322,7 +317,8 @@ impl Durability for State {
             let freed = |pending: &Pending| {
                 self.fault.skips(planted_volatile_caches::SPILL_FREED_AT_ISSUE) && pending.spill.is_some()
             };
-            let entries = self.queues.iter().flat_map(|queue| &queue.entries).filter(|pending| !freed(pending));
+            let entries =
+                self.contents.queues.iter().flat_map(|queue| &queue.entries).filter(|pending| !freed(pending));
             entries.flat_map(|pending| pending.entry.to_line()).collect()
         };
         if !self.fault.skips(planted::QUEUE_NOT_KEPT) {
@@ -337,33 +333,15 @@ impl Durability for State {
                 mark(name);
             }
         };
-        mark_if(self.open.values().any(|open| open.entries > 0), "transaction_open");
-        mark_if(self.cores.iter().any(|core| !core.logq.is_empty()), "flush_in_flight");
-        mark_if(self.queues.iter().any(|queue| !queue.waiting.is_empty()), "lpq_full");
-        mark_if(self.open.values().any(|open| !open.spilled.is_empty()), "log_populated");
-        mark_if(self.open.values().any(|open| open.phase == Phase::Cleaning), "cleaning_lines");
-    }
-
-    fn digest(&self, hasher: &mut dyn Hasher) {
-        hasher.write(&snapshot::to_bytes(&(&self.cores, &self.queues, &self.logs, &self.open, self.numbers)));
+        mark_if(self.contents.open.values().any(|open| open.entries > 0), "transaction_open");
+        mark_if(self.contents.cores.iter().any(|core| !core.logq.is_empty()), "flush_in_flight");
+        mark_if(self.contents.queues.iter().any(|queue| !queue.waiting.is_empty()), "lpq_full");
+        mark_if(self.contents.open.values().any(|open| !open.spilled.is_empty()), "log_populated");
+        mark_if(self.contents.open.values().any(|open| open.phase == Phase::Cleaning), "cleaning_lines");
     }
 
     fn stats(&self, stats: &mut Stats) {
         self.counters.add_to(stats);
-    }
-
-    fn reset_stats(&mut self) {
-        self.counters = state::Counters::default();
-    }
-
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(self.clone())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        let contents: Contents<_, _, _, _, _> =
-            (&self.cores, &self.queues, &self.logs, &self.open, self.numbers, &self.counters);
-        snapshot::to_bytes(&contents)
     }
 }
 
@@ -371,7 +349,7 @@ impl Durability for State {
 impl State {
     /// The caches discard the lines of a transaction, and each block that it has logged is restored at its home address.
     fn restore(&mut self, tx: TxId, out: &mut Actions) {
-        let open = &self.open[&tx];
+        let open = &self.contents.open[&tx];
         if !self.fault.skips(planted::ABORT_KEEPS_LINES) {
             open.lines.keys().for_each(|line| out.push(Action::Invalidate(*line)));
         }
@@ -401,7 +379,7 @@ impl State {
     /// content of the others is in the log.
     fn oldest_entries(&self, tx: TxId, open: &OpenTx) -> BTreeMap<PhysAddr, (u32, Option<Block>)> {
         // Entries in the write pending queue are read like those of the log.
-        let queues = if self.is_inside() { &[][..] } else { &self.queues };
+        let queues = if self.is_inside() { &[][..] } else { &self.contents.queues };
         let held = queues.iter().flat_map(|queue| &queue.entries).map(|pending| pending.entry);
         let held = held.filter(|entry| entry.tx == tx).map(|entry| (entry.block, entry.number, Some(entry.old)));
         let in_log = open.spilled.iter().filter(|_| !self.fault.skips(planted::ABORT_FORGETS_LOG));

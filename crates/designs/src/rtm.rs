@@ -23,7 +23,7 @@ pub(crate) mod variant;
 use durasim_contract::{
     AbortCause, Action, Actions, ActiveFault, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design,
     Durability, Evict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Load, PlantedFault, Probe, RecoveryCut,
-    RecoveryReport, RegionRequest, Request, SpecError, Store, Trap, snapshot,
+    RecoveryReport, RegionRequest, Request, SpecError, Stateful, Store, Trap, kept,
 };
 use durasim_types::{Line, LineAddr, PhysAddr, Stats, TxId};
 use schemars::JsonSchema;
@@ -95,16 +95,17 @@ impl Design for Rtm {
         Vec::new()
     }
 
-    fn build(spec: &RtmSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+    fn build(spec: &RtmSpec, geometry: &Geometry) -> Result<impl Stateful, SpecError> {
         if geometry.cores > CORES_MAX {
             return Err(SpecError::new("cores", format!("hardware transactions serve at most {CORES_MAX} cores")));
         }
-        Ok(Box::new(Protocol::new(spec, geometry, Sets::default(), Counters::default())))
-    }
-
-    fn load(spec: &RtmSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        let (sets, counters) = snapshot::from_bytes(bytes)?;
-        Ok(Box::new(Protocol::new(spec, geometry, sets, counters)))
+        Ok(Protocol {
+            sets: Sets::default(),
+            counters: Counters::default(),
+            read_set_lines: spec.read_set_lines(geometry) as usize,
+            pmem_base: geometry.pmem_base,
+            planted: geometry.planted,
+        })
     }
 
     /// The lines of committed transactions in caches have been flushed. Logs are recovered by the program that wrote
@@ -147,10 +148,17 @@ struct Protocol {
     planted: ActiveFault,
 }
 
-impl Protocol {
-    fn new(spec: &RtmSpec, geometry: &Geometry, sets: Sets, counters: Counters) -> Self {
-        let read_set_lines = spec.read_set_lines(geometry) as usize;
-        Protocol { sets, counters, read_set_lines, pmem_base: geometry.pmem_base, planted: geometry.planted }
+impl Stateful for Protocol {
+    kept!(sets: Sets, counters: Counters);
+
+    fn digest(&self, hasher: &mut dyn Hasher) {
+        for (tx, reads, writes) in self.sets.all() {
+            hasher.write_u64(tx.0);
+            for lines in [reads, writes] {
+                hasher.write_u64(lines.len() as u64);
+                lines.iter().for_each(|line| hasher.write_u64(line.0));
+            }
+        }
     }
 }
 
@@ -289,16 +297,6 @@ impl Durability for Protocol {
         }
     }
 
-    fn digest(&self, hasher: &mut dyn Hasher) {
-        for (tx, reads, writes) in self.sets.all() {
-            hasher.write_u64(tx.0);
-            for lines in [reads, writes] {
-                hasher.write_u64(lines.len() as u64);
-                lines.iter().for_each(|line| hasher.write_u64(line.0));
-            }
-        }
-    }
-
     fn stats(&self, stats: &mut Stats) {
         let Counters { committed, lines_read, lines_written, versions_kept } = self.counters;
         stats.count("rtm.committed", committed, "Hardware transactions that committed");
@@ -309,17 +307,5 @@ impl Durability for Protocol {
             versions_kept,
             "Dirty lines copied one level down before the first store of a transaction",
         );
-    }
-
-    fn reset_stats(&mut self) {
-        self.counters = Counters::default();
-    }
-
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(self.clone())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&(&self.sets, self.counters))
     }
 }

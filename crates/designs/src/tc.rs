@@ -29,8 +29,8 @@ pub use spec::{Coalesce, Commit, Order, TcSpec};
 use durasim_contract::{
     AbortCause, Action, Actions, ActiveFault, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design,
     Durability, Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
-    Origin, Payload, PlantedFault, PmRegion, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
-    snapshot,
+    Origin, Payload, PlantedFault, PmRegion, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Stateful, Store,
+    Token, Wait, kept,
 };
 use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use fifo::{Entry, EntryState, TransactionCache, structure_name};
@@ -70,12 +70,8 @@ impl Design for Tc {
         ]
     }
 
-    fn build(spec: &TcSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(State::new(spec, geometry)?))
-    }
-
-    fn load(spec: &TcSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(State::load(spec, geometry, bytes)?))
+    fn build(spec: &TcSpec, geometry: &Geometry) -> Result<impl Stateful, SpecError> {
+        State::new(spec, geometry)
     }
 
     fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
@@ -114,21 +110,24 @@ struct Counters {
     identifier_waits: u64,
 }
 
-#[derive(Clone)]
-struct State {
-    spec: TcSpec,
+/// All state that changes in a run, except the counters.
+#[derive(Clone, Serialize, Deserialize)]
+struct Contents {
     caches: Vec<TransactionCache>,
     /// The mode register of each thread in a transaction; it goes with the thread (section 4.2) [D:tc-home].
     modes: BTreeMap<TxId, Mode>,
+    tokens: u64,
+}
+
+#[derive(Clone)]
+struct State {
+    spec: TcSpec,
     shadow_data: PmRegion,
     shadow_homes: PmRegion,
-    tokens: u64,
+    contents: Contents,
     counters: Counters,
     fault: ActiveFault,
 }
-
-/// The part of the state that changes in a run, in the order of snapshots.
-type Contents<C, B, N> = (C, B, u64, N);
 
 /// The tag of a persistent line with no entry of an open transaction that a plain store keeps persistent.
 const PLAIN: LineTag = LineTag(u64::MAX);
@@ -140,39 +139,49 @@ impl State {
     fn new(spec: &TcSpec, geometry: &Geometry) -> Result<Self, SpecError> {
         spec.check()?;
         Ok(State {
-            caches: (0..geometry.cores).map(|_| TransactionCache::new(spec)).collect(),
-            modes: BTreeMap::new(),
             shadow_data: geometry.region("shadow_data"),
             shadow_homes: geometry.region("shadow_homes"),
-            tokens: 0,
+            contents: Contents {
+                caches: (0..geometry.cores).map(|_| TransactionCache::new(spec)).collect(),
+                modes: BTreeMap::new(),
+                tokens: 0,
+            },
             counters: Counters::default(),
             fault: geometry.planted,
             spec: spec.clone(),
         })
     }
+}
 
-    fn load(spec: &TcSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Self, SpecError> {
-        let fresh = State::new(spec, geometry)?;
-        let contents: Contents<Vec<TransactionCache>, BTreeMap<TxId, Mode>, Counters> = snapshot::from_bytes(bytes)?;
-        let (caches, modes, tokens, counters) = contents;
-        if caches.len() != fresh.caches.len() || modes.values().any(|mode| mode.home.0 >= geometry.cores) {
-            return Err(snapshot::refuse("another number of cores"));
+impl Stateful for State {
+    kept!(contents: Contents, counters: Counters);
+
+    fn fits(&self, contents: &Contents) -> Result<(), &'static str> {
+        let Contents { caches, modes, .. } = contents;
+        let fresh = &self.contents.caches;
+        if caches.len() != fresh.len() || modes.values().any(|mode| usize::from(mode.home.0) >= fresh.len()) {
+            return Err("another number of cores");
         }
-        if caches.iter().any(|cache| cache.entries.len() > spec.entries as usize) {
-            return Err(snapshot::refuse("more entries than there are"));
+        if caches.iter().any(|cache| cache.entries.len() > self.spec.entries as usize) {
+            return Err("more entries than there are");
         }
         let is_as_built = |cache: &TransactionCache| {
-            cache.write_ports.are_as(&fresh.caches[0].write_ports)
-                && cache.read_ports.are_as(&fresh.caches[0].read_ports)
+            cache.write_ports.are_as(&fresh[0].write_ports) && cache.read_ports.are_as(&fresh[0].read_ports)
         };
         if !caches.iter().all(is_as_built) {
-            return Err(snapshot::refuse("other ports"));
+            return Err("other ports");
         }
-        let slots = u64::from(spec.shadow_lines);
+        let slots = u64::from(self.spec.shadow_lines);
         if caches.iter().flat_map(|c| &c.overflows).flat_map(|o| o.shadows()).any(|shadow| shadow.slot >= slots) {
-            return Err(snapshot::refuse("shadows outside of the shadow area"));
+            return Err("shadows outside of the shadow area");
         }
-        Ok(State { caches, modes, tokens, counters, ..fresh })
+        Ok(())
+    }
+
+    fn digest(&self, hasher: &mut dyn Hasher) {
+        for cache in &self.contents.caches {
+            hasher.write(&cache.save(self.fault));
+        }
     }
 }
 
@@ -187,7 +196,7 @@ impl Durability for State {
             let wait = self.identifier_wait(core, cx.cycle);
             return wait.map_or(Gate::Abort(tx, AbortCause::Conflict), Gate::Retry);
         };
-        self.modes.insert(tx, mode);
+        self.contents.modes.insert(tx, mode);
         Gate::Done
     }
 
@@ -202,7 +211,7 @@ impl Durability for State {
                         out.push(Action::CleanTo { line: store.line(), to: None, token: None });
                     }
                     // While the tag names this transaction, no other one has written the line.
-                    let shared = tag.0 != tx.0 && self.modes.len() > 1 && self.writers(store.line()).len() > 1;
+                    let shared = tag.0 != tx.0 && self.contents.modes.len() > 1 && self.writers(store.line()).len() > 1;
                     *tag = if shared { SHARED } else { LineTag(tx.0) };
                 }
                 gate
@@ -230,7 +239,7 @@ impl Durability for State {
             return Gate::Done;
         }
         let core = self.cache_of(cx.core, Some(tx));
-        if let Some(&(_, id)) = self.caches[core].committing.iter().find(|(committing, _)| *committing == tx) {
+        if let Some(&(_, id)) = self.contents.caches[core].committing.iter().find(|(committing, _)| *committing == tx) {
             return self.await_home(core, tx, id, cx.cycle);
         }
         if let Some(wait) = self.same_bytes_elsewhere(core, tx, cx.cycle)
@@ -240,10 +249,10 @@ impl Durability for State {
             out.stalls_for(StallCause::Order);
             return Gate::Retry(wait);
         }
-        let id = self.modes.remove(&tx).map_or(0, |mode| mode.id);
+        let id = self.contents.modes.remove(&tx).map_or(0, |mode| mode.id);
         // Entries of the fall-back path that are in flight are committed by clearing the overflow register in the
         // same step; a copy that has not come home yet is carried on.
-        let TransactionCache { entries, late_copies, .. } = &mut self.caches[core];
+        let TransactionCache { entries, late_copies, .. } = &mut self.contents.caches[core];
         let is_missed = |e: &Entry| e.state.copying() && self.fault.skips(planted::COMMIT_MISSES_COPYING);
         for entry in entries.iter_mut().filter(|e| e.id == id && !is_missed(e)) {
             if let EntryState::Copying { token, left } = entry.state {
@@ -254,7 +263,7 @@ impl Durability for State {
             }
         }
         if !self.fault.skips(planted::OVERFLOW_REGISTER_KEPT) {
-            self.caches[core].clear_overflow(tx);
+            self.contents.caches[core].clear_overflow(tx);
         }
         out.event(EventKind::Commit, self.shadow_homes.base);
         let written = self.write_array(core, cx.cycle);
@@ -269,7 +278,7 @@ impl Durability for State {
                 Gate::After(Wait::Cycles(written - cx.cycle))
             }
             Commit::Acknowledged => {
-                self.caches[core].committing.push((tx, id));
+                self.contents.caches[core].committing.push((tx, id));
                 Gate::Retry(Wait::Cycles(1))
             }
         }
@@ -284,19 +293,20 @@ impl Durability for State {
     /// Active entries are freed; what the fall-back path has changed at home comes back from the shadow area.
     fn tx_abort(&mut self, cx: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
         // It may have found no identifier to begin with.
-        let Some(mode) = self.modes.get(&tx) else { return Gate::Done };
+        let Some(mode) = self.contents.modes.get(&tx) else { return Gate::Done };
         let (id, core) = (mode.id, self.cache_of(cx.core, Some(tx)));
         if !self.fault.skips(planted::ABORT_KEEPS_ENTRIES) {
-            self.caches[core].free_active(id);
+            self.contents.caches[core].free_active(id);
         }
-        if let Some(token) = self.caches[core].occupied().filter(|e| e.id == id).find_map(|e| e.state.token()) {
+        if let Some(token) = self.contents.caches[core].occupied().filter(|e| e.id == id).find_map(|e| e.state.token())
+        {
             return Gate::Retry(Wait::Acked(token));
         }
         if let Some(token) = self.undo(core, tx, out) {
             return Gate::Retry(Wait::Acked(token));
         }
         self.undone(core, tx);
-        self.modes.remove(&tx);
+        self.contents.modes.remove(&tx);
         if !self.fault.skips(planted::ABORT_KEEPS_LINES) {
             out.push(Action::InvalidateTagged(tx));
         }
@@ -324,7 +334,8 @@ impl Durability for State {
         let search_cycles = self.search(cx, line);
         let mut tag = LineTag::NONE;
         let mut overlay = durasim_contract::Overlay { mask: 0, data: [0; 64] };
-        let entries = self.caches.iter().enumerate().flat_map(|(core, c)| c.occupied().map(move |e| (core, e)));
+        let entries =
+            self.contents.caches.iter().enumerate().flat_map(|(core, c)| c.occupied().map(move |e| (core, e)));
         for (_, entry) in entries.filter(|(core, e)| e.line == line && self.answers_miss(cx.core, *core, e)) {
             let mask = self.fault.swaps(planted::FILL_OLDEST_WINS, entry.mask, entry.mask & !overlay.mask);
             Entry { mask, ..*entry }.overlay(&mut overlay.data);
@@ -353,20 +364,21 @@ impl Durability for State {
 
     /// Section 4.1, acknowledgement: the entry becomes available; the tail passes available entries.
     fn acked(&mut self, _: &Ctx, token: Token, addr: PhysAddr, out: &mut Actions) {
-        for core in 0..self.caches.len() {
-            if self.caches[core].late_copy_acked(token) {
+        for core in 0..self.contents.caches.len() {
+            if self.contents.caches[core].late_copy_acked(token) {
                 return;
             }
-            let Some(index) = self.caches[core].entries.iter().position(|e| e.state.token() == Some(token)) else {
+            let Some(index) = self.contents.caches[core].entries.iter().position(|e| e.state.token() == Some(token))
+            else {
                 continue;
             };
-            let line = self.caches[core].entries[index].line;
-            match &mut self.caches[core].entries[index].state {
+            let line = self.contents.caches[core].entries[index].line;
+            match &mut self.contents.caches[core].entries[index].state {
                 EntryState::Copying { left, .. } if *left > 1 => *left -= 1,
                 EntryState::Copying { .. } => {
                     // The old line is safe: from now on the shadow counts, and the new data may go home.
-                    let tx = self.caches[core].entries[index].tx;
-                    if let Some(overflow) = self.caches[core].overflow_of(tx) {
+                    let tx = self.contents.caches[core].entries[index].tx;
+                    if let Some(overflow) = self.contents.caches[core].overflow_of(tx) {
                         overflow.copied(line);
                     }
                     out.event(EventKind::DesignStep, addr);
@@ -375,12 +387,12 @@ impl Durability for State {
                 _ => {
                     // The message names the line alone; the entry that it is for need not be the one that the machine
                     // names.
-                    let cache = &mut self.caches[core];
+                    let cache = &mut self.contents.caches[core];
                     let acknowledged = cache.acknowledged(line, self.fault).expect("this one is");
                     cache.keep_order_of_issue(index, acknowledged, self.fault);
                     cache.free(acknowledged);
                     out.event(EventKind::Background, addr);
-                    let cache = &self.caches[core];
+                    let cache = &self.contents.caches[core];
                     if !cache.overflows.is_empty() && cache.late_copies.is_empty() && self.overflowing(core) {
                         // A full shadow area is noticed by the next store, which can abort.
                         self.copy_on_write(core, out);
@@ -402,34 +414,28 @@ impl Durability for State {
 
     /// The transaction caches are nonvolatile; everything else is lost.
     fn crash(&self, _: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
-        for (core, cache) in (0..).zip(&self.caches).skip(self.fault.swaps(planted::CACHE_NOT_KEPT, 0, 1)) {
+        for (core, cache) in (0..).zip(&self.contents.caches).skip(self.fault.swaps(planted::CACHE_NOT_KEPT, 0, 1)) {
             sink.keep(&structure_name(CoreId(core)), cache.save(self.fault));
         }
         Ok(())
     }
 
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
-        let entries = || self.caches.iter().flat_map(|c| c.occupied());
+        let entries = || self.contents.caches.iter().flat_map(|c| c.occupied());
         if entries().any(|e| e.state == EntryState::Active) {
             mark("transaction_open");
         }
         if entries().any(|e| matches!(e.state, EntryState::Issued(_))) {
             mark("acknowledgement_in_flight");
         }
-        if self.caches.iter().any(|c| c.entries.len() >= self.spec.entries as usize) {
+        if self.contents.caches.iter().any(|c| c.entries.len() >= self.spec.entries as usize) {
             mark("tc_full");
         }
-        if self.caches.iter().any(|c| !c.overflows.is_empty()) {
+        if self.contents.caches.iter().any(|c| !c.overflows.is_empty()) {
             mark("overflow_in_progress");
         }
-        if self.modes.values().any(|mode| mode.again) {
+        if self.contents.modes.values().any(|mode| mode.again) {
             mark("identifier_wrapped_around");
-        }
-    }
-
-    fn digest(&self, hasher: &mut dyn Hasher) {
-        for cache in &self.caches {
-            hasher.write(&cache.save(self.fault));
         }
     }
 
@@ -447,23 +453,9 @@ impl Durability for State {
         count("home_writes", c.home_writes, "Entries sent to the NVRAM");
         count("gathered_entries", c.gathered, "Entries that joined an older one of their line in the fall-back path");
         count("identifier_waits", c.identifier_waits, "Begins that found no TxID free");
-        if self.caches.len() > 1 {
+        if self.contents.caches.len() > 1 {
             count("order_waits", c.order_waits, "Stores and commits held back by entries of other transaction caches");
         }
-    }
-
-    fn reset_stats(&mut self) {
-        self.counters = Counters::default();
-    }
-
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(self.clone())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        let contents: Contents<&Vec<TransactionCache>, &BTreeMap<TxId, Mode>, &Counters> =
-            (&self.caches, &self.modes, self.tokens, &self.counters);
-        snapshot::to_bytes(&contents)
     }
 }
 
@@ -474,7 +466,7 @@ impl State {
     /// array, and stay in one FIFO [D:tc-home].
     #[inline]
     fn cache_of(&self, core: CoreId, tx: Option<TxId>) -> usize {
-        let home = tx.and_then(|tx| self.modes.get(&tx)).map_or(core, |mode| mode.home);
+        let home = tx.and_then(|tx| self.contents.modes.get(&tx)).map_or(core, |mode| mode.home);
         usize::from(self.fault.swaps(planted::THREAD_FOLLOWS_CORE, home, core).0)
     }
 
@@ -492,7 +484,7 @@ impl State {
         out.stalls_for(StallCause::Structure(TRANSACTION_CACHE));
         if self.spec.coalesce == Coalesce::Line {
             let (line, fault) = (store.line(), self.fault);
-            let TransactionCache { entries, write_ports, .. } = &mut self.caches[core];
+            let TransactionCache { entries, write_ports, .. } = &mut self.contents.caches[core];
             // Only the youngest entry of the line may take it in, or a later drain would bring older bytes back.
             let youngest = entries.iter_mut().rev().find(|e| e.line == line && e.state != EntryState::Available);
             // It takes in stores of its own transaction, which is open [D:tc-coalescing].
@@ -509,31 +501,31 @@ impl State {
             }
         }
         if self.overflowing(core) {
-            if let Some((token, _)) = self.caches[core].late_copies.first() {
+            if let Some((token, _)) = self.contents.caches[core].late_copies.first() {
                 return Gate::Retry(Wait::Acked(*token));
             }
             if !self.copy_on_write(core, out) {
                 // A plain store has nothing to abort: the transaction that is in the way does.
-                let oldest = self.caches[core].entries.front().expect("an overflowing cache is not empty").tx;
+                let oldest = self.contents.caches[core].entries.front().expect("an overflowing cache is not empty").tx;
                 return Gate::Abort(store.tx.unwrap_or(oldest), AbortCause::Capacity);
             }
         }
-        if self.caches[core].entries.len() >= self.spec.entries as usize {
+        if self.contents.caches[core].entries.len() >= self.spec.entries as usize {
             self.counters.full_stalls += 1;
             // The oldest entry in flight decides when there is room.
-            let wait = self.caches[core].entries.iter().find_map(|e| e.state.wait(cx.cycle));
+            let wait = self.contents.caches[core].entries.iter().find_map(|e| e.state.wait(cx.cycle));
             return Gate::Retry(wait.expect("a full transaction cache drains or copies"));
         }
         self.counters.entries += 1;
         // The store takes the entry at the head (section 4.1).
         let tx = store.tx.unwrap_or(TxId(0));
-        let id = self.modes.get(&tx).map_or(0, |mode| mode.id);
+        let id = self.contents.modes.get(&tx).map_or(0, |mode| mode.id);
         let is_second = |cache: &TransactionCache| cache.occupied().any(|e| e.tx == tx && e.line == store.line());
-        if !(self.fault.skips(planted::ENTRY_SKIPPED) && is_second(&self.caches[core])) {
-            self.caches[core].entries.push_back(Entry::new(tx, id, store, state));
+        if !(self.fault.skips(planted::ENTRY_SKIPPED) && is_second(&self.contents.caches[core])) {
+            self.contents.caches[core].entries.push_back(Entry::new(tx, id, store, state));
             out.event(EventKind::DesignStep, store.addr);
         }
-        let TransactionCache { entries, write_ports, .. } = &mut self.caches[core];
+        let TransactionCache { entries, write_ports, .. } = &mut self.contents.caches[core];
         let begins = write_ports.take(cx.cycle);
         entries.iter_mut().next_back().into_iter().for_each(|entry| entry.write_begins = begins);
         Gate::Done
@@ -541,14 +533,14 @@ impl State {
 
     /// The array of a core's transaction cache takes a write; the cycle in which it is done [D:tc-ports].
     fn write_array(&mut self, core: usize, now: Cycle) -> Cycle {
-        self.caches[core].write_ports.take(now) + self.spec.latency_write_cycles
+        self.contents.caches[core].write_ports.take(now) + self.spec.latency_write_cycles
     }
 
     /// The entries of a core that have just been committed are issued to the NVRAM one after the other, when the array has
     /// been written and each has been read [D:tc-latency].
     fn issue_later(&mut self, core: usize, written: Cycle, now: Cycle, out: &mut Actions) {
         let latency_cycles = self.spec.latency_read_cycles;
-        let TransactionCache { entries, read_ports, .. } = &mut self.caches[core];
+        let TransactionCache { entries, read_ports, .. } = &mut self.contents.caches[core];
         let mut timer = None;
         for entry in entries.iter_mut().filter(|e| e.state == EntryState::Committed { issued_at: Cycle::MAX }) {
             let issued_at = read_ports.take(written) + latency_cycles;
@@ -566,10 +558,10 @@ impl State {
     /// Issues committed entries to the NVRAM in FIFO order (section 4.1); an entry that is not ready holds back those
     /// after it.
     fn issue(&mut self, core: usize, now: Cycle, out: &mut Actions) {
-        let count = self.caches[core].entries.len();
+        let count = self.contents.caches[core].entries.len();
         for nth in 0..count {
             let index = self.fault.swaps(planted::ISSUES_NEWEST_FIRST, nth, count - 1 - nth);
-            if let EntryState::Committed { issued_at } = self.caches[core].entries[index].state {
+            if let EntryState::Committed { issued_at } = self.contents.caches[core].entries[index].state {
                 if issued_at > now {
                     return;
                 }
@@ -580,7 +572,7 @@ impl State {
 
     fn issue_entry(&mut self, core: usize, index: usize, out: &mut Actions) {
         let token = self.token();
-        let entry = &mut self.caches[core].entries[index];
+        let entry = &mut self.contents.caches[core].entries[index];
         entry.state = EntryState::Issued(token);
         let entry = *entry;
         self.close_shadows(entry.line, entry.tx);
@@ -597,7 +589,7 @@ impl State {
 
     /// A commit that waits until its entries are home (`commit = "acknowledged"`).
     fn await_home(&mut self, core: usize, tx: TxId, id: u16, now: Cycle) -> Gate {
-        let cache = &mut self.caches[core];
+        let cache = &mut self.contents.caches[core];
         if let Some(wait) = cache.occupied().rev().filter(|e| e.id == id).find_map(|e| e.state.wait(now)) {
             return Gate::Retry(wait);
         }
@@ -616,11 +608,11 @@ impl State {
     /// The latency of the arrays for a miss: a look at their tags, or a read of each entry of the line [D:tc-ports].
     fn search(&mut self, cx: &Ctx, line: LineAddr) -> Cycle {
         let mut done = cx.cycle + self.spec.latency_read_cycles;
-        for core in 0..self.caches.len() {
-            let matching = self.caches[core].occupied().filter(|e| e.line == line);
+        for core in 0..self.contents.caches.len() {
+            let matching = self.contents.caches[core].occupied().filter(|e| e.line == line);
             let count = matching.filter(|e| self.answers_miss(cx.core, core, e)).count();
             for _ in 0..count {
-                done = done.max(self.caches[core].read_ports.take(cx.cycle) + self.spec.latency_read_cycles);
+                done = done.max(self.contents.caches[core].read_ports.take(cx.cycle) + self.spec.latency_read_cycles);
             }
         }
         done - cx.cycle
@@ -628,21 +620,22 @@ impl State {
 
     /// Open transactions that have changed the line, each once.
     fn writers(&self, line: LineAddr) -> Vec<TxId> {
-        let entries = self.caches.iter().flat_map(|c| c.occupied()).filter(|e| e.line == line).map(|e| e.tx);
-        let overflows = self.caches.iter().flat_map(|c| &c.overflows).filter(|o| o.holds(line)).map(|o| o.tx);
-        let mut writers: Vec<TxId> = entries.chain(overflows).filter(|tx| self.modes.contains_key(tx)).collect();
+        let entries = self.contents.caches.iter().flat_map(|c| c.occupied()).filter(|e| e.line == line).map(|e| e.tx);
+        let overflows = self.contents.caches.iter().flat_map(|c| &c.overflows).filter(|o| o.holds(line)).map(|o| o.tx);
+        let mut writers: Vec<TxId> =
+            entries.chain(overflows).filter(|tx| self.contents.modes.contains_key(tx)).collect();
         writers.sort_unstable();
         writers.dedup();
         writers
     }
 
     fn close_shadows(&mut self, line: LineAddr, writer: TxId) {
-        self.caches.iter_mut().for_each(|cache| cache.close_shadows(line, writer));
+        self.contents.caches.iter_mut().for_each(|cache| cache.close_shadows(line, writer));
     }
 
     fn token(&mut self) -> Token {
-        self.tokens += 1;
-        Token(self.tokens)
+        self.contents.tokens += 1;
+        Token(self.contents.tokens)
     }
 }
 
@@ -654,21 +647,21 @@ impl State {
 impl State {
     /// Whether an open transaction of a core has the identifier.
     fn is_assigned(&self, core: usize, id: u16) -> bool {
-        self.modes.values().any(|mode| usize::from(mode.home.0) == core && mode.id == id)
+        self.contents.modes.values().any(|mode| usize::from(mode.home.0) == core && mode.id == id)
     }
 
     /// Whether an open transaction or an entry uses the identifier.
     fn is_in_use(&self, core: usize, id: u16) -> bool {
-        self.is_assigned(core, id) || self.caches[core].occupied().any(|e| e.id == id)
+        self.is_assigned(core, id) || self.contents.caches[core].occupied().any(|e| e.id == id)
     }
 
     /// The mode that the next transaction register of a core gives to TX_BEGIN; the register continues.
     fn next_identifier(&mut self, core: usize) -> Option<Mode> {
         let largest = self.spec.largest_id();
         let after = |id: u16| if id == largest { 1 } else { id + 1 };
-        let first = self.caches[core].next_id;
+        let first = self.contents.caches[core].next_id;
         let mut id = first;
-        let mut again = self.caches[core].has_wrapped;
+        let mut again = self.contents.caches[core].has_wrapped;
         while self.fault.ignores(planted::IDENTIFIER_REUSED, self.is_in_use(core, id)) {
             again |= id == largest;
             id = after(id);
@@ -676,7 +669,7 @@ impl State {
                 return None;
             }
         }
-        let cache = &mut self.caches[core];
+        let cache = &mut self.contents.caches[core];
         cache.has_wrapped = again || id == largest;
         cache.next_id = after(id);
         Some(Mode { id, home: CoreId(core as u16), again })
@@ -685,7 +678,7 @@ impl State {
     /// The event after which one of the identifiers of a core is free, if that is scheduled: the next step of an entry
     /// whose transaction has committed.
     fn identifier_wait(&self, core: usize, now: Cycle) -> Option<Wait> {
-        let mut committed = self.caches[core].occupied().filter(|e| e.id > 0 && !self.is_assigned(core, e.id));
+        let mut committed = self.contents.caches[core].occupied().filter(|e| e.id > 0 && !self.is_assigned(core, e.id));
         committed.find_map(|e| e.state.wait(now))
     }
 }
@@ -707,14 +700,16 @@ impl State {
             Order::Line => u64::MAX,
             Order::Bytes => ((1u64 << store.len) - 1) << store.addr.offset(),
         };
-        let others = self.caches.iter().enumerate().filter(|(other, _)| *other != core);
+        let others = self.contents.caches.iter().enumerate().filter(|(other, _)| *other != core);
         others.filter_map(|(_, cache)| cache.draining(store.line(), mask, now)).next()
     }
 
     /// The wait of a commit: for a committed entry elsewhere that has bytes of the transaction.
     fn same_bytes_elsewhere(&self, core: usize, tx: TxId, now: Cycle) -> Option<Wait> {
-        let own = |line, mask| self.caches[core].occupied().any(|e| e.tx == tx && e.line == line && e.mask & mask != 0);
-        let others = self.caches.iter().enumerate().filter(|(other, _)| *other != core);
+        let own = |line, mask| {
+            self.contents.caches[core].occupied().any(|e| e.tx == tx && e.line == line && e.mask & mask != 0)
+        };
+        let others = self.contents.caches.iter().enumerate().filter(|(other, _)| *other != core);
         let mut committed = others.flat_map(|(_, cache)| cache.occupied()).filter(|e| e.state.drains());
         committed.find(|e| own(e.line, e.mask)).and_then(|e| e.state.wait(now))
     }

@@ -123,7 +123,7 @@ impl<D: Design> Bench<D> {
 
     /// A bench on such a machine.
     pub fn on(spec: D::Spec, geometry: Geometry) -> Self {
-        let design = D::build(&spec, &geometry).expect("the parameters are valid");
+        let design = Box::new(D::build(&spec, &geometry).expect("the parameters are valid"));
         let pmem = Pages::new(BASE, PMEM_BYTES);
         let (inbound, invalidated, put) = (VecDeque::new(), Vec::new(), Vec::new());
         Bench {
@@ -242,6 +242,11 @@ impl<D: Design> Bench<D> {
                 _ => {}
             }
         }
+    }
+
+    /// Builds the design again, for a geometry that has changed.
+    pub fn rebuild(&mut self) {
+        self.design = Box::new(D::build(&self.spec, &self.geometry).expect("the parameters are valid"));
     }
 
     /// Calls a hook for a core and carries out what it asks for.

@@ -3,13 +3,12 @@
 
 use durasim_contract::{
     AbortCause, Actions, Backend, Ctx, Design, Durability, ErasedDesign, Evict, Gate, Geometry, HardwareCost, Hooks,
-    Interface, LevelId, LineTag, Promise, RegionRequest, SpecError, Store, Token, Variant, Wait,
+    Interface, LevelId, LineTag, Promise, RegionRequest, SpecError, Stateful, Store, Token, Variant, Wait, kept,
 };
 use durasim_core::{Outcome, PendingStore};
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System, presets};
 use durasim_types::{Cause, CoreId, Cycle, Domain, Line, LineAddr, PhysAddr, Stats, TxId};
 use serde::{Deserialize, Serialize};
-use std::hash::Hasher;
 use std::sync::Mutex;
 
 /// Answer of the design at private levels.
@@ -48,6 +47,10 @@ struct Asked {
     waited: Vec<LineAddr>,
 }
 
+impl Stateful for Asked {
+    kept!(waited: Vec<LineAddr>);
+}
+
 impl Durability for Asked {
     fn store(&mut self, _: &Ctx, store: &Store<'_>, tag: &mut LineTag, _: &mut Actions) -> Gate {
         *tag = LineTag(store.tx.map_or(0, |tx| tx.0));
@@ -79,15 +82,7 @@ impl Durability for Asked {
             Answer::Abort => Evict::Abort(TxId(tag.0), AbortCause::Capacity),
         }
     }
-    fn digest(&self, _: &mut dyn Hasher) {}
     fn stats(&self, _: &mut Stats) {}
-    fn reset_stats(&mut self) {}
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(self.clone())
-    }
-    fn save(&self) -> Vec<u8> {
-        Vec::new()
-    }
 }
 
 struct AskedDesign;
@@ -100,11 +95,8 @@ impl Design for AskedDesign {
     fn reserve(_: &AskedSpec, _: &Geometry) -> Vec<RegionRequest> {
         Vec::new()
     }
-    fn build(spec: &AskedSpec, _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(Asked { answer: spec.answer, waited: Vec::new() }))
-    }
-    fn load(spec: &AskedSpec, geometry: &Geometry, _: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        Self::build(spec, geometry)
+    fn build(spec: &AskedSpec, _: &Geometry) -> Result<impl Stateful, SpecError> {
+        Ok(Asked { answer: spec.answer, waited: Vec::new() })
     }
     fn recover(
         _: &AskedSpec,

@@ -2,7 +2,8 @@
 
 use durasim_contract::{
     Action, Actions, Backend, CrashImage, Ctx, Design, Durability, ErasedDesign, Gate, Geometry, HardwareCost, Hooks,
-    Interface, Locking, Promise, RecoveryCut, RecoveryReport, RegionRequest, Signal, SpecError, Token, Variant, Wait,
+    Interface, Locking, Promise, RecoveryCut, RecoveryReport, RegionRequest, Signal, SpecError, Stateful, Token,
+    Variant, Wait, kept,
 };
 use durasim_core::Outcome;
 use durasim_machine::{MachineConfig, Plan, System, presets};
@@ -11,21 +12,18 @@ use durasim_types::{CoreId, Domain, Error, Stats, TxId};
 const CORE: CoreId = CoreId(0);
 
 /// Lets no transaction commit before an acknowledgement, and does not see that it has come.
+#[derive(Clone)]
 struct Stubborn;
+
+impl Stateful for Stubborn {
+    kept!();
+}
 
 impl Durability for Stubborn {
     fn tx_commit(&mut self, _: &Ctx, _: TxId, _: &mut Actions) -> Gate {
         Gate::Retry(Wait::Acked(Token(9)))
     }
-    fn digest(&self, _: &mut dyn std::hash::Hasher) {}
     fn stats(&self, _: &mut Stats) {}
-    fn reset_stats(&mut self) {}
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(Stubborn)
-    }
-    fn save(&self) -> Vec<u8> {
-        Vec::new()
-    }
 }
 
 impl Design for Stubborn {
@@ -36,11 +34,8 @@ impl Design for Stubborn {
     fn reserve(_: &(), _: &Geometry) -> Vec<RegionRequest> {
         Vec::new()
     }
-    fn build(_: &(), _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(Stubborn))
-    }
-    fn load(_: &(), _: &Geometry, _: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(Stubborn))
+    fn build(_: &(), _: &Geometry) -> Result<impl Stateful, SpecError> {
+        Ok(Stubborn)
     }
     fn recover(_: &(), _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         Ok(RecoveryReport::default())
@@ -94,6 +89,10 @@ struct Periodic<const DUE_BEFORE_SIGNAL: u64> {
     due: u64,
 }
 
+impl<const DUE_BEFORE_SIGNAL: u64> Stateful for Periodic<DUE_BEFORE_SIGNAL> {
+    kept!(due: u64);
+}
+
 impl<const DUE_BEFORE_SIGNAL: u64> Durability for Periodic<DUE_BEFORE_SIGNAL> {
     fn context_switch(&mut self, _: &Ctx, _: Option<TxId>, _: Option<TxId>, out: &mut Actions) -> Gate {
         out.push(Action::Timer { id: 1, after_cycles: 300 });
@@ -108,17 +107,7 @@ impl<const DUE_BEFORE_SIGNAL: u64> Durability for Periodic<DUE_BEFORE_SIGNAL> {
             out.push(Action::Timer { id, after_cycles: 300 });
         }
     }
-    fn digest(&self, hasher: &mut dyn std::hash::Hasher) {
-        hasher.write_u64(self.due);
-    }
     fn stats(&self, _: &mut Stats) {}
-    fn reset_stats(&mut self) {}
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(self.clone())
-    }
-    fn save(&self) -> Vec<u8> {
-        Vec::new()
-    }
 }
 
 impl<const DUE_BEFORE_SIGNAL: u64> Design for Periodic<DUE_BEFORE_SIGNAL> {
@@ -129,11 +118,8 @@ impl<const DUE_BEFORE_SIGNAL: u64> Design for Periodic<DUE_BEFORE_SIGNAL> {
     fn reserve(_: &(), _: &Geometry) -> Vec<RegionRequest> {
         Vec::new()
     }
-    fn build(_: &(), _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(Self { due: 0 }))
-    }
-    fn load(_: &(), _: &Geometry, _: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(Self { due: 0 }))
+    fn build(_: &(), _: &Geometry) -> Result<impl Stateful, SpecError> {
+        Ok(Self { due: 0 })
     }
     fn recover(_: &(), _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         Ok(RecoveryReport::default())

@@ -3,8 +3,8 @@
 use durasim_contract::{
     AbortCause, Accept, Action, Actions, Arrival, Backend, CrashImage, Ctx, Departure, Design, Durability,
     ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, Interface, LevelId, LineTag, Load,
-    LogBlock, Merge, Probe, Promise, RecoveryCut, RecoveryReport, RegionRequest, Request, SpecError, Store, Token,
-    Variant,
+    LogBlock, Merge, Probe, Promise, RecoveryCut, RecoveryReport, RegionRequest, Request, SpecError, Stateful, Store,
+    Token, Variant, kept,
 };
 use durasim_core::{LogFlush, Outcome, PendingStore};
 use durasim_isa::CacheBlockOp;
@@ -50,6 +50,10 @@ impl Witness {
         assert!(self.named.has(*hook), "{name} was called, which the design has not named");
         self.called.lock().unwrap().insert(name);
     }
+}
+
+impl Stateful for Witness {
+    kept!();
 }
 
 impl Durability for Witness {
@@ -145,15 +149,7 @@ impl Durability for Witness {
     fn belongs_to(&self, tag: LineTag, tx: TxId) -> bool {
         tag.0 == tx.0
     }
-    fn digest(&self, _: &mut dyn std::hash::Hasher) {}
     fn stats(&self, _: &mut Stats) {}
-    fn reset_stats(&mut self) {}
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(self.clone())
-    }
-    fn save(&self) -> Vec<u8> {
-        Vec::new()
-    }
 }
 
 /// The design that is built next on this thread of the test.
@@ -167,11 +163,8 @@ impl Design for Witness {
     fn reserve((): &(), _: &Geometry) -> Vec<RegionRequest> {
         Vec::new()
     }
-    fn build((): &(), _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(NEXT.lock().unwrap().clone().expect("a witness was chosen")))
-    }
-    fn load((): &(), geometry: &Geometry, _: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        Self::build(&(), geometry)
+    fn build((): &(), _: &Geometry) -> Result<impl Stateful, SpecError> {
+        Ok(NEXT.lock().unwrap().clone().expect("a witness was chosen"))
     }
     fn recover((): &(), _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         Ok(RecoveryReport::default())

@@ -5,8 +5,8 @@ use crate::bytes::Bytes;
 use crate::recovery::Recoverer;
 use crate::system_calls::{Root, make_calls};
 use durasim_contract::{
-    Backend, BuildResult, CrashImage, Design, ErasedDesign, Geometry, HardwareCost, Hooks, Interface, Locking, Promise,
-    RecoveryCut, RecoveryReport, RegionRequest, Variant,
+    Backend, CrashImage, Design, ErasedDesign, Geometry, HardwareCost, Hooks, Interface, Locking, Promise, RecoveryCut,
+    RecoveryReport, RegionRequest, SpecError, Stateful, Variant,
 };
 use durasim_designs::Opt;
 use durasim_types::{Domain, PhysAddr};
@@ -41,12 +41,8 @@ impl Design for Careless {
         vec![RegionRequest { name: "careless_log", size_bytes: 4096 }]
     }
 
-    fn build(spec: &Self::Spec, geometry: &Geometry) -> BuildResult {
+    fn build(spec: &Self::Spec, geometry: &Geometry) -> Result<impl Stateful, SpecError> {
         Opt::build(spec, geometry)
-    }
-
-    fn load(spec: &Self::Spec, geometry: &Geometry, bytes: &[u8]) -> BuildResult {
-        Opt::load(spec, geometry, bytes)
     }
 
     fn recover(_: &Self::Spec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {

@@ -62,14 +62,13 @@ impl Log {
         }
     }
 
-    /// Whether what was loaded can be the state of a log of this size.
-    pub fn is_sound(&self, base: PhysAddr, capacity: u64) -> bool {
-        self.capacity == capacity
-            && self.base == base
+    /// Whether what was loaded can be a state of this log.
+    pub fn is_state_of(&self, log: &Log) -> bool {
+        (self.capacity, self.base) == (log.capacity, log.base)
             && self.head <= self.durable
             && self.durable <= self.handed
             && self.handed <= self.tail
-            && self.tail - self.head <= capacity
+            && self.tail - self.head <= self.capacity
             && self.waiting.len() as u64 == self.tail - self.handed
             && self.lines.len() as u64 == self.tail - self.durable
     }

@@ -117,15 +117,15 @@ impl PartZone {
 impl State {
     /// A full eWPQ evicts an entry to its extension area, which grows by a block if it has to; otherwise why it cannot.
     pub(super) fn chain_block(&mut self, controller: usize, out: &mut Actions) -> Result<(), AbortCause> {
-        let zone = &self.parts[controller].zone;
-        let block = self.parts[controller].ewpq.chained_blocks(zone);
+        let zone = &self.contents.parts[controller].zone;
+        let block = self.contents.parts[controller].ewpq.chained_blocks(zone);
         if block >= zone.blocks {
             return Err(AbortCause::Capacity);
         }
         if self.exceeds_threshold(zone.block_bytes) {
             return Err(AbortCause::OutOfMemory);
         }
-        let part = &mut self.parts[controller];
+        let part = &mut self.contents.parts[controller];
         part.zone.chain(block, self.fault, out);
         part.ewpq.add_block(&part.zone);
         self.counters.chained_blocks += 1;

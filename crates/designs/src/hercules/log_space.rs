@@ -79,7 +79,7 @@ impl Gc {
 impl State {
     /// A premature flush has taken this log entry: the window may have become too wide.
     pub(super) fn collect_if_wide(&mut self, controller: usize, newest: u64, out: &mut Actions) {
-        let part = &self.parts[controller];
+        let part = &self.contents.parts[controller];
         let wide = part.ewpq.window() > self.spec.log_gc_trigger_entries;
         if wide && part.gc.chunk.is_none() && part.ewpq.log_head() >= part.gc.not_before {
             // The newest entry is in flight into the log.
@@ -89,7 +89,7 @@ impl State {
 
     /// The log is full, but most of it may be invalid: what a premature flush waits for until there is room.
     pub(super) fn make_room_in_the_log(&mut self, controller: usize, out: &mut Actions) -> Option<Token> {
-        let part = &self.parts[controller];
+        let part = &self.contents.parts[controller];
         if let Some(token) = part.gc.copying() {
             return Some(token);
         }
@@ -99,11 +99,11 @@ impl State {
             return None;
         }
         self.collect(controller, part.ewpq.log_head(), out);
-        let part = &self.parts[controller];
+        let part = &self.contents.parts[controller];
         part.gc.copying().or_else(|| {
             // LogTail stays at an entry whose fate is being decided.
             let oldest = part.ewpq.oldest_in(part.ewpq.log_tail(), part.ewpq.log_head())?;
-            match self.registers.get(oldest.tx)?.phase {
+            match self.contents.registers.get(oldest.tx)?.phase {
                 Phase::StoringLen(token) => Some(token),
                 _ => None,
             }
@@ -112,7 +112,7 @@ impl State {
 
     /// Starts on the chunk at LogTail, which ends before this entry at the latest.
     fn collect(&mut self, controller: usize, end: u64, out: &mut Actions) {
-        let part = &mut self.parts[controller];
+        let part = &mut self.contents.parts[controller];
         let next = part.ewpq.log_tail();
         let end = end.min(next + u64::from(self.spec.log_gc_chunk_entries));
         part.gc.chunk = Some(Chunk { next, end, moving: None });
@@ -122,13 +122,13 @@ impl State {
 
     /// Whether this entry may be appended anew: its transaction runs, and its commit is not being decided.
     fn is_running(&self, tx: TxId) -> bool {
-        self.registers.get(tx).is_some_and(|open| open.phase == Phase::Running)
+        self.contents.registers.get(tx).is_some_and(|open| open.phase == Phase::Running)
     }
 
     /// Continues with a chunk until an entry is in flight or the chunk is at its end.
     fn go_on(&mut self, controller: usize, out: &mut Actions) {
         loop {
-            let part = &self.parts[controller];
+            let part = &self.contents.parts[controller];
             let Some(chunk) = &part.gc.chunk else { return };
             let Some(entry) = part.ewpq.oldest_in(chunk.next, chunk.end) else { break };
             let running = self.is_running(entry.tx);
@@ -136,12 +136,12 @@ impl State {
             if running && part.ewpq.window() >= part.zone.log_entries {
                 break;
             }
-            let part = &mut self.parts[controller];
+            let part = &mut self.contents.parts[controller];
             let chunk = part.gc.chunk.as_mut().expect("just seen");
             chunk.next = entry.log + 1;
             if running && entry.migration.is_none() {
-                self.tokens += 1;
-                let (to, token) = (part.ewpq.log_head(), Token(self.tokens));
+                self.contents.tokens += 1;
+                let (to, token) = (part.ewpq.log_head(), Token(self.contents.tokens));
                 // The eWPQ entry names the new place when the copy is there.
                 let is_named_first = self.fault.skips(planted::GC_NAMES_FIRST);
                 chunk.moving = Some(Moving { home: entry.home, from: entry.log, to, token, named: is_named_first });
@@ -173,7 +173,7 @@ impl State {
 
     /// The end of a chunk: LogTail slides to the next valid entry, which may be one of the chunk that is not home yet.
     fn slide(&mut self, controller: usize) {
-        let part = &mut self.parts[controller];
+        let part = &mut self.contents.parts[controller];
         let Some(chunk) = part.gc.chunk.take() else { return };
         part.gc.not_before = part.ewpq.log_head() + u64::from(self.spec.log_gc_chunk_entries);
         if self.fault.skips(planted::GC_SLIDES_OVER_COMMITTED) {
@@ -185,12 +185,12 @@ impl State {
     /// A write under this token has arrived. If it was the copy of an entry, the eWPQ names the new place. An entry
     /// that was loaded, discarded or committed in the meantime stays what and where it is.
     pub(super) fn collected(&mut self, controller: usize, token: Token, out: &mut Actions) -> bool {
-        let part = &self.parts[controller];
+        let part = &self.contents.parts[controller];
         let Some(moving) = part.gc.moving().filter(|moving| moving.token == token) else { return false };
         let is_moved = |m: &&Mapping| (m.log, m.indirect) == (moving.from, false) && m.migration.is_none();
         let entry = part.ewpq.entry(moving.home, &part.zone).filter(is_moved);
         let is_named = moving.named || entry.is_some_and(|entry| self.is_running(entry.tx));
-        let part = &mut self.parts[controller];
+        let part = &mut self.contents.parts[controller];
         let chunk = part.gc.chunk.as_mut().expect("something moves");
         if !is_named {
             // If it has committed, it is to go home.
@@ -210,7 +210,7 @@ impl State {
 
     /// LogHead moves by one, no sooner than the eWPQ entry names the new place (section 4.4).
     pub(super) fn move_log_head(&mut self, controller: usize, out: &mut Actions) {
-        let part = &mut self.parts[controller];
+        let part = &mut self.contents.parts[controller];
         if !self.fault.skips(planted::GC_KEEPS_LOG_HEAD) {
             part.ewpq.move_log_head();
         }
@@ -307,8 +307,9 @@ impl LogExtension {
 impl State {
     /// Bytes of persistent memory that the design uses: the log zone and what was handed out beside it.
     fn used_bytes(&self) -> u64 {
-        let chunks: u64 = self.parts.iter().map(|part| part.extension.chunks * part.zone.chunk_bytes).sum();
-        let blocks = self.parts.iter().map(|part| part.ewpq.chained_blocks(&part.zone) * part.zone.block_bytes);
+        let chunks: u64 = self.contents.parts.iter().map(|part| part.extension.chunks * part.zone.chunk_bytes).sum();
+        let blocks =
+            self.contents.parts.iter().map(|part| part.ewpq.chained_blocks(&part.zone) * part.zone.block_bytes);
         self.spec.log_zone_bytes + chunks + blocks.sum::<u64>()
     }
 
@@ -320,14 +321,14 @@ impl State {
 
     /// The log is full: an entry of the extension, which may have to grow first.
     pub(super) fn extend_log(&mut self, controller: usize, out: &mut Actions) -> LogPlacement {
-        let part = &self.parts[controller];
+        let part = &self.contents.parts[controller];
         if let Some(entry) = part.extension.free_entry(&part.zone) {
             return LogPlacement::Entry(entry);
         }
         if part.extension.chunks >= part.zone.chunks || self.exceeds_threshold(part.zone.chunk_bytes) {
             return LogPlacement::None;
         }
-        let part = &mut self.parts[controller];
+        let part = &mut self.contents.parts[controller];
         if !part.extension.asked {
             part.extension.asked = true;
             return LogPlacement::After(Wait::Cycles(self.spec.log_extension_cycles));

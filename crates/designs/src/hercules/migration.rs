@@ -43,11 +43,11 @@ impl Migration {
 impl State {
     /// A controller carries committed entries home, a few at a time (section 4.2, by non-temporal stores).
     pub(super) fn migrate(&mut self, controller: usize, out: &mut Actions) {
-        let part = &mut self.parts[controller];
+        let part = &mut self.contents.parts[controller];
         while part.migration.in_flight < self.spec.migrations_in_flight as usize {
-            let token = Token(self.tokens + 1);
+            let token = Token(self.contents.tokens + 1);
             let Some(mapping) = part.ewpq.start_migration(&part.zone, token) else { break };
-            self.tokens += 1;
+            self.contents.tokens += 1;
             part.migration.write_home(&mapping, &part.zone, token, out);
         }
         if part.migration.in_flight == 0 {
@@ -57,12 +57,12 @@ impl State {
 
     /// A controller carries the entry of this line home, if its transaction has committed and the engine has room.
     pub(super) fn migrate_one(&mut self, controller: usize, home: LineAddr, out: &mut Actions) {
-        let part = &mut self.parts[controller];
-        let token = Token(self.tokens + 1);
+        let part = &mut self.contents.parts[controller];
+        let token = Token(self.contents.tokens + 1);
         if part.migration.in_flight < self.spec.migrations_in_flight as usize
             && let Some(mapping) = part.ewpq.start_migration_of(home, &part.zone, token)
         {
-            self.tokens += 1;
+            self.contents.tokens += 1;
             part.migration.write_home(&mapping, &part.zone, token, out);
         }
     }
@@ -70,7 +70,7 @@ impl State {
     /// The token of a migration in flight, after starting some if there is anything to migrate.
     pub(super) fn migrate_next_early(&mut self, controller: usize, out: &mut Actions) -> Option<Token> {
         self.migrate(controller, out);
-        let part = &self.parts[controller];
+        let part = &self.contents.parts[controller];
         let departed = part.migration.departed.first().map(|(_, token)| *token);
         part.ewpq.migrating().find_map(|m| m.migration).or(departed)
     }
@@ -78,7 +78,7 @@ impl State {
     /// A migrated line is home: its validity bit is cleared and LogTail may move.
     pub(super) fn migrated(&mut self, token: Token, addr: PhysAddr, out: &mut Actions) {
         let controller = self.controller_of(addr.line());
-        let part = &mut self.parts[controller];
+        let part = &mut self.contents.parts[controller];
         let home = part.ewpq.migrating().find(|m| m.migration == Some(token)).map(|m| m.home);
         if let Some(home) = home {
             part.take(home, out);
@@ -90,7 +90,7 @@ impl State {
         part.migration.in_flight -= 1;
         self.counters.migrations += 1;
         out.event(EventKind::Background, addr);
-        if self.parts[controller].migration.scanning {
+        if self.contents.parts[controller].migration.scanning {
             self.migrate(controller, out);
         }
     }

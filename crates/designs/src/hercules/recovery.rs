@@ -22,7 +22,7 @@ impl State {
     /// go to the emergency area.
     pub(super) fn flush_on_power_off(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
         sink.write(self.zone.flag(), &RUNNING.to_le_bytes())?;
-        for part in &self.parts {
+        for part in &self.contents.parts {
             part.save_registers(sink, self.fault)?;
         }
         let mut saved = 0;
@@ -31,7 +31,7 @@ impl State {
         let lines = self.fault.swaps(planted::FLUSH_DROPS_LINE, lines, lines.saturating_sub(1));
         for nth in 0..lines {
             let line = &view.lines[self.fault.swaps(planted::FLUSH_ORDER_REVERSED, nth, lines - 1 - nth)];
-            if let Some(open) = self.registers.get(TxId(line.tag.0)).filter(|_| line.tag.is_some()) {
+            if let Some(open) = self.contents.registers.get(TxId(line.tag.0)).filter(|_| line.tag.is_some()) {
                 let id = open.hardware_id;
                 self.zone.save_emergency(sink, saved, line.line, id, &line.data)?;
                 saved += 1;

@@ -48,10 +48,11 @@ pub enum ConflictLoser {
 }
 
 /// The search for an entry in the extension area.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExtensionLookup {
     /// An entry is in the line that its home address chooses, in the area or in one of the blocks chained to it.
+    #[default]
     ByAddress,
     /// An entry lies anywhere: whatever is in use is read from the first line to the last.
     Scan,

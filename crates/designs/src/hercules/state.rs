@@ -10,7 +10,7 @@ use super::spec::{HerculesSpec, TxLenStore};
 use super::zone::{LogZone, PartZone};
 use durasim_contract::{
     AbortCause, Action, Actions, ActiveFault, Evict, Geometry, Inclusion, Interleave, Origin, Payload, SpecError,
-    Token, Wait, snapshot,
+    Stateful, Token, Wait, kept,
 };
 use durasim_types::{Cause, Cycle, EventKind, LineAddr, Stats, TxId};
 use serde::{Deserialize, Serialize};
@@ -19,23 +19,17 @@ use std::hash::Hasher;
 /// Hercules at one controller. Several controllers share the log zone in parts (section 4.1): each controller of persistent
 /// memory has an eWPQ, a LogHead, a LogTail and a part of the log zone, all of it at its own lines, and keeps the log entries
 /// of the lines that are its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Part {
     /// The number of the controller.
+    #[serde(skip)]
     pub number: u64,
     /// Records in the extension area that are being cleared: LogTail stays until that is done.
+    #[serde(skip)]
     pub clearing: u64,
     /// Its part of the log zone.
+    #[serde(skip)]
     pub zone: PartZone,
-    pub ewpq: Ewpq,
-    pub migration: Migration,
-    pub gc: Gc,
-    pub extension: LogExtension,
-}
-
-/// The part of it that changes in a run.
-#[derive(Serialize, Deserialize)]
-pub(super) struct PartContents {
     pub ewpq: Ewpq,
     pub migration: Migration,
     pub gc: Gc,
@@ -66,6 +60,17 @@ pub(super) struct Counters {
     pub conflicts_in_the_log: u64,
 }
 
+/// All state that changes in a run, except the counters.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Contents {
+    pub registers: Registers,
+    /// The parts of the controllers.
+    pub parts: Vec<Part>,
+    pub tokens: u64,
+    /// Whether the log zone is marked as in use.
+    pub running: bool,
+}
+
 #[derive(Clone)]
 pub(super) struct State {
     pub spec: HerculesSpec,
@@ -75,18 +80,60 @@ pub(super) struct State {
     pub pmem_bytes: u64,
     pub extra_cycles: [Cycle; 3],
     pub limits: [u32; 3],
-    pub registers: Registers,
-    /// The parts of the controllers.
-    pub parts: Vec<Part>,
-    pub tokens: u64,
-    /// Whether the log zone is marked as in use.
-    pub running: bool,
+    pub contents: Contents,
     pub counters: Counters,
     pub fault: ActiveFault,
 }
 
-/// The part of the state that changes in a run, in the order of snapshots.
-type Contents<R, P, C> = (R, P, u64, bool, C);
+impl Stateful for State {
+    kept!(contents: Contents, counters: Counters);
+
+    fn fits(&self, contents: &Contents) -> Result<(), &'static str> {
+        if contents.parts.len() != self.contents.parts.len() {
+            return Err("another number of controllers");
+        }
+        for (Part { ewpq, gc, extension, .. }, zone) in contents.parts.iter().zip(&self.zone.parts) {
+            if let Some(inconsistency) = ewpq.inconsistency(&self.spec, zone) {
+                return Err(inconsistency);
+            }
+            if gc.contradicts(ewpq.log_head()) {
+                return Err("a collection beyond LogHead");
+            }
+            if extension.contradicts(zone, ewpq.mappings().filter(|m| m.indirect).map(|m| m.log)) {
+                return Err("a log extension that contradicts the eWPQ");
+            }
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self) {
+        let Contents { registers, parts, .. } = &mut self.contents;
+        for (number, (part, zone)) in (0..).zip(parts.iter_mut().zip(&self.zone.parts)) {
+            (part.number, part.zone) = (number, zone.clone());
+            part.ewpq.reindex(zone, |tx| registers.may_migrate(tx, self.fault));
+        }
+    }
+
+    fn digest(&self, hasher: &mut dyn Hasher) {
+        for (tx, open) in self.contents.registers.all() {
+            hasher.write_u64(tx.0);
+            hasher.write_u64(u64::from(open.len));
+        }
+        for part in &self.contents.parts {
+            for mapping in part.ewpq.mappings() {
+                hasher.write_u64(mapping.tx.0);
+                hasher.write_u64(mapping.home.0);
+                hasher.write_u64(mapping.log);
+                hasher.write_u8(u8::from(mapping.indirect));
+            }
+            part.migration.departed.iter().for_each(|(home, _)| hasher.write_u64(home.0));
+            hasher.write_u64(part.ewpq.log_head());
+            hasher.write_u64(part.ewpq.log_tail());
+            hasher.write_u64(part.extension.chunks());
+            hasher.write_u64(part.ewpq.chained_blocks(&part.zone));
+        }
+    }
+}
 
 impl State {
     pub fn new(spec: &HerculesSpec, geometry: &Geometry) -> Result<Self, SpecError> {
@@ -108,48 +155,17 @@ impl State {
             pmem_bytes: geometry.pmem_bytes,
             extra_cycles: geometry.by_level(|_, shape| spec.tag_cycles(shape.latency_cycles)),
             limits: geometry.by_level(|level, shape| spec.trans_tags_of_set(level, shape)),
-            registers: Registers::new(),
-            parts: zone.parts.iter().zip(0..).map(|(part, number)| Part::new(part, number)).collect(),
-            tokens: 0,
-            running: false,
+            contents: Contents {
+                registers: Registers::new(),
+                parts: zone.parts.iter().zip(0..).map(|(part, number)| Part::new(part, number)).collect(),
+                tokens: 0,
+                running: false,
+            },
             counters: Counters::default(),
             fault: geometry.planted,
             spec: spec.clone(),
             zone,
         })
-    }
-
-    pub fn load(spec: &HerculesSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Self, SpecError> {
-        let fresh = State::new(spec, geometry)?;
-        let contents: Contents<Registers, Vec<PartContents>, Counters> = snapshot::from_bytes(bytes)?;
-        let (registers, contents, tokens, running, counters) = contents;
-        if contents.len() != fresh.parts.len() {
-            return Err(snapshot::refuse("another number of controllers"));
-        }
-        let mut parts = Vec::new();
-        for (number, (contents, zone)) in (0..).zip(contents.into_iter().zip(&fresh.zone.parts)) {
-            let PartContents { mut ewpq, migration, gc, extension } = contents;
-            if let Some(inconsistency) = ewpq.inconsistency(spec, zone) {
-                return Err(snapshot::refuse(inconsistency));
-            }
-            if gc.contradicts(ewpq.log_head()) {
-                return Err(snapshot::refuse("a collection beyond LogHead"));
-            }
-            if extension.contradicts(zone, ewpq.mappings().filter(|m| m.indirect).map(|m| m.log)) {
-                return Err(snapshot::refuse("a log extension that contradicts the eWPQ"));
-            }
-            ewpq.reindex(zone, |tx| registers.may_migrate(tx, fresh.fault));
-            parts.push(Part::with(PartContents { ewpq, migration, gc, extension }, zone, number));
-        }
-        Ok(State { registers, parts, tokens, running, counters, ..fresh })
-    }
-
-    /// The bytes of a snapshot.
-    pub fn saved(&self) -> Vec<u8> {
-        let parts: Vec<PartContents> = self.parts.iter().map(Part::contents).collect();
-        let contents: Contents<&Registers, Vec<PartContents>, &Counters> =
-            (&self.registers, parts, self.tokens, self.running, &self.counters);
-        snapshot::to_bytes(&contents)
     }
 
     /// The number of the controller that a line belongs to.
@@ -159,16 +175,16 @@ impl State {
 
     /// The part of the controller of a line.
     pub fn part(&self, line: LineAddr) -> &Part {
-        &self.parts[self.controller_of(line)]
+        &self.contents.parts[self.controller_of(line)]
     }
 
     pub fn part_mut(&mut self, line: LineAddr) -> &mut Part {
         let controller = self.controller_of(line);
-        &mut self.parts[controller]
+        &mut self.contents.parts[controller]
     }
 
     pub fn is_open(&self, tx: TxId) -> bool {
-        self.registers.is_open(tx)
+        self.contents.registers.is_open(tx)
     }
 
     /// Stores a TxLen in the transaction profile (section 4.1): a cached store, or straight to the controller. Sixteen
@@ -182,8 +198,8 @@ impl State {
                 None
             }
             TxLenStore::Controller => {
-                self.tokens += 1;
-                let token = Token(self.tokens);
+                self.contents.tokens += 1;
+                let token = Token(self.contents.tokens);
                 out.push(Action::Append {
                     from: Origin::Controller,
                     at: addr,
@@ -198,12 +214,12 @@ impl State {
 
     /// Listing 1, the end of tx_commit: TxStates become '0'. From now on the lines are visible to all.
     pub fn count_commit(&mut self, tx: TxId, hardware_id: u64, out: &mut Actions) {
-        if self.parts.iter().any(|part| part.ewpq.holds(tx)) {
+        if self.contents.parts.iter().any(|part| part.ewpq.holds(tx)) {
             self.counters.off_chip_commits += 1;
         } else {
             self.counters.on_chip_commits += 1;
         }
-        self.parts.iter_mut().for_each(|part| part.ewpq.committed(tx));
+        self.contents.parts.iter_mut().for_each(|part| part.ewpq.committed(tx));
         out.event(EventKind::Commit, self.zone.tx_len(hardware_id));
     }
 
@@ -212,7 +228,7 @@ impl State {
         if let Some(token) = self.migrate_next_early(controller, out) {
             return Evict::After(Wait::Acked(token));
         }
-        match self.registers.get(tx).map(|open| open.phase) {
+        match self.contents.registers.get(tx).map(|open| open.phase) {
             Some(Phase::StoringLen(token)) => Evict::After(Wait::Acked(token)),
             _ => Evict::Abort(tx, why),
         }
@@ -222,65 +238,44 @@ impl State {
 impl State {
     /// Names the rare situations that the design is in.
     pub(super) fn mark_situations(&self, mark: &mut dyn FnMut(&'static str)) {
-        if self.registers.all().next().is_some() {
+        if self.contents.registers.all().next().is_some() {
             mark("transaction_open");
         }
-        if self.registers.all().any(|(_, open)| open.core.is_none()) {
+        if self.contents.registers.all().any(|(_, open)| open.core.is_none()) {
             mark("transaction_off_its_core");
         }
-        if self.registers.all().any(|(_, open)| matches!(open.phase, Phase::StoringLen(_))) {
+        if self.contents.registers.all().any(|(_, open)| matches!(open.phase, Phase::StoringLen(_))) {
             mark("tx_len_in_flight");
         }
-        if self.parts.iter().any(|part| part.ewpq.mappings().any(|m| self.is_open(m.tx))) {
+        if self.contents.parts.iter().any(|part| part.ewpq.mappings().any(|m| self.is_open(m.tx))) {
             mark("premature_flush_open");
         }
-        if self.parts.iter().any(|part| part.ewpq.is_full(&self.spec)) {
+        if self.contents.parts.iter().any(|part| part.ewpq.is_full(&self.spec)) {
             mark("ewpq_full");
         }
-        if self.parts.iter().any(|part| part.ewpq.extended() > 0) {
+        if self.contents.parts.iter().any(|part| part.ewpq.extended() > 0) {
             mark("extension_populated");
         }
-        if self.parts.iter().any(|part| part.ewpq.is_chain_in_use(&part.zone)) {
+        if self.contents.parts.iter().any(|part| part.ewpq.is_chain_in_use(&part.zone)) {
             mark("extension_chained");
         }
-        if self.parts.iter().any(|part| part.migration.in_flight > 0) {
+        if self.contents.parts.iter().any(|part| part.migration.in_flight > 0) {
             mark("migration_in_flight");
         }
-        if self.parts.iter().any(|part| !part.migration.departed.is_empty()) {
+        if self.contents.parts.iter().any(|part| !part.migration.departed.is_empty()) {
             mark("entry_reloaded_while_migrating");
         }
-        if self.parts.iter().any(|part| part.ewpq.mappings().any(|m| !self.is_open(m.tx))) {
+        if self.contents.parts.iter().any(|part| part.ewpq.mappings().any(|m| !self.is_open(m.tx))) {
             mark("committed_off_chip");
         }
-        if self.parts.iter().any(|part| part.extension.is_in_use()) {
+        if self.contents.parts.iter().any(|part| part.extension.is_in_use()) {
             mark("log_extended");
         }
-        if self.parts.iter().any(|part| part.gc.copying().is_some()) {
+        if self.contents.parts.iter().any(|part| part.gc.copying().is_some()) {
             mark("gc_copying");
         }
-        if self.parts.iter().any(|part| part.gc.has_named()) {
+        if self.contents.parts.iter().any(|part| part.gc.has_named()) {
             mark("gc_before_log_head");
-        }
-    }
-
-    /// Feeds the state into a digest.
-    pub(super) fn feed(&self, hasher: &mut dyn Hasher) {
-        for (tx, open) in self.registers.all() {
-            hasher.write_u64(tx.0);
-            hasher.write_u64(u64::from(open.len));
-        }
-        for part in &self.parts {
-            for mapping in part.ewpq.mappings() {
-                hasher.write_u64(mapping.tx.0);
-                hasher.write_u64(mapping.home.0);
-                hasher.write_u64(mapping.log);
-                hasher.write_u8(u8::from(mapping.indirect));
-            }
-            part.migration.departed.iter().for_each(|(home, _)| hasher.write_u64(home.0));
-            hasher.write_u64(part.ewpq.log_head());
-            hasher.write_u64(part.ewpq.log_tail());
-            hasher.write_u64(part.extension.chunks());
-            hasher.write_u64(part.ewpq.chained_blocks(&part.zone));
         }
     }
 }
@@ -320,27 +315,14 @@ impl Counters {
 
 impl Part {
     pub fn new(zone: &PartZone, number: u64) -> Self {
-        let contents = PartContents {
+        Part {
+            number,
+            clearing: 0,
+            zone: zone.clone(),
             ewpq: Ewpq::new(zone),
             migration: Migration::default(),
             gc: Gc::default(),
             extension: LogExtension::default(),
-        };
-        Part::with(contents, zone, number)
-    }
-
-    pub fn with(contents: PartContents, zone: &PartZone, number: u64) -> Self {
-        let PartContents { ewpq, migration, gc, extension } = contents;
-        Part { number, clearing: 0, zone: zone.clone(), ewpq, migration, gc, extension }
-    }
-
-    /// For snapshots.
-    pub fn contents(&self) -> PartContents {
-        PartContents {
-            ewpq: self.ewpq.clone(),
-            migration: self.migration.clone(),
-            gc: self.gc.clone(),
-            extension: self.extension.clone(),
         }
     }
 

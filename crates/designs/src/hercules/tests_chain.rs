@@ -265,7 +265,7 @@ fn without_a_block_the_transaction_aborts() {
         let mut bench = bench(chained());
         let used = bench.spec.log_zone_bytes + allowed * zone(&bench).parts[0].block_bytes;
         bench.geometry.pmem_bytes = (used * 100).div_ceil(80);
-        bench.design = Hercules::build(&bench.spec, &bench.geometry).unwrap();
+        bench.rebuild();
         assert_eq!(refused(&mut bench, 4 + 3 * allowed), Evict::Abort(TxId(1), AbortCause::OutOfMemory));
     }
 }
@@ -313,7 +313,7 @@ fn a_broken_chain_loses_lines() {
     let build = |fault: Option<durasim_contract::PlantedFault>| {
         let mut bench = bench(chained());
         bench.geometry.planted = fault.map_or(ActiveFault::NONE, |fault| fault.fault());
-        bench.design = Hercules::build(&bench.spec, &bench.geometry).unwrap();
+        bench.rebuild();
         filled(&mut bench, LINES);
         bench
     };

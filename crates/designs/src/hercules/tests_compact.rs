@@ -187,7 +187,7 @@ fn a_match_that_is_trusted_and_a_bitmap_that_is_missing_lose_lines() {
     let build = |fault: Option<durasim_contract::PlantedFault>| {
         let mut bench = bench(partial());
         bench.geometry.planted = fault.map_or(ActiveFault::NONE, |fault| fault.fault());
-        bench.design = Hercules::build(&bench.spec, &bench.geometry).unwrap();
+        bench.rebuild();
         writer(&mut bench, 0, 1, 0);
         flushed(&mut bench, 0, 1);
         bench.commit(0, 1);

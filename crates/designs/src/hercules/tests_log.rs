@@ -378,7 +378,7 @@ fn without_room_to_extend_the_transaction_aborts() {
         let mut bench = bench(HerculesSpec { abort_threshold_percent: 80, ..extended() });
         let used = bench.spec.log_zone_bytes + allowed * zone(&bench).parts[0].chunk_bytes;
         bench.geometry.pmem_bytes = (used * 100).div_ceil(80);
-        bench.design = Hercules::build(&bench.spec, &bench.geometry).unwrap();
+        bench.rebuild();
         let lines = overfull(&mut bench, 4 * allowed);
         assert_eq!(refused(&mut bench, lines), out_of_memory, "{allowed} chunks are below the threshold");
         bench.abort(0, 1);

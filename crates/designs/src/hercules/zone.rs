@@ -26,7 +26,7 @@ const LOG_ENTRIES_MIN: u64 = 6;
 
 /// A stretch of the zone that lies at one controller: its bytes are in every n-th block. Neither a line nor a
 /// record crosses the end of a block.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stripe {
     first: PhysAddr,
     block_bytes: u64,
@@ -95,7 +95,7 @@ pub(super) struct LogZone {
 }
 
 /// The layout of the part of one controller.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct PartZone {
     pub ewpq_entries: u64,
     pub extension_entries: u64,

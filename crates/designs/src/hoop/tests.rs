@@ -489,7 +489,7 @@ fn with_eadr_nothing_is_waited_for() {
     let spec = roomy();
     let mut bench = Bench::<Hoop>::new(spec.clone(), 1);
     bench.geometry.domain = durasim_types::Domain::Eadr;
-    bench.design = Hoop::build(&spec, &bench.geometry).unwrap();
+    bench.rebuild();
     bench.begin(0, 1);
     let mut tag = LineTag::NONE;
     assert_eq!(bench.offer(0, word(0, 0), 7, Some(1), &mut tag), Gate::Done);

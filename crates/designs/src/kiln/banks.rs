@@ -139,7 +139,7 @@ pub(super) fn complete(tx: TxId) -> Signal {
 impl State {
     /// DTX_Start takes the next DTX_ID of the thread; a gate if it has to wait for one.
     pub(super) fn begin_dtx(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Option<Gate> {
-        let banks = self.banks.as_mut()?;
+        let banks = self.contents.banks.as_mut()?;
         let tid = u8::try_from(cx.thread).expect("there are 256 LAD_TIDs");
         if banks.lacks_ids(tid) {
             out.stalls_for(StallCause::Structure(1));
@@ -152,7 +152,7 @@ impl State {
     /// Stores to a line and its eviction wait cycle by cycle while the commit of its transaction is in flight to its bank
     /// [D:lad-llc-commit]; not for its message itself, which several may wait for.
     pub(super) fn commit_in_flight(&self, tag: LineTag) -> Option<Wait> {
-        self.banks.as_ref()?;
+        self.contents.banks.as_ref()?;
         let is_in_flight = self.contents.open.get(&tx_of(tag)).is_some_and(|open| open.phase == Phase::Committing);
         // A commit that has not waited for its flush would wait here for itself.
         let waits = tag.is_some() && is_in_flight && !self.has_flipped_in_bank(tag) && self.awaits_flush();
@@ -194,7 +194,7 @@ impl State {
     /// A bank commits: DTX_CID, the states of its lines, and the versions before them, in one step. An older message that comes
     /// late does not set DTX_CID back.
     fn commit_in_bank(&mut self, bank: u16, tx: TxId, out: &mut Actions) {
-        let Some(banks) = &mut self.banks else { return };
+        let Some(banks) = &mut self.contents.banks else { return };
         let ids = banks.ids();
         let Some(&OpenDtx { dtx: Dtx { tid, id }, .. }) = banks.open.get(&tx) else { return };
         for (of, open) in &mut banks.open {
@@ -216,13 +216,13 @@ impl State {
     /// The first acknowledgement completes the transaction. After the last, the records of its copies go, and then its number
     /// is free.
     fn bank_acknowledged(&mut self, tx: TxId, out: &mut Actions) {
-        let Some(banks) = &mut self.banks else { return };
+        let Some(banks) = &mut self.contents.banks else { return };
         let count = banks.count();
         let Some(open) = banks.open.get_mut(&tx) else { return };
         open.acknowledged += 1;
         let acknowledged = open.acknowledged;
         if acknowledged == 1 {
-            self.counters.commits += 1;
+            self.contents.counters.commits += 1;
             out.event(EventKind::Commit, self.area.record(0));
             out.push(Action::Raise(complete(tx)));
         }
@@ -240,7 +240,7 @@ impl State {
     /// Nothing names the transaction any more.
     pub(super) fn forget_dtx(&mut self, tx: TxId) {
         self.contents.open.remove(&tx);
-        if let Some(banks) = &mut self.banks {
+        if let Some(banks) = &mut self.contents.banks {
             banks.open.remove(&tx);
         }
     }
@@ -248,7 +248,7 @@ impl State {
     /// An abort is complete.
     pub(super) fn forget_aborted(&mut self, tx: TxId) {
         self.contents.open.remove(&tx);
-        if let Some(banks) = &mut self.banks {
+        if let Some(banks) = &mut self.contents.banks {
             banks.abort(tx);
         }
     }

@@ -139,7 +139,7 @@ impl State {
                 None => {
                     self.reserve_slot(entry.tx, entry.line).ok_or(AreaFull(entry.tx))?;
                     self.contents.fifos[core][index].leaving = true;
-                    self.counters.fifo_overflows += 1;
+                    self.contents.counters.fifo_overflows += 1;
                     // A committed version that a cache holds is written to its home address before the line there is
                     // copied.
                     if !self.fault.skips(planted::COPIES_STALE_LINE) {
@@ -191,7 +191,7 @@ impl State {
             }
             Some(CopyStage::Reserved) => Some(()),
             None => {
-                self.counters.llc_overflows += 1;
+                self.contents.counters.llc_overflows += 1;
                 self.reserve_slot(tx, line)
             }
         };
@@ -209,7 +209,7 @@ impl State {
         if old_lines.is_empty() {
             return None;
         }
-        self.counters.undone_lines += old_lines.len() as u64;
+        self.contents.counters.undone_lines += old_lines.len() as u64;
         let token = self.expect(Purpose::Undo, old_lines.len() as u64, Vec::new());
         for (line, slot) in old_lines {
             let from = self.area.old_line(slot);

@@ -4,10 +4,11 @@ use super::area::{Area, Slots};
 use super::banks::Banks;
 use super::spec::KilnSpec;
 use super::transaction::{Fifo, Phase, Transaction};
-use durasim_contract::{ActiveFault, Geometry, LineTag, SpecError, Token, snapshot};
+use durasim_contract::{ActiveFault, Geometry, LineTag, SpecError, Stateful, Token, kept, snapshot};
 use durasim_types::{CoreId, Cycle, Domain, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::hash::Hasher;
 
 /// The purpose of a write that is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,17 +54,20 @@ pub(super) struct Counters {
     pub commits: u64,
 }
 
-/// The state that changes in a run.
+/// The state that changes in a run, in the order of snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Contents {
-    pub open: BTreeMap<TxId, Transaction>,
+pub(crate) struct Contents {
+    pub(super) open: BTreeMap<TxId, Transaction>,
     /// The FIFOs of each core.
-    pub fifos: Vec<Fifo>,
+    pub(super) fifos: Vec<Fifo>,
     /// The nonvolatile committing register of each core.
-    pub registers: Vec<Option<TxId>>,
-    pub awaited: BTreeMap<Token, PendingAcks>,
-    pub slots: Slots,
-    pub tokens: u64,
+    pub(super) registers: Vec<Option<TxId>>,
+    pub(super) awaited: BTreeMap<Token, PendingAcks>,
+    pub(super) slots: Slots,
+    pub(super) tokens: u64,
+    pub(super) counters: Counters,
+    /// The banks of the last level, if commits are distributed over them, as LAD-LLC has it; Kiln has none.
+    pub(super) banks: Option<Banks>,
 }
 
 #[derive(Clone)]
@@ -77,10 +81,51 @@ pub(crate) struct State {
     /// Whether write queues are lost: what a commit rests on has to be on the media.
     pub(super) queues_are_lost: bool,
     pub(super) contents: Contents,
-    /// The banks of the last level, if commits are distributed over them, as LAD-LLC has it; Kiln has none.
-    pub(super) banks: Option<Banks>,
-    pub(super) counters: Counters,
     pub(super) fault: ActiveFault,
+}
+
+impl Stateful for State {
+    kept!(contents: Contents);
+
+    fn fits(&self, contents: &Contents) -> Result<(), &'static str> {
+        let cores = self.contents.fifos.len();
+        if contents.fifos.len() != cores || contents.registers.len() != cores {
+            return Err("another number of cores");
+        }
+        let banks_fit = match (&contents.banks, &self.contents.banks) {
+            (Some(banks), Some(fresh)) => banks.fits(fresh),
+            (banks, fresh) => banks.is_none() && fresh.is_none(),
+        };
+        if !banks_fit {
+            return Err("other banks of the last level");
+        }
+        if contents.fifos.iter().any(|fifo| fifo.len() > self.fifo_capacity) {
+            return Err("more entries than the FIFOs have");
+        }
+        let is_missing = |core: CoreId| usize::from(core.0) >= cores;
+        if contents.open.values().any(|tx| is_missing(tx.home))
+            || contents.awaited.values().any(|a| matches!(a.purpose, Purpose::Release(core) if is_missing(core)))
+        {
+            return Err("a core that the machine does not have");
+        }
+        let mut taken = contents.open.values().flat_map(|tx| &tx.copies);
+        if !contents.slots.fit(self.area.lines) || taken.any(|(_, old)| !contents.slots.may_be_taken(old.slot)) {
+            return Err("places outside of the copy area");
+        }
+        Ok(())
+    }
+
+    fn reset_counters_in(contents: &mut Contents) {
+        contents.counters = Counters::default();
+    }
+
+    fn digest(&self, hasher: &mut dyn Hasher) {
+        let Contents { open, fifos, registers, awaited, slots, tokens, counters: _, banks } = &self.contents;
+        hasher.write(&snapshot::to_bytes(&(open, fifos, registers, awaited, slots, tokens)));
+        if let Some(banks) = banks {
+            hasher.write(&snapshot::to_bytes(banks));
+        }
+    }
 }
 
 impl State {
@@ -100,57 +145,15 @@ impl State {
             upper_levels_survive: geometry.domain == Domain::Eadr,
             queues_are_lost: !geometry.domain.queue_is_durable(),
             contents,
-            banks: None,
-            counters: Counters::default(),
             fault: geometry.planted,
             spec: spec.clone(),
         })
     }
 
     /// Commits are distributed over these banks.
-    pub(crate) fn distributed(self, banks: Banks) -> Self {
-        State { banks: Some(banks), ..self }
-    }
-
-    pub(crate) fn load(
-        spec: &KilnSpec,
-        geometry: &Geometry,
-        fresh_banks: Option<Banks>,
-        bytes: &[u8],
-    ) -> Result<Self, SpecError> {
-        let fresh = State::new(spec, geometry)?;
-        let (contents, counters, banks): (Contents, Counters, Option<Banks>) = snapshot::from_bytes(bytes)?;
-        let cores = usize::from(geometry.cores);
-        if contents.fifos.len() != cores || contents.registers.len() != cores {
-            return Err(snapshot::refuse("another number of cores"));
-        }
-        let banks_fit = match (&banks, &fresh_banks) {
-            (Some(banks), Some(fresh)) => banks.fits(fresh),
-            (banks, fresh) => banks.is_none() && fresh.is_none(),
-        };
-        if !banks_fit {
-            return Err(snapshot::refuse("other banks of the last level"));
-        }
-        if contents.fifos.iter().any(|fifo| fifo.len() > fresh.fifo_capacity) {
-            return Err(snapshot::refuse("more entries than the FIFOs have"));
-        }
-        if contents.open.values().any(|tx| tx.home.0 >= geometry.cores)
-            || contents
-                .awaited
-                .values()
-                .any(|a| matches!(a.purpose, Purpose::Release(core) if core.0 >= geometry.cores))
-        {
-            return Err(snapshot::refuse("a core that the machine does not have"));
-        }
-        let mut taken = contents.open.values().flat_map(|tx| &tx.copies);
-        if !contents.slots.fit(fresh.area.lines) || taken.any(|(_, old)| !contents.slots.may_be_taken(old.slot)) {
-            return Err(snapshot::refuse("places outside of the copy area"));
-        }
-        Ok(State { contents, counters, banks, ..fresh })
-    }
-
-    pub(super) fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&(&self.contents, &self.counters, &self.banks))
+    pub(crate) fn distributed(mut self, banks: Banks) -> Self {
+        self.contents.banks = Some(banks);
+        self
     }
 
     /// A new token for this many acknowledgements.
@@ -163,17 +166,17 @@ impl State {
 
     /// The tag of a line of a transaction.
     pub(super) fn tag(&self, tx: TxId, line: LineAddr) -> LineTag {
-        self.banks.as_ref().map_or(LineTag(tx.0), |banks| banks.tag(tx, line))
+        self.contents.banks.as_ref().map_or(LineTag(tx.0), |banks| banks.tag(tx, line))
     }
 
     /// Whether the bank of a line with this tag has committed its transaction.
     pub(super) fn has_flipped_in_bank(&self, tag: LineTag) -> bool {
-        self.banks.as_ref().is_some_and(|banks| banks.has_flipped(tag))
+        self.contents.banks.as_ref().is_some_and(|banks| banks.has_flipped(tag))
     }
 
     /// The number by which what survives a power failure names a transaction.
     pub(super) fn number(&self, tx: TxId) -> TxId {
-        self.banks.as_ref().map_or(tx, |banks| banks.number(tx))
+        self.contents.banks.as_ref().map_or(tx, |banks| banks.number(tx))
     }
 
     /// Whether something is still waited for.

@@ -18,7 +18,7 @@ fn small(fifo_entries: u32) -> KilnSpec {
 fn bench(spec: KilnSpec, domain: Domain) -> Bench<Kiln> {
     let mut bench = Bench::<Kiln>::new(spec, 2);
     bench.geometry.domain = domain;
-    bench.design = Kiln::build(&bench.spec, &bench.geometry).unwrap();
+    bench.rebuild();
     bench
 }
 

@@ -33,7 +33,7 @@ fn small() -> LadSpec {
 
 fn with<D: Design<Spec = LadSpec>>(spec: LadSpec) -> Driver {
     let geometry = Geometry { write_queue_entries: ENTRIES, ..geometry_of::<D>(&spec, 2, 4) };
-    Driver { design: D::build(&spec, &geometry).unwrap(), spec, geometry }
+    Driver { design: Box::new(D::build(&spec, &geometry).unwrap()), spec, geometry }
 }
 
 fn lad() -> Driver {

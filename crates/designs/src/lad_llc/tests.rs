@@ -21,7 +21,7 @@ struct Driver {
 fn lad_llc() -> Driver {
     let spec = LadLlcSpec::default();
     let geometry = Geometry { llc_banks: 3, domain: Domain::NvLlc, ..geometry::<LadLlc>(&spec, 1) };
-    Driver { design: LadLlc::build(&spec, &geometry).unwrap(), geometry }
+    Driver { design: Box::new(LadLlc::build(&spec, &geometry).unwrap()), geometry }
 }
 
 impl Driver {

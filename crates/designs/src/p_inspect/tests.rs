@@ -3,7 +3,7 @@
 use super::tables::{CHECK_H_AND_V, CHECK_V, Conditions, Holder, LOAD_CHECK, LOG_STORE, Value, load, store};
 use super::{FilterHash, PInspect, PInspectSeparate, PInspectSpec};
 use crate::testing::geometry;
-use durasim_contract::{Checks, CrashImage, Design, Hooks, SpecError, snapshot};
+use durasim_contract::{AnyState, Checks, CrashImage, Design, Hooks, SpecError, snapshot};
 use durasim_types::{
     AccessKind, CheckRegisters, CheckVerdict, CheckedAccess, FILTER_LINES, FilterOperation, Line, Pages, SEED_LINE,
 };

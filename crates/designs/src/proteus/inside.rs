@@ -22,8 +22,8 @@ impl State {
 
     /// A write arrives at a controller: log entries of open transactions are held there, other writes are not.
     pub fn accept_entry(&self, at: PhysAddr) -> Accept {
-        let flights = self.cores.iter().flat_map(|core| &core.logq).map(|flight| (flight.slot, flight.id));
-        let queued = self.queues.iter().flat_map(|queue| &queue.entries);
+        let flights = self.contents.cores.iter().flat_map(|core| &core.logq).map(|flight| (flight.slot, flight.id));
+        let queued = self.contents.queues.iter().flat_map(|queue| &queue.entries);
         let queued = queued.filter_map(|pending| pending.spill.map(|token| (pending.slot, token.0)));
         match flights.chain(queued).find(|&(slot, _)| slot == at) {
             Some((_, group)) => Accept::QueueWhileRoom { group },
@@ -34,14 +34,16 @@ impl State {
     /// The acknowledgement that the queue has an entry, which leaves the LogQ of the core. If log entries have more places of
     /// the queue than they may, the oldest becomes an ordinary write.
     pub fn entry_is_queued(&mut self, token: Token, out: &mut Actions) {
-        let flights = |core: usize| self.cores[core].logq.iter().position(|flight| flight.id == token.0);
-        let Some((core, at)) = (0..self.cores.len()).find_map(|core| Some((core, flights(core)?))) else { return };
-        let flight = self.cores[core].logq.remove(at);
-        if let Some(open) = self.open.get_mut(&flight.entry.tx) {
+        let flights = |core: usize| self.contents.cores[core].logq.iter().position(|flight| flight.id == token.0);
+        let Some((core, at)) = (0..self.contents.cores.len()).find_map(|core| Some((core, flights(core)?))) else {
+            return;
+        };
+        let flight = self.contents.cores[core].logq.remove(at);
+        if let Some(open) = self.contents.open.get_mut(&flight.entry.tx) {
             open.spilled.push((flight.entry.number, flight.entry.block));
         }
         let controller = self.interleave.controller_of(flight.slot.line());
-        let queue = &mut self.queues[usize::from(controller)];
+        let queue = &mut self.contents.queues[usize::from(controller)];
         queue.entries.push(Pending { entry: flight.entry, slot: flight.slot, spill: Some(token) });
         if queue.entries.len() > self.spec.lpq_entries as usize {
             let oldest = queue.entries.remove(0);
@@ -51,14 +53,14 @@ impl State {
                 out.push(self.fault.swaps(planted::INSIDE_FULL_DISCARDS, release, discard));
             }
         }
-        if std::mem::take(&mut self.cores[core].waits) {
+        if std::mem::take(&mut self.contents.cores[core].waits) {
             out.push(Action::Raise(signal_of(CoreId(core as u16))));
         }
     }
 
     /// The entries of a transaction that has ended are dropped from the queues.
     pub fn discard_entries(&mut self, tx: TxId, out: &mut Actions) {
-        for (controller, queue) in self.queues.iter_mut().enumerate() {
+        for (controller, queue) in self.contents.queues.iter_mut().enumerate() {
             let is_of_tx =
                 |pending: &mut Pending| self.fault.assumes(planted::INSIDE_ONE_GROUP, pending.entry.tx == tx);
             for discarded in queue.entries.extract_if(.., is_of_tx) {

@@ -6,7 +6,7 @@ use super::structures::{CoreUnit, FlushInFlight, LogPointer, OpenTx, Pending, Pe
 use super::{ProteusSpec, planted, planted_volatile_caches};
 use durasim_contract::{
     Action, Actions, ActiveFault, Ctx, Gate, Geometry, Interleave, LogBlock, Message, Node, Origin, Payload, PmRegion,
-    Signal, SpecError, Token, Wait, snapshot,
+    Signal, SpecError, Stateful, Token, Wait, kept,
 };
 use durasim_types::{Cause, CoreId, Cycle, EventKind, LineAddr, PhysAddr, Stats, TxId};
 use serde::{Deserialize, Serialize};
@@ -16,9 +16,6 @@ use std::collections::BTreeMap;
 const ENTRY: u16 = 1;
 /// The controller has it.
 const ACKNOWLEDGEMENT: u16 = 2;
-
-/// The part of the state that changes in a run, in the order of snapshots.
-pub(super) type Contents<U, Q, L, O, N> = (U, Q, L, O, u64, N);
 
 /// The signal for requests of a core that need the LogQ.
 pub(super) fn signal_of(core: CoreId) -> Signal {
@@ -64,6 +61,17 @@ impl Counters {
     }
 }
 
+/// All state that changes in a run, except the counters.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Contents {
+    pub cores: Vec<CoreUnit>,
+    pub queues: Vec<PendingQueue>,
+    pub logs: Vec<LogPointer>,
+    pub open: BTreeMap<TxId, OpenTx>,
+    /// Numbers of flights and tokens handed out.
+    pub numbers: u64,
+}
+
 #[derive(Clone)]
 pub(super) struct State {
     pub spec: ProteusSpec,
@@ -71,14 +79,35 @@ pub(super) struct State {
     pub ends: PmRegion,
     log_region: PmRegion,
     pub caches_are_durable: bool,
-    pub cores: Vec<CoreUnit>,
-    pub queues: Vec<PendingQueue>,
-    pub logs: Vec<LogPointer>,
-    pub open: BTreeMap<TxId, OpenTx>,
-    /// Numbers of flights and tokens handed out.
-    pub numbers: u64,
+    pub contents: Contents,
     pub counters: Counters,
     pub fault: ActiveFault,
+}
+
+impl Stateful for State {
+    kept!(contents: Contents, counters: Counters);
+
+    fn fits(&self, contents: &Contents) -> Result<(), &'static str> {
+        let (Contents { cores, queues, logs, open, .. }, fresh) = (contents, &self.contents);
+        let table = LookupTable::new(&self.spec);
+        if cores.len() != fresh.cores.len() || cores.iter().any(|core| !core.table.has_shape_of(&table)) {
+            return Err("other cores");
+        }
+        if queues.len() != fresh.queues.len() || logs.len() != fresh.logs.len() {
+            return Err("another number of controllers or logs");
+        }
+        if queues.iter().any(|queue| queue.entries.len() > self.spec.lpq_entries as usize)
+            || queues.iter().flat_map(|queue| &queue.waiting).any(|(core, _)| usize::from(core.0) >= cores.len())
+        {
+            return Err("more entries or cores than there are");
+        }
+        if logs.iter().any(|log| log.next >= self.spec.log_entries)
+            || open.values().any(|open| open.log as usize >= logs.len() || open.first >= self.spec.log_entries)
+        {
+            return Err("entries outside of the logs");
+        }
+        Ok(())
+    }
 }
 
 impl State {
@@ -89,47 +118,25 @@ impl State {
             ends: geometry.region("tx_ends"),
             log_region: geometry.region("logs"),
             caches_are_durable: geometry.domain.caches_are_durable(),
-            cores: (0..geometry.cores).map(|_| CoreUnit::new(spec)).collect(),
-            queues: vec![PendingQueue::default(); usize::from(geometry.controllers)],
-            logs: vec![LogPointer::default(); spec.logs(geometry) as usize],
-            open: BTreeMap::new(),
-            numbers: 0,
+            contents: Contents {
+                cores: (0..geometry.cores).map(|_| CoreUnit::new(spec)).collect(),
+                queues: vec![PendingQueue::default(); usize::from(geometry.controllers)],
+                logs: vec![LogPointer::default(); spec.logs(geometry) as usize],
+                open: BTreeMap::new(),
+                numbers: 0,
+            },
             counters: Counters::default(),
             fault: geometry.planted,
             spec: spec.clone(),
         })
     }
 
-    pub fn load(spec: &ProteusSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Self, SpecError> {
-        let fresh = State::new(spec, geometry)?;
-        type Owned = Contents<Vec<CoreUnit>, Vec<PendingQueue>, Vec<LogPointer>, BTreeMap<TxId, OpenTx>, Counters>;
-        let (cores, queues, logs, open, numbers, counters): Owned = snapshot::from_bytes(bytes)?;
-        let table = LookupTable::new(spec);
-        if cores.len() != fresh.cores.len() || cores.iter().any(|core| !core.table.has_shape_of(&table)) {
-            return Err(snapshot::refuse("other cores"));
-        }
-        if queues.len() != fresh.queues.len() || logs.len() != fresh.logs.len() {
-            return Err(snapshot::refuse("another number of controllers or logs"));
-        }
-        if queues.iter().any(|queue| queue.entries.len() > spec.lpq_entries as usize)
-            || queues.iter().flat_map(|queue| &queue.waiting).any(|(core, _)| core.0 >= geometry.cores)
-        {
-            return Err(snapshot::refuse("more entries or cores than there are"));
-        }
-        if logs.iter().any(|log| log.next >= spec.log_entries)
-            || open.values().any(|open| open.log as usize >= logs.len() || open.first >= spec.log_entries)
-        {
-            return Err(snapshot::refuse("entries outside of the logs"));
-        }
-        Ok(State { cores, queues, logs, open, numbers, counters, ..fresh })
-    }
-
     pub fn core(&mut self, cx: &Ctx) -> &mut CoreUnit {
-        &mut self.cores[usize::from(cx.core.0)]
+        &mut self.contents.cores[usize::from(cx.core.0)]
     }
 
     pub fn unit(&self, cx: &Ctx) -> &CoreUnit {
-        &self.cores[usize::from(cx.core.0)]
+        &self.contents.cores[usize::from(cx.core.0)]
     }
 
     /// Whether the LogQ of the core holds entries.
@@ -160,8 +167,8 @@ impl State {
     }
 
     pub fn number(&mut self) -> u64 {
-        self.numbers += 1;
-        self.numbers
+        self.contents.numbers += 1;
+        self.contents.numbers
     }
 
     /// The request waits until the controller has acknowledged an entry of the core's LogQ.
@@ -172,26 +179,26 @@ impl State {
 
     /// Gives a transaction a log; false if all are taken.
     pub fn open(&mut self, core: CoreId, tx: TxId) -> bool {
-        let Some(log) = self.logs.iter().position(|log| log.tx.is_none()) else { return false };
-        self.logs[log].tx = Some(tx);
-        let first = self.logs[log].next;
+        let Some(log) = self.contents.logs.iter().position(|log| log.tx.is_none()) else { return false };
+        self.contents.logs[log].tx = Some(tx);
+        let first = self.contents.logs[log].next;
         let token = Token(self.number());
         let (lines, spilled) = (BTreeMap::new(), Vec::new());
         let open = OpenTx { core, log: log as u32, first, entries: 0, lines, spilled, phase: Phase::Open, token };
-        self.open.insert(tx, open);
+        self.contents.open.insert(tx, open);
         true
     }
 
     /// The transaction has ended: its log continues after its entries.
     pub fn close(&mut self, tx: TxId) {
-        if let Some(open) = self.open.remove(&tx) {
+        if let Some(open) = self.contents.open.remove(&tx) {
             let next = (u64::from(open.first) + u64::from(open.entries)) % u64::from(self.spec.log_entries);
-            self.logs[open.log as usize] = LogPointer { next: next as u32, tx: None };
+            self.contents.logs[open.log as usize] = LogPointer { next: next as u32, tx: None };
         }
     }
 
     pub fn set_phase(&mut self, tx: TxId, phase: Phase) {
-        self.open.get_mut(&tx).expect("only an open transaction has a phase").phase = phase;
+        self.contents.open.get_mut(&tx).expect("only an open transaction has a phase").phase = phase;
     }
 
     /// The address of an entry of an open transaction in its log, which wraps around.
@@ -210,11 +217,11 @@ impl State {
 
     /// Takes an entry into the LogQ and sends it.
     pub fn send_entry(&mut self, cx: &Ctx, tx: TxId, block: &LogBlock, out: &mut Actions) {
-        let open = &self.open[&tx];
+        let open = &self.contents.open[&tx];
         let number = open.entries;
         let entry = LogEntry { block: block_of(block.addr), old: block.old, tx, number, log: self.log_of(open) };
         let slot = self.slot_of(open, number);
-        self.open.get_mut(&tx).expect("it is open").entries += 1;
+        self.contents.open.get_mut(&tx).expect("it is open").entries += 1;
         let id = self.number();
         self.core(cx).logq.push(FlushInFlight { id, entry, slot });
         if self.is_inside() {
@@ -233,7 +240,7 @@ impl State {
     /// An entry arrives at a controller, waits for its turn in the LPQ, and is acknowledged when it is there.
     pub fn arrive(&mut self, controller: u16, message: Message, out: &mut Actions) {
         assert_eq!(message.kind, ENTRY, "controllers receive entries only");
-        let queue = &mut self.queues[usize::from(controller)];
+        let queue = &mut self.contents.queues[usize::from(controller)];
         let full = queue.entries.len() >= self.spec.lpq_entries as usize || !queue.waiting.is_empty();
         self.counters.lpq_full_waits += u64::from(full);
         let (core, id) = (CoreId(message.a as u16), message.b);
@@ -253,15 +260,15 @@ impl State {
 
     /// The controllers take in what waits and finds room.
     pub fn accept_waiting(&mut self, out: &mut Actions) {
-        (0..self.queues.len() as u16).for_each(|controller| self.accept_waiting_at(controller, out));
+        (0..self.contents.queues.len() as u16).for_each(|controller| self.accept_waiting_at(controller, out));
     }
 
     pub fn accept_waiting_at(&mut self, controller: u16, out: &mut Actions) {
-        let queue = &mut self.queues[usize::from(controller)];
+        let queue = &mut self.contents.queues[usize::from(controller)];
         while queue.entries.len() < self.spec.lpq_entries as usize
             && let Some((core, id)) = queue.waiting.pop_front()
         {
-            let flights = &self.cores[usize::from(core.0)].logq;
+            let flights = &self.contents.cores[usize::from(core.0)].logq;
             let flight = flights.iter().find(|flight| flight.id == id).expect("a flush stays until it is acknowledged");
             queue.entries.push(Pending { entry: flight.entry, slot: flight.slot, spill: None });
             out.event(EventKind::DesignStep, flight.entry.block);
@@ -273,7 +280,7 @@ impl State {
     /// Section 4: an LPQ drains to the log when it is full. As many of its oldest entries go as wait for room.
     fn spill(&mut self, controller: u16, out: &mut Actions) {
         loop {
-            let queue = &self.queues[usize::from(controller)];
+            let queue = &self.contents.queues[usize::from(controller)];
             let in_flight = queue.entries.iter().filter(|pending| pending.spill.is_some()).count();
             if in_flight >= queue.waiting.len().min(self.spec.spills_in_flight as usize) {
                 return;
@@ -281,7 +288,7 @@ impl State {
             let Some(at) = queue.entries.iter().position(|pending| pending.spill.is_none()) else { return };
             let Pending { entry, slot, .. } = queue.entries[at];
             let token = Token(self.number());
-            self.queues[usize::from(controller)].entries[at].spill = Some(token);
+            self.contents.queues[usize::from(controller)].entries[at].spill = Some(token);
             let (whole, nothing) = (Payload::new(&entry.to_line()), Payload::masked(&[0; 64], 0));
             let payload = self.fault.swaps(planted::SPILL_NOT_WRITTEN, whole, nothing);
             out.push(Action::Append {
@@ -296,12 +303,12 @@ impl State {
 
     /// The write of an entry to the log is acknowledged: it leaves the LPQ. A commit may have removed it meanwhile.
     pub fn spilled(&mut self, token: Token, addr: PhysAddr, out: &mut Actions) {
-        for controller in 0..self.queues.len() {
-            let entries = &mut self.queues[controller].entries;
+        for controller in 0..self.contents.queues.len() {
+            let entries = &mut self.contents.queues[controller].entries;
             let Some(at) = entries.iter().position(|pending| pending.spill == Some(token)) else { continue };
             let Pending { entry, .. } = entries.remove(at);
             self.counters.spilled_entries += 1;
-            if let Some(open) = self.open.get_mut(&entry.tx) {
+            if let Some(open) = self.contents.open.get_mut(&entry.tx) {
                 open.spilled.push((entry.number, entry.block));
             }
             out.event(EventKind::DesignStep, addr);
@@ -312,7 +319,7 @@ impl State {
     /// The acknowledgement of a controller is back: the entry leaves the LogQ, and a request that waits for that tries again.
     pub fn acknowledged(&mut self, core: CoreId, message: Message, out: &mut Actions) {
         assert_eq!(message.kind, ACKNOWLEDGEMENT, "cores receive acknowledgements only");
-        let unit = &mut self.cores[usize::from(core.0)];
+        let unit = &mut self.contents.cores[usize::from(core.0)];
         unit.logq.retain(|flight| flight.id != message.b);
         if std::mem::take(&mut unit.waits) {
             out.push(Action::Raise(signal_of(core)));
@@ -326,15 +333,15 @@ impl State {
             return 0;
         }
         let held = |queues: &[PendingQueue]| queues.iter().map(|queue| queue.entries.len() as u64).sum::<u64>();
-        let before = held(&self.queues);
-        self.queues.iter_mut().for_each(|queue| queue.entries.retain(|pending| pending.entry.tx != tx));
-        before - held(&self.queues)
+        let before = held(&self.contents.queues);
+        self.contents.queues.iter_mut().for_each(|queue| queue.entries.retain(|pending| pending.entry.tx != tx));
+        before - held(&self.contents.queues)
     }
 
     /// A version of a line leaves the caches: transactions that have changed it, except `by`, cannot clean it any more,
     /// and have to wait for the write that is in flight.
     pub fn note_left(&mut self, line: LineAddr, by: Option<TxId>) {
-        for (_, open) in self.open.iter_mut().filter(|(tx, _)| Some(**tx) != by) {
+        for (_, open) in self.contents.open.iter_mut().filter(|(tx, _)| Some(**tx) != by) {
             if let Some(left) = open.lines.get_mut(&line) {
                 *left = true;
             }
@@ -343,18 +350,18 @@ impl State {
 
     /// The cycles until the cleans of a transaction have left the core [D:proteus-clean].
     pub fn clean_cycles(&self, tx: TxId) -> Cycle {
-        self.open[&tx].lines.len() as Cycle * self.spec.clean_issue_cycles
+        self.contents.open[&tx].lines.len() as Cycle * self.spec.clean_issue_cycles
     }
 
     /// The lines that a transaction has changed, and whether a version of them has left the caches.
     pub fn changed_lines(&self, tx: TxId) -> Vec<(LineAddr, bool)> {
-        self.open[&tx].lines.iter().map(|(line, left)| (*line, *left)).collect()
+        self.contents.open[&tx].lines.iter().map(|(line, left)| (*line, *left)).collect()
     }
 
     /// Cleans lines that a transaction has changed, under its token. After what has left the caches before, an empty
     /// write brings the acknowledgement.
     pub fn clean_lines(&mut self, tx: TxId, lines: Vec<(LineAddr, bool)>, out: &mut Actions) {
-        let (from, token) = (Origin::Core(self.open[&tx].core), Some(self.open[&tx].token));
+        let (from, token) = (Origin::Core(self.contents.open[&tx].core), Some(self.contents.open[&tx].token));
         for (line, left) in lines {
             if left {
                 let payload = Payload::masked(&[0; 64], 0);
@@ -368,7 +375,7 @@ impl State {
 
     /// Writes the tx-end record of a transaction, under its token.
     pub fn write_end(&self, tx: TxId, out: &mut Actions) {
-        let open = &self.open[&tx];
+        let open = &self.contents.open[&tx];
         let at = self.ends.base.plus(u64::from(self.log_of(open)) * ENTRY_BYTES);
         out.append(Origin::Core(open.core), at, &tx.0.to_le_bytes(), Cause::Metadata, Some(open.token));
     }

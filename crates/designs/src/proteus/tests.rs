@@ -2,7 +2,7 @@
 
 use super::{Proteus, ProteusSpec};
 use crate::testing::{Bench, line, word};
-use durasim_contract::{AbortCause, Design, Evict, Gate, LineTag, Wait};
+use durasim_contract::{AbortCause, Evict, Gate, LineTag, Wait};
 use durasim_types::{Domain, TxId};
 
 pub(super) fn small() -> ProteusSpec {
@@ -24,7 +24,7 @@ pub(super) fn bench(spec: ProteusSpec) -> Bench<Proteus> {
 pub(super) fn durable(spec: ProteusSpec) -> Bench<Proteus> {
     let mut bench = bench(spec);
     bench.geometry.domain = Domain::Eadr;
-    bench.design = Proteus::build(&bench.spec, &bench.geometry).unwrap();
+    bench.rebuild();
     bench
 }
 

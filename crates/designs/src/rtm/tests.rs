@@ -40,7 +40,7 @@ impl Bench {
 
     fn with(spec: &RtmSpec) -> Self {
         let design = Rtm::build(spec, &geometry::<Rtm>(spec, 4)).expect("four cores are few");
-        Bench { design, l1d: BTreeMap::new(), below: BTreeMap::new(), aborted: Vec::new() }
+        Bench { design: Box::new(design), l1d: BTreeMap::new(), below: BTreeMap::new(), aborted: Vec::new() }
     }
 
     fn begin(&mut self, core: u16, tx: u64) {

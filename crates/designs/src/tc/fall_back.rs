@@ -11,7 +11,7 @@ impl State {
     /// Whether the fall-back path has to make room: the cache is almost full and its oldest entry, being of an open
     /// transaction, cannot drain (section 4.1, "transaction cache overflow").
     pub(super) fn overflowing(&self, core: usize) -> bool {
-        let cache = &self.caches[core];
+        let cache = &self.contents.caches[core];
         let threshold = (u64::from(self.spec.entries) * u64::from(self.spec.overflow_percent)).div_ceil(100);
         cache.entries.len() as u64 >= threshold && cache.entries.front().is_some_and(|e| !e.state.drains())
     }
@@ -21,17 +21,17 @@ impl State {
     /// one line are written home in the order of their stores, those of different lines as their copies are acknowledged,
     /// for the shadows cover them in any order. False if the shadow area is full.
     pub(super) fn copy_on_write(&mut self, core: usize, out: &mut Actions) -> bool {
-        let mut in_flight = self.caches[core].entries.iter().filter(|e| e.state.in_flight()).count();
-        for index in 0..self.caches[core].entries.len() {
+        let mut in_flight = self.contents.caches[core].entries.iter().filter(|e| e.state.in_flight()).count();
+        for index in 0..self.contents.caches[core].entries.len() {
             if in_flight >= self.spec.copies_in_flight as usize || !self.overflowing(core) {
                 break;
             }
-            let entry = self.caches[core].entries[index];
+            let entry = self.contents.caches[core].entries[index];
             if entry.state != EntryState::Active {
                 continue;
             }
             let line = entry.line;
-            let cache = &self.caches[core];
+            let cache = &self.contents.caches[core];
             // A younger entry of a line goes after the older one's copy is safe, and after what others have committed of
             // it is in flight: the copy has to find that.
             let not_in_flight = |e: &Entry| e.state.copying() || matches!(e.state, EntryState::Committed { .. });
@@ -40,21 +40,21 @@ impl State {
             }
             in_flight += 1;
             // The entries of a line go home in one write, gathered in the array as for a miss [D:tc-overflow].
-            let (entry, joining) = self.caches[core].gathered(index);
+            let (entry, joining) = self.contents.caches[core].gathered(index);
             // The bytes whose old version goes to the shadow area first: those without one.
-            let mask = self.fault.swaps(planted::COPY_SKIPPED, self.caches[core].not_shadowed(&entry), 0);
+            let mask = self.fault.swaps(planted::COPY_SKIPPED, self.contents.caches[core].not_shadowed(&entry), 0);
             if mask == 0 {
                 self.gather(core, index, entry, &joining, out);
                 self.issue_entry(core, index, out);
                 continue;
             }
-            let Some(slot) = self.caches[core].take_slot(self.spec.shadow_lines.into()) else { return false };
+            let Some(slot) = self.contents.caches[core].take_slot(self.spec.shadow_lines.into()) else { return false };
             let slot = self.fault.swaps(planted::SHADOW_SLOT_REUSED, slot, 0);
-            if self.caches[core].overflow_of(entry.tx).is_none() {
+            if self.contents.caches[core].overflow_of(entry.tx).is_none() {
                 self.counters.overflows += 1;
-                self.caches[core].overflows.push(Overflow::new(entry.tx));
+                self.contents.caches[core].overflows.push(Overflow::new(entry.tx));
             }
-            self.caches[core].overflow_of(entry.tx).expect("it was just made").add(line, slot, mask);
+            self.contents.caches[core].overflow_of(entry.tx).expect("it was just made").add(line, slot, mask);
             let slot = shadow_place(&self.spec, core as u64, slot, self.fault);
             self.counters.shadowed_lines += 1;
             let token = self.token();
@@ -62,7 +62,7 @@ impl State {
             // acknowledged.
             let left = self.fault.swaps(planted::COPY_NOT_AWAITED, 2, 1);
             self.gather(core, index, entry, &joining, out);
-            self.caches[core].entries[index].state = EntryState::Copying { token, left };
+            self.contents.caches[core].entries[index].state = EntryState::Copying { token, left };
             out.append(
                 Origin::Core(CoreId(core as u16)),
                 self.shadow_homes.base.plus(slot * 8),
@@ -88,7 +88,7 @@ impl State {
             return;
         }
         self.counters.gathered += joining.len() as u64;
-        self.caches[core].gather(index, entry, joining);
+        self.contents.caches[core].gather(index, entry, joining);
         out.event(EventKind::DesignStep, entry.line.base());
     }
 
@@ -96,7 +96,7 @@ impl State {
     pub(super) fn undo(&mut self, core: usize, tx: TxId, out: &mut Actions) -> Option<Token> {
         let token = self.token();
         let is_due = |overflow: &Overflow| overflow.restoring.is_none() && !self.fault.skips(planted::ABORT_NOT_UNDONE);
-        let overflow = self.caches[core].overflow_of(tx).filter(|overflow| is_due(overflow))?;
+        let overflow = self.contents.caches[core].overflow_of(tx).filter(|overflow| is_due(overflow))?;
         overflow.restoring = Some(token);
         for (line, shadow) in overflow.homes() {
             let slot = shadow_place(&self.spec, core as u64, shadow.slot, self.fault);
@@ -119,9 +119,9 @@ impl State {
 
     /// The old lines are back: a transaction that has copied one of them meanwhile has copied what is undone now.
     pub(super) fn undone(&mut self, core: usize, tx: TxId) {
-        let overflow = self.caches[core].overflow_of(tx);
+        let overflow = self.contents.caches[core].overflow_of(tx);
         let lines: Vec<LineAddr> = overflow.into_iter().flat_map(|o| o.homes()).map(|(line, _)| line).collect();
         lines.into_iter().for_each(|line| self.close_shadows(line, tx));
-        self.caches[core].clear_overflow(tx);
+        self.contents.caches[core].clear_overflow(tx);
     }
 }

@@ -6,7 +6,7 @@ use super::spec::TcSpec;
 use super::{Commit, Order, SHARED, Tc, planted};
 use crate::testing::{Bench, line, word};
 use durasim_contract::{
-    AbortCause, Action, Actions, ActiveFault, CommitRule, Ctx, Design, Evict, Fill, Gate, LineTag, Token, Wait,
+    AbortCause, Action, Actions, ActiveFault, CommitRule, Ctx, Evict, Fill, Gate, LineTag, Token, Wait,
 };
 use durasim_types::{CoreId, Pages, TxId};
 
@@ -332,7 +332,7 @@ fn the_published_rule_frees_the_wrong_entry_where_threads_take_turns() {
     for (fault, kept) in [(ActiveFault::NONE, 1), (planted::ACK_FREES_NEAREST_TAIL.fault(), 0)] {
         let mut bench = Bench::<Tc>::new(small(8), 1);
         bench.geometry.planted = fault;
-        bench.design = Tc::build(&bench.spec, &bench.geometry).unwrap();
+        bench.rebuild();
         bench.begin(0, 1);
         put(&mut bench, 0, 1, (0, 0), 1);
         bench.begin(0, 2);
@@ -351,7 +351,7 @@ fn acknowledgements_that_overtake_each_other_free_entries_in_the_order_of_issue(
     for (fault, kept) in [(ActiveFault::NONE, 3), (planted::ACK_SWAPS_ENTRIES.fault(), 2)] {
         let mut bench = Bench::<Tc>::new(small(8), 1);
         bench.geometry.planted = fault;
-        bench.design = Tc::build(&bench.spec, &bench.geometry).unwrap();
+        bench.rebuild();
         for tx in 1..4 {
             bench.begin(0, tx);
             put(&mut bench, 0, tx, (0, 0), tx);

@@ -4,11 +4,10 @@
 use durasim_contract::{
     AbortCause, Accept, Action, Actions, Arrival, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design,
     Durability, Evict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Message, Node, RecoveryCut,
-    RecoveryReport, RegionRequest, Signal, SpecError, Store, Token, Wait, snapshot,
+    RecoveryReport, RegionRequest, Signal, SpecError, Stateful, Store, Token, Wait, kept, snapshot,
 };
 use durasim_types::{Cause, CoreId, Line, LineAddr, Stats, TxId};
 use serde::{Deserialize, Serialize};
-use std::hash::Hasher;
 
 /// The design.
 pub struct Staging;
@@ -22,17 +21,9 @@ impl Design for Staging {
         Vec::new()
     }
 
-    fn build((): &(), geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+    fn build((): &(), geometry: &Geometry) -> Result<impl Stateful, SpecError> {
         let cores = vec![Core::default(); usize::from(geometry.cores)];
-        Ok(Box::new(Protocol { cores, controllers: geometry.controllers, arrived: Vec::new() }))
-    }
-
-    fn load((): &(), geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        let (cores, arrived): (Vec<Core>, Arrived) = snapshot::from_bytes(bytes)?;
-        if cores.len() != usize::from(geometry.cores) {
-            return Err(snapshot::refuse("another number of cores"));
-        }
-        Ok(Box::new(Protocol { cores, controllers: geometry.controllers, arrived }))
+        Ok(Protocol { controllers: geometry.controllers, contents: Contents { cores, arrived: Vec::new() } })
     }
 
     fn recover((): &(), _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
@@ -62,16 +53,32 @@ struct Core {
     prepared: bool,
 }
 
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Contents {
+    cores: Vec<Core>,
+    arrived: Arrived,
+}
+
 #[derive(Clone, Debug)]
 struct Protocol {
-    cores: Vec<Core>,
     controllers: u16,
-    arrived: Arrived,
+    contents: Contents,
+}
+
+impl Stateful for Protocol {
+    kept!(contents: Contents);
+
+    fn fits(&self, contents: &Contents) -> Result<(), &'static str> {
+        if contents.cores.len() != self.contents.cores.len() {
+            return Err("another number of cores");
+        }
+        Ok(())
+    }
 }
 
 impl Durability for Protocol {
     fn tx_begin(&mut self, cx: &Ctx, tx: TxId, _: &mut Actions) -> Gate {
-        self.cores[cx.core.0 as usize] = Core { tx: Some(tx), ..Core::default() };
+        self.contents.cores[cx.core.0 as usize] = Core { tx: Some(tx), ..Core::default() };
         Gate::Done
     }
 
@@ -82,7 +89,7 @@ impl Durability for Protocol {
             // An abort finds at home what was there before the transaction.
             out.push(Action::CleanTo { line: store.line(), to: None, token: None });
             *tag = LineTag(tx.0);
-            self.cores[cx.core.0 as usize].marked.push(store.line());
+            self.contents.cores[cx.core.0 as usize].marked.push(store.line());
         }
         Gate::Done
     }
@@ -90,7 +97,7 @@ impl Durability for Protocol {
     /// Prepare: every marked line is flushed to its controller, where it is held. Commit: when all are acknowledged,
     /// each controller is notified; the first acknowledgement completes the transaction.
     fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
-        let core = &mut self.cores[cx.core.0 as usize];
+        let core = &mut self.contents.cores[cx.core.0 as usize];
         if !core.prepared {
             core.prepared = true;
             for line in core.marked.drain(..) {
@@ -113,13 +120,13 @@ impl Durability for Protocol {
             out.push(Action::DiscardHeld { controller, group: tx.0 });
         }
         out.push(Action::InvalidateTagged(tx));
-        self.cores[cx.core.0 as usize] = Core::default();
+        self.contents.cores[cx.core.0 as usize] = Core::default();
         Gate::Done
     }
 
     /// A line that a commit has flushed may keep its tag: it is an ordinary line from then on.
     fn live(&self, tag: LineTag) -> bool {
-        self.cores.iter().any(|core| core.tx == Some(TxId(tag.0)))
+        self.contents.cores.iter().any(|core| core.tx == Some(TxId(tag.0)))
     }
 
     fn belongs_to(&self, tag: LineTag, tx: TxId) -> bool {
@@ -135,7 +142,7 @@ impl Durability for Protocol {
     }
 
     fn accept(&mut self, _: &Ctx, arrival: &Arrival, _: &mut Actions) -> Accept {
-        self.arrived.push((arrival.controller, arrival.line.0));
+        self.contents.arrived.push((arrival.controller, arrival.line.0));
         Accept::Queue { held: arrival.token.map(|token| token.0) }
     }
 
@@ -155,26 +162,9 @@ impl Durability for Protocol {
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
         let held: Held = view.staged.iter().filter_map(|h| Some((h.controller, h.group?, h.line.0))).collect();
         sink.keep("held", snapshot::to_bytes(&held));
-        sink.keep("arrived", snapshot::to_bytes(&self.arrived));
+        sink.keep("arrived", snapshot::to_bytes(&self.contents.arrived));
         Ok(())
     }
 
-    fn digest(&self, hasher: &mut dyn Hasher) {
-        for core in &self.cores {
-            hasher.write_u64(core.tx.map_or(0, |tx| tx.0));
-            core.marked.iter().for_each(|line| hasher.write_u64(line.0));
-        }
-    }
-
     fn stats(&self, _: &mut Stats) {}
-
-    fn reset_stats(&mut self) {}
-
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(self.clone())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&(&self.cores, &self.arrived))
-    }
 }

@@ -4,11 +4,10 @@
 use durasim_contract::{
     AbortCause, Action, Actions, BudgetSpent, CopyRequest, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
     Gate, Geometry, HardwareCost, Hooks, Message, Node, Origin, RecoveryCut, RecoveryReport, RegionRequest, SpecError,
-    Token, snapshot,
+    Stateful, Token, kept,
 };
 use durasim_machine::PMEM_BASE;
 use durasim_types::{Cause, CoreId, Cycle, LINE_BYTES, Line, PhysAddr, Stats, TxId};
-use std::hash::Hasher;
 
 /// The design.
 pub struct Prober;
@@ -69,12 +68,8 @@ impl Design for Prober {
         Vec::new()
     }
 
-    fn build((): &(), _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(Answers::default()))
-    }
-
-    fn load((): &(), _: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(Answers(snapshot::from_bytes(bytes)?)))
+    fn build((): &(), _: &Geometry) -> Result<impl Stateful, SpecError> {
+        Ok(Answers::default())
     }
 
     fn recover((): &(), _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
@@ -94,6 +89,10 @@ impl Answers {
     fn note(&mut self, cycle: Cycle) {
         self.0 = (self.0.0 + 1, cycle);
     }
+}
+
+impl Stateful for Answers {
+    kept!(0: (u64, Cycle));
 }
 
 impl Durability for Answers {
@@ -176,23 +175,8 @@ impl Durability for Answers {
         Ok(())
     }
 
-    fn digest(&self, hasher: &mut dyn Hasher) {
-        hasher.write_u64(self.0.0);
-        hasher.write_u64(self.0.1);
-    }
-
     fn stats(&self, stats: &mut Stats) {
         stats.count("prober.answers", self.0.0, "Answers that have arrived");
         stats.count("prober.answer_cycle", self.0.1, "When the last of them did");
-    }
-
-    fn reset_stats(&mut self) {}
-
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(self.clone())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&self.0)
     }
 }

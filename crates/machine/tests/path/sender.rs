@@ -3,11 +3,10 @@
 use durasim_contract::{
     AbortCause, Action, Actions, BudgetSpent, CopyRequest, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
     Gate, Geometry, HardwareCost, Hooks, LineTag, Message, Node, Origin, Payload, RecoveryCut, RecoveryReport,
-    RegionRequest, Scanned, SpecError, Token, snapshot,
+    RegionRequest, Scanned, SpecError, Stateful, Token, kept,
 };
 use durasim_machine::PMEM_BASE;
 use durasim_types::{Cause, CoreId, Cycle, LINE_BYTES, Line, LineAddr, PhysAddr, Stats, TxId};
-use std::hash::Hasher;
 
 /// The design.
 pub struct Sender;
@@ -67,12 +66,8 @@ impl Design for Sender {
         Vec::new()
     }
 
-    fn build((): &(), _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(Answers::default()))
-    }
-
-    fn load((): &(), _: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(Answers(snapshot::from_bytes(bytes)?)))
+    fn build((): &(), _: &Geometry) -> Result<impl Stateful, SpecError> {
+        Ok(Answers::default())
     }
 
     fn recover((): &(), _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
@@ -87,6 +82,10 @@ impl Design for Sender {
 /// The cycles in which answers have arrived.
 #[derive(Clone, Debug, Default)]
 struct Answers(Vec<Cycle>);
+
+impl Stateful for Answers {
+    kept!(0: Vec<Cycle>);
+}
 
 impl Durability for Answers {
     /// Transaction 100 k + n begins with n actions of kind k.
@@ -160,23 +159,9 @@ impl Durability for Answers {
         Ok(())
     }
 
-    fn digest(&self, hasher: &mut dyn Hasher) {
-        self.0.iter().for_each(|cycle| hasher.write_u64(*cycle));
-    }
-
     fn stats(&self, stats: &mut Stats) {
         for (number, cycle) in self.0.iter().enumerate() {
             stats.count(format!("sender.answer_{number}"), *cycle, "When this answer arrived");
         }
-    }
-
-    fn reset_stats(&mut self) {}
-
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(self.clone())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&self.0)
     }
 }

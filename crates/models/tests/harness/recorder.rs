@@ -4,10 +4,10 @@
 use super::log::{Shared, number_below};
 use super::{Planted, Subject};
 use durasim_contract::{
-    AbortCause, Accept, Actions, ActiveFault, Arrival, BeginRule, BudgetSpent, BuildResult, CommitRule, CrashImage,
-    CrashSink, CrashView, Ctx, Departure, Durability, ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry, LevelId,
-    LineTag, Load, LogBlock, Merge, Message, Node, Probe, RecoveryCut, RecoveryReport, Request, Scanned, Store, Token,
-    Variant,
+    AbortCause, Accept, Actions, ActiveFault, AnyState, Arrival, BeginRule, BudgetSpent, BuildResult, CommitRule,
+    CrashImage, CrashSink, CrashView, Ctx, Departure, Durability, ErasedDesign, Evict, Fill, FlushVerdict, Gate,
+    Geometry, LevelId, LineTag, Load, LogBlock, Merge, Message, Node, Probe, RecoveryCut, RecoveryReport, Request,
+    Scanned, Store, Token, Variant,
 };
 use durasim_designs::variant;
 use durasim_types::{Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -157,10 +157,6 @@ macro_rules! hooks {
             fn skips_hooks_on_own_lines(&self) -> bool {
                 false
             }
-
-            fn fork(&self) -> Box<dyn Durability> {
-                unreachable!("runs under observation are not forked")
-            }
         }
     };
 }
@@ -207,9 +203,24 @@ hooks! {
     belongs_to(&; tag: LineTag, tx: TxId) -> bool;
     shut_down(&; image: &mut CrashImage);
     marks(&; mark: &mut dyn FnMut(&'static str));
-    digest(&; hasher: &mut dyn Hasher);
     stats(&; stats: &mut Stats);
-    reset_stats(&mut;);
-    save(&;) -> Vec<u8>;
+    }
+}
+
+impl<S: Subject> AnyState for Recorder<S> {
+    fn digest(&self, hasher: &mut dyn Hasher) {
+        self.inner.digest(hasher);
+    }
+
+    fn reset_stats(&mut self) {
+        self.inner.reset_stats();
+    }
+
+    fn fork(&self) -> Box<dyn Durability> {
+        unreachable!("runs under observation are not forked")
+    }
+
+    fn save(&self) -> Vec<u8> {
+        self.inner.save()
     }
 }
