@@ -25,6 +25,7 @@ FIELDS: Mapping[str, dataclasses.Field[Any]] = {field.name: field for field in d
 
 
 DIGITS_MAX = 20
+_U64_MAX = 2**64 - 1
 
 
 class CrashArguments(ScenarioArguments, CrashOptionArguments, total=False):
@@ -87,7 +88,7 @@ def _problem(value: Any, described: Mapping[str, Any]) -> str | None:
         return f"'{unknown[0]}' is unknown (allowed: {', '.join(described['choices'])})" if unknown else None
     if "minimum" not in described or value in described.get("words", ()):
         return None
-    lowest, highest = described["minimum"], described["maximum"]
+    lowest, highest = described["minimum"], described.get("maximum", _U64_MAX)
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     if is_whole and lowest <= value <= highest:
         return None

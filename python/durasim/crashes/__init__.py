@@ -1,0 +1,1 @@
+"""Crash campaigns: their requests, runs, planted faults and reductions."""

@@ -1,0 +1,1 @@
+"""Guest programs: their sources, compilers, suites and sizes."""

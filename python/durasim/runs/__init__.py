@@ -1,0 +1,1 @@
+"""Runs and comparisons: their requests, settings and assumptions."""

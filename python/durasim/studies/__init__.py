@@ -1,0 +1,1 @@
+"""Studies: axes, points, their simulation, plots and frontiers."""
