@@ -1,6 +1,6 @@
 //! The contract between the machine and a durability design. Three traits: [`Durability`] answers at the fixed points of
-//! the machine, [`Stateful`] names the state of which digests, copies and snapshots are made, [`Design`] describes, builds,
-//! recovers and prices a design.
+//! the machine, [`Stateful`] names the state for digests, copies and snapshots, [`Design`] describes, builds, recovers and
+//! prices a design.
 //!
 //! A design never reaches into a cache or a queue. It gives a verdict and a list of [`Action`]s; the machine carries
 //! them out, in order, each change of durable state as one step.

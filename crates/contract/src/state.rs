@@ -21,7 +21,7 @@ pub trait Stateful: Durability + Clone + 'static {
     /// Whether a state of a snapshot may continue here, in a design that was just built.
     ///
     /// # Errors
-    /// What the snapshot has instead.
+    /// The difference, in a few words.
     #[expect(unused_variables, reason = "any state fits by default")]
     fn fits(&self, state: &Self::State) -> Result<(), &'static str> {
         Ok(())
