@@ -16,6 +16,7 @@ from durasim.crashes.known_check import refuse_unknown_check
 from durasim.documents.described import RunOptions
 from durasim.documents.results import CrashResult, RunResult, TxProfile
 from durasim.errors import refusal, unknown_name
+from durasim.programs import workload_tables
 from durasim.runs import comparison
 from durasim.runs.command import run_command
 from durasim.runs.scenario import (
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from durasim.documents.mechanisms import Mechanism
     from durasim.documents.sweep import SweepResult
     from durasim.programs.suites import Member
-    from durasim.programs.toolchain import WorkloadInfo
+    from durasim.programs.workload_tables import WorkloadInfo
     from durasim.store.database import Store
     from durasim.studies.study import Study
 
@@ -452,10 +453,8 @@ def workloads(design: str | None = None) -> list[WorkloadInfo]:
     Raises:
         ConfigError: The design is unknown.
     """
-    from durasim.programs import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
-
     if design is None:
-        return list(toolchain.workloads())
+        return list(workload_tables.workloads())
     return workloads_of(variant_name(design))
 
 

@@ -13,14 +13,15 @@ from collections.abc import Sequence
 
 from durasim import output
 from durasim.errors import HostIoError
-from durasim.programs import toolchain
+from durasim.programs import toolchain, workload_tables
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Builds one program and returns the exit code."""
+    runtimes = ", ".join(backend.name for backend in workload_tables.backends())
     parser = argparse.ArgumentParser(prog="python -m durasim.stamp", description="Build a STAMP program for durasim.")
     parser.add_argument("sources", nargs="+", metavar="SOURCE.c")
-    parser.add_argument("--backend", required=True, help="runtime: " + ", ".join(b.name for b in toolchain.backends()))
+    parser.add_argument("--backend", required=True, help=f"runtime: {runtimes}")
     parser.add_argument("--output", required=True, metavar="PROG", help="the executable to build")
     parser.add_argument("-I", dest="folders", action="append", default=[], metavar="DIR", help="folder of headers")
     parser.add_argument("-D", dest="macros", action="append", default=[], metavar="NAME[=VALUE]", help="macro")

@@ -102,8 +102,9 @@ def without_a_table(tmp_path):
 import sys
 from pathlib import Path
 from durasim import cli
+from durasim.programs import workload_tables
+workload_tables.guest_folder = lambda: Path({str(guest)!r})
 from durasim.programs import toolchain
-toolchain.guest_folder = lambda: Path({str(guest)!r})
 toolchain.build_folder = lambda: Path({str(toolchain.build_folder())!r})
 cli.app(sys.argv[1:], prog_name="durasim")
 """)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from guest_programs import BACKENDS, OBJECT_BACKENDS, OBJECT_WORKLOADS, ROOT, TOOLCHAIN, WORKLOADS
 
-from durasim.programs import prebuilt
+from durasim.programs import prebuilt, workload_tables
 
 ToolchainError = TOOLCHAIN.ToolchainError
 
@@ -166,7 +166,7 @@ def test_bad_argument_tables(tmp_path: Path, text: str, words: str) -> None:
     table = tmp_path / "x.toml"
     table.write_text(text)
     with pytest.raises(ToolchainError, match=words):
-        TOOLCHAIN._read_arguments(table)
+        workload_tables._read_arguments(table)
 
 
 def test_headers_that_were_parsed_before_change_no_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

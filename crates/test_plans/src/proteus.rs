@@ -59,7 +59,7 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[INSIDE_SHARE, ONE_SET, IN_ORDER]),
     ShortCampaign::of("btree", BTREE).with(&[INSIDE, CROWDED, CONTROLLERS]).threads(4).ops(40),
     ShortCampaign::of("array-swap", SWAP).with(&[INSIDE, TURNS, IN_ORDER]).threads(4).ops(30),
-    // Log entries that are under way for long: an early acknowledgement lets the store pass its entry.
+    // Log entries that are in flight for long: an early acknowledgement lets the store pass its entry.
     ShortCampaign::of("btree", BTREE)
         .with(&[OVERTAKING, INSIDE, CROWDED, CONTROLLERS, FAR])
         .threads(4)

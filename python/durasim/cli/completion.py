@@ -26,9 +26,9 @@ def machines(incomplete: str) -> _Offered:
 
 def workloads(incomplete: str) -> _Offered:
     """Returns the workloads with this prefix, including those of suites."""
-    from durasim.programs import suites, toolchain  # noqa: PLC0415
+    from durasim.programs import suites, workload_tables  # noqa: PLC0415
 
-    infos = [*toolchain.workloads(), *(member.info for member in suites.members())]
+    infos = [*workload_tables.workloads(), *(member.info for member in suites.members())]
     return _beginning(incomplete, ((info.name, info.description) for info in infos))
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 
 from durasim.documents.results import RunResult
-from durasim.programs import toolchain
+from durasim.programs import workload_tables
 
 _MB = 1_000_000
 # Data set size, in multiples of the LLC, at which most of it is evicted.
@@ -35,7 +35,7 @@ def report_reuse(reused: int, runs: int) -> None:
 
 def warn_of_broken_workloads() -> None:
     """Names the workloads that lists skip, with the reasons."""
-    for problem in toolchain.broken_workloads().values():
+    for problem in workload_tables.broken_workloads().values():
         print(f"durasim: warning: skipped: {problem.sentence}", file=sys.stderr)
 
 

@@ -29,7 +29,7 @@ from durasim.runs.scenario import (
 )
 
 if TYPE_CHECKING:
-    from durasim.programs.toolchain import Argument
+    from durasim.programs.workload_tables import Argument
 
 SHIPPED = Path(__file__).parents[1] / "campaigns"
 MACHINE = "tiny"

@@ -24,7 +24,8 @@ FIELDS: Mapping[str, dataclasses.Field[Any]] = {field.name: field for field in d
 """The options of a campaign by name; crates/crash/src/request.rs explains their metadata."""
 
 
-DIGITS_MAX = 20
+_DIGITS_MAX = 20
+"""Most digits of the number of an option."""
 _U64_MAX = 2**64 - 1
 
 
@@ -57,7 +58,7 @@ def _parsed(name: str, value: Any) -> Any:
         if has(name, "elf"):
             return _split(name, value)
         # No number of an option has more digits.
-        is_number = value.isascii() and value.isdigit() and len(value) <= DIGITS_MAX
+        is_number = value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX
         return int(value) if "minimum" in described and is_number else value
     return tuple(value) if has(name, "elf") else value
 
@@ -103,7 +104,7 @@ def _problem(value: Any, described: Mapping[str, Any]) -> str | None:
 
 def _shown(value: object) -> str:
     text = str(value)
-    return text if len(text) <= DIGITS_MAX * 2 else f"{text[:DIGITS_MAX]}..."
+    return text if len(text) <= _DIGITS_MAX * 2 else f"{text[:_DIGITS_MAX]}..."
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from durasim._core import __version__
 from durasim.crashes.crash_request import CrashOptions, crash_request
 from durasim.crashes.test_plans import ShortCampaign, plan_of
 from durasim.errors import GuestFault, InternalError, StuckError, unknown_name
-from durasim.programs import toolchain
+from durasim.programs import workload_tables
 from durasim.runs.scenario import Scenario, design_variants, variant_name
 
 Tried = Callable[["Outcome"], None]
@@ -136,7 +136,7 @@ def all_mutants() -> tuple[Mutant, ...]:
 
 
 def _mutants_of_runtime(design: str, backend: str) -> Iterator[Mutant]:
-    for path in sorted((toolchain.guest_folder() / "runtimes" / "planted").glob("*.toml")):
+    for path in sorted((workload_tables.guest_folder() / "runtimes" / "planted").glob("*.toml")):
         document = tomllib.loads(path.read_text(encoding="utf-8"))
         for planted in document["planted"] if backend in document["backends"] else ():
             why = planted.get("equivalent")

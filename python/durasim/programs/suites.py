@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from durasim.errors import refusal
-from durasim.programs import toolchain
+from durasim.errors import ToolchainError, refusal
+from durasim.programs import workload_tables
 from durasim.programs.scale import Scale
-from durasim.programs.toolchain import Argument, ToolchainError, WorkloadInfo
+from durasim.programs.workload_tables import Argument, WorkloadInfo
 
 GROUP_PREFIX = "all-"
 SIZES = ("populate", "items-max", "buckets", "lists", "vertices", "footprint-bytes")
@@ -69,7 +69,7 @@ def members() -> tuple[Member, ...]:
     Raises:
         ToolchainError: A table is wrong.
     """
-    programs = {info.name: info for info in toolchain.workloads()}
+    programs = {info.name: info for info in workload_tables.workloads()}
     found = [member for path in _files() for member in _read(path, programs)]
     names = [*programs, *(member.info.name for member in found)]
     twice = {name for name in names if names.count(name) > 1}
@@ -81,21 +81,21 @@ def members() -> tuple[Member, ...]:
 def expand(names: list[str]) -> list[str]:
     """Expands ``all-SUITE`` to the members of that suite, and ``all`` to all programs."""
     groups = {GROUP_PREFIX + suite: [m.info.name for m in members() if m.suite == suite] for suite in suite_names()}
-    groups["all"] = [info.name for info in toolchain.workloads()]
+    groups["all"] = [info.name for info in workload_tables.workloads()]
     return [member for name in names for member in groups.get(name, [name])]
 
 
 def _files() -> list[Path]:
-    return sorted((toolchain.guest_folder() / "suites").glob("*.toml"))
+    return sorted((workload_tables.guest_folder() / "suites").glob("*.toml"))
 
 
 def _read(path: Path, programs: dict[str, WorkloadInfo]) -> list[Member]:
-    table = toolchain.read_toml(path)
+    table = workload_tables.read_toml(path)
     try:
         source, rows = str(table["source"]), [_Row(**row) for row in table["workload"]]  # type: ignore[attr-defined]
     except (KeyError, TypeError) as error:
         raise ToolchainError(f"{path}: {error}") from None
-    broken = toolchain.broken_workloads()
+    broken = workload_tables.broken_workloads()
     return [_member(path, source, row, programs) for row in rows if row.program not in broken]
 
 
@@ -160,7 +160,7 @@ def designs_of(names: list[str]) -> list[str]:
 
 
 def _compared(path: Path) -> list[str]:
-    return list(toolchain.read_toml(path).get("designs", []))  # type: ignore[call-overload]
+    return list(workload_tables.read_toml(path).get("designs", []))  # type: ignore[call-overload]
 
 
 def _with_default(argument: Argument, given: dict[str, int | str]) -> Argument:

@@ -7,7 +7,7 @@ from typing import Any
 
 from durasim.documents.results import TxProfile
 from durasim.errors import unknown_name
-from durasim.programs import suites, toolchain
+from durasim.programs import suites, workload_tables
 
 
 def workload_entries(names: Sequence[str] | None) -> list[suites.Member]:
@@ -17,10 +17,10 @@ def workload_entries(names: Sequence[str] | None) -> list[suites.Member]:
         ConfigError: A name is unknown.
         ToolchainError: The table of a given workload is missing or wrong.
     """
-    programs = [suites.Member(info, None, "") for info in toolchain.workloads()]
+    programs = [suites.Member(info, None, "") for info in workload_tables.workloads()]
     known = {entry.info.name: entry for entry in (*programs, *suites.members())}
     chosen = suites.expand(list(names)) if names else list(known)
-    broken = toolchain.broken_workloads()
+    broken = workload_tables.broken_workloads()
     for name in chosen:
         if name in broken:
             raise broken[name]

@@ -15,11 +15,12 @@ from durasim import _core
 from durasim.documents.described import RunOptionArguments, RunOptions
 from durasim.errors import refusal, unknown_name
 from durasim.output import check_writable
+from durasim.programs import workload_tables
 from durasim.programs.scale import DEFAULT_SCALE, scale_named
 from durasim.runs import settings as parameter_settings
 
 if TYPE_CHECKING:
-    from durasim.programs.toolchain import Argument, WorkloadInfo
+    from durasim.programs.workload_tables import Argument, WorkloadInfo
 
 DEFAULT_DESIGN = "opt"
 DEFAULT_MACHINE = "hercules-tecs23-modern"
@@ -307,9 +308,7 @@ class Scenario(RunOptions):
 
     def arguments(self) -> dict[str, Argument]:
         """Returns the arguments of the workload by name, including those of its transaction runtime."""
-        from durasim.programs import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
-
-        arguments, runtime = self._info().arguments, toolchain.find_backend(self.backend)
+        arguments, runtime = self._info().arguments, workload_tables.find_backend(self.backend)
         if runtime is not None:
             arguments += runtime.arguments
         return {argument.name: argument for argument in arguments}
@@ -379,12 +378,10 @@ def workloads_of(design: str) -> list[WorkloadInfo]:
     Raises:
         ConfigError: The design is unknown.
     """
-    from durasim.programs import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
-
     if design not in design_variants():
         raise unknown_name("design", design, design_variants())
     interfaces = design_variants()[design]["interfaces"]
-    return [work for work in toolchain.workloads() if work.interface in interfaces]
+    return [work for work in workload_tables.workloads() if work.interface in interfaces]
 
 
 def workload_info(name: str) -> WorkloadInfo:
@@ -394,13 +391,13 @@ def workload_info(name: str) -> WorkloadInfo:
         ConfigError: The name is unknown.
         ToolchainError: Its table of arguments is missing or wrong.
     """
-    from durasim.programs import suites, toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.programs import suites  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    if (program := toolchain.find_workload(name)) is not None:
+    if (program := workload_tables.find_workload(name)) is not None:
         return program
     members = {member.info.name: member.info for member in suites.members()}
     if name not in members:
-        names = [*(info.name for info in toolchain.workloads()), *members]
+        names = [*(info.name for info in workload_tables.workloads()), *members]
         raise unknown_name("workload", name, names, "durasim workloads")
     return members[name]
 

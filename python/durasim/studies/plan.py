@@ -14,7 +14,7 @@ from durasim import _core
 from durasim.documents.document import Document
 from durasim.errors import DurasimError
 from durasim.output import discard
-from durasim.programs.toolchain import unchanged_sources
+from durasim.programs.workload_tables import unchanged_sources
 from durasim.store.database import Store
 from durasim.store.keys import Keys
 from durasim.studies.executor import LocalProcesses

@@ -13,7 +13,7 @@ from durasim.crashes.crash_request import crash_command, crash_request, finish_c
 from durasim.documents.results import RunResult
 from durasim.documents.sweep import SCHEMA, PointResult, SweepResult
 from durasim.errors import refusal
-from durasim.programs.toolchain import unchanged_sources
+from durasim.programs.workload_tables import unchanged_sources
 from durasim.runs.command import run_command
 from durasim.runs.scenario import design_variants
 from durasim.store.database import Store, digest_of
