@@ -85,3 +85,14 @@ def test_a_comparison_simulates_only_what_is_not_stored(program, tmp_path):
     # A single run of a comparison is the run that `durasim run` stores.
     ran = program("run", "--design", "tc", "--workload", *words[2:], "--reuse", "--json", "-")
     assert json.loads(ran.stdout) == few["runs"][1]
+
+
+def test_a_comparison_without_a_place_for_results_is_made_and_says_so(program, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", "/proc/nothing")
+    words = ("--designs", "opt", "--workloads", "array-swap", "--machine", "tiny", "--ops", "4", "--arg", "populate=8")
+    ran = program("compare", *words)
+    assert ran.returncode == 0
+    assert "array-swap" in ran.stdout
+    assert "warning: results are not kept" in ran.stderr and "--store FILE" in ran.stderr
+    # A place that the user names is not left out.
+    assert program("compare", *words, "--store", "/proc/nothing/s.sqlite").returncode == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import sys
 import typing
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
@@ -200,12 +201,23 @@ PmemBaseline = Annotated[
 def store_of(path: str | None, no_store: bool) -> str | bool:
     """Returns the store that `--store` and `--no-store` choose, as for `durasim.sweep`.
 
+    A user without a folder for data gets a warning, and results that are not kept.
+
     Raises:
         ConfigError: Both are given.
     """
+    from durasim.store.location import problem_of_default  # noqa: PLC0415 - keeps the start-up of other commands short
+
     if no_store and path is not None:
         raise refusal("no_store", "cannot be combined with --store")
-    return path if path is not None else not no_store
+    if path is not None:
+        return path
+    if not no_store and (problem := problem_of_default()) is not None:
+        print(
+            f"durasim: warning: results are not kept, --store FILE names a place for them ({problem})", file=sys.stderr
+        )
+        return False
+    return not no_store
 
 
 def reused_store(reuse: bool, path: str | None) -> str | bool:
