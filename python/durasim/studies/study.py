@@ -372,8 +372,6 @@ def _ordered(axes: dict[str, Axis], tables: Mapping[str, Any]) -> dict[str, Axis
 
 def _refinement(tables: Mapping[str, Any], axes: Mapping[str, Axis], kind: str) -> Refinement | None:
     if "refine" not in tables:
-        if "sample" not in tables:
-            refuse_open(axes)
         return None
     if "sample" in tables:
         raise refusal("refine", "cannot be combined with sample: a bisection needs the ends of its axis")
