@@ -14,7 +14,10 @@ from durasim.output import to_json
 
 
 class Document:
-    """Conversion of a dataclass to and from a JSON object."""
+    """Conversion of a dataclass to and from a JSON object.
+
+    A field whose name is a keyword of Python ends with an underscore, its key does not: `class_` is `class`.
+    """
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -27,7 +30,8 @@ class Document:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON object with its keys in the documented order."""
-        return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return {field.name.rstrip("_"): _plain(getattr(self, field.name)) for field in fields}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickle and copy the JSON object: read-only mappings in the fields support neither.
@@ -73,14 +77,15 @@ def _read_union(kinds: tuple[Any, ...], value: Any, path: str) -> Any:
 
 
 def _read_document(kind: type[Document], value: Mapping[str, Any], path: str) -> Any:
-    hints = typing.get_type_hints(kind)
+    hints = {name.rstrip("_"): hint for name, hint in typing.get_type_hints(kind).items()}
     missing, unknown = hints.keys() - value.keys(), value.keys() - hints.keys()
     if missing or unknown:
         names = ", ".join(sorted(missing or unknown))
         problem = "lacks" if missing else "has unknown"
         raise refusal(path or kind.__name__, f"{problem} {names}; the document may be of another version or kind")
     prefix = f"{path}." if path else ""
-    return kind(**{name: _read(hint, value[name], prefix + name) for name, hint in hints.items()})
+    found = {name: _read(hint, value[name], prefix + name) for name, hint in hints.items()}
+    return kind(**{field.name: found[field.name.rstrip("_")] for field in dataclasses.fields(kind)})  # type: ignore[arg-type]
 
 
 def _object(value: Any, path: str) -> Mapping[str, Any]:

@@ -28,6 +28,8 @@ from durasim.studies.tasks import task_text
 
 Progress = Callable[[int, int], None]
 """Called with the points done and the total, which grows while an axis is bisected."""
+See = Callable[[int, Mapping[str, Any]], None]
+"""Called with the number of a point, in the order of the points, and its document."""
 ATTEMPTS_MAX = 3
 """Attempts for a point whose worker process ends without an answer."""
 REUSED, SIMULATED, FAILED = "reused", "simulated", "failed"
@@ -78,9 +80,12 @@ def prepare(point: Point, keys: Keys) -> Prepared:
 class StudyRun:
     """One run of a study."""
 
-    def __init__(self, study: Study, store: Store | None, progress: Progress, *, yes: bool = False) -> None:
+    def __init__(
+        self, study: Study, store: Store | None, progress: Progress, *, yes: bool = False, see: See | None = None
+    ) -> None:
+        """`see` is called with each document, simulated or stored, for what its metrics do not contain."""
         refuse_many(study, yes=yes)
-        self._study, self._store, self._progress = study, store, progress
+        self._study, self._store, self._progress, self._see = study, store, progress, see
         self._keys = Keys()
         self._outcomes: list[Outcome | None] = []
         self._prepared: list[Prepared] = []
@@ -151,7 +156,7 @@ class StudyRun:
         if document is None or "error" in document:
             return False
         seconds = float(document["host"]["seconds"])
-        self._finish(number, _outcome(prepared, document, REUSED, seconds))
+        self._finish(number, self._seen(number, document, REUSED, seconds))
         return True
 
     def _simulate(self, workers: Executor, numbers: Sequence[int]) -> None:
@@ -190,13 +195,18 @@ class StudyRun:
             problem = "a file that it reads changed during the study: run the study again"
             self._finish(answer.number, _failed(prepared, problem, seconds))
             return
-        outcome = _outcome(prepared, document, SIMULATED, seconds)
+        outcome = self._seen(answer.number, document, SIMULATED, seconds)
         if self._store is not None:
             self._store.put(
                 prepared.key, prepared.point.kind, prepared.request, document,
                 seconds=seconds, command=prepared.command, study=self._study.name,
             )  # fmt: skip
         self._finish(answer.number, outcome)
+
+    def _seen(self, number: int, document: Mapping[str, Any], state: str, seconds: float) -> Outcome:
+        if self._see is not None:
+            self._see(number, document)
+        return _outcome(self._prepared[number], document, state, seconds)
 
     def _finish(self, number: int, outcome: Outcome) -> None:
         self._outcomes[number] = outcome

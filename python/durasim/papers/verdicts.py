@@ -12,19 +12,16 @@ another row), and `null`, which is computed: the formula still passes with the b
 
 from __future__ import annotations
 
-import csv
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 WITHIN = 0.15
 SHARE_OF_LOGARITHM = (0.5, 2.0)
 SMALL_LOGARITHM = 0.05
 # Rates below this, in percent, are compared in points.
 SMALL_RATE, POINT = 5.0, 1.0
-PUBLISHED = Path(__file__).with_name("published.csv")
 CLASSES = ("measured", "predicate", "input", "arithmetic", "repeat")
 SCORING = ("measured", "predicate")
 REPRODUCED, DIRECTION, DIFFERS, NOT_COMPARABLE = "reproduced", "direction holds", "differs", "not comparable"
@@ -35,10 +32,9 @@ MANY = 8
 
 @dataclass(frozen=True)
 class Published:
-    """A number of a paper: a row of `published.csv`.
+    """A number of a paper: a table `[[published]]` of the file of a figure.
 
     Attributes:
-        experiment: Name of the experiment that measures it.
         figure: Figure, table or section of the paper.
         metric: Metric.
         design: Design, by its name in the paper.
@@ -49,14 +45,13 @@ class Published:
         exact: `true` if it is printed, `approx` if the text rounds it.
         quote: Quotation of the paper.
         note: Remark on its reading.
-        kind: Its class, see above.
-        compared: Its form: one of RATIOS, `amount`, `rate`, `rate-of-rest`, or a predicate with its bounds; or empty.
+        kind: Its class, see above; `class` in the file.
+        relation: Its form: one of RATIOS, `amount`, `rate`, `rate-of-rest`, or a predicate with its bounds; or empty.
         if_equal: Value of its formula if the design is the baseline; implied by its form if empty.
         same_as: For a repeat, the figure with the original number.
         class_reason: Reason for its class.
     """
 
-    experiment: str
     figure: str
     metric: str
     design: str
@@ -68,7 +63,7 @@ class Published:
     quote: str
     note: str
     kind: str
-    compared: str
+    relation: str
     if_equal: str
     same_as: str
     class_reason: str
@@ -84,17 +79,15 @@ class Published:
         return float(self.value)
 
     @property
+    def is_number(self) -> bool:
+        """Whether it is a number or a range of numbers."""
+        return re.fullmatch(r"[0-9.]+(-[0-9.]+)?", self.value) is not None
+
+    @property
     def ends(self) -> tuple[float, float]:
         """The ends of its range, equal for a single number."""
         first, *rest = self.value.split("-")
         return float(first), float(rest[0] if rest else first)
-
-
-def read_published(experiment: str | None = None) -> list[Published]:
-    """Reads the published numbers of an experiment, or of all, in order."""
-    with PUBLISHED.open(encoding="utf-8", newline="") as text:
-        rows = [Published(kind=row.pop("class"), **row) for row in csv.DictReader(text)]
-    return [row for row in rows if experiment in (None, row.experiment)]
 
 
 # From a printed number to the ratio of two designs.
@@ -128,9 +121,9 @@ PREDICATES: Mapping[str, Callable[[Sequence[float], Sequence[float]], bool]] = {
 
 def verdict(published: Published, values: Sequence[float]) -> str:
     """Compares our values, in the unit of the paper, with a published number."""
-    if not values or not published.compared:
+    if not values or not published.relation:
         return NOT_COMPARABLE
-    form, *rest = published.compared.split()
+    form, *rest = published.relation.split()
     if form in PREDICATES:
         are_words = published.unit == "qualitative"
         bounds = [float(bound) for bound in rest] if rest or are_words else published.ends
@@ -161,22 +154,13 @@ def _of_ratio(ours: float, published: float) -> str:
 
 def values_if_equal(published: Published) -> tuple[float, ...]:
     """Returns the values of the formula if the design is the baseline: equal designs, or events that do not occur."""
-    form = published.compared.split()[0]
+    form = published.relation.split()[0]
     value = float(published.if_equal) if published.if_equal else EQUAL.get(form, 0.0)
     return (value,) * (MANY if form in PREDICATES else 1)
 
 
 def class_of(published: Published) -> str:
     """Returns the class of a number: `null` if it would score although the baseline passes as well."""
-    if published.kind not in SCORING or not published.compared:
+    if published.kind not in SCORING or not published.relation:
         return published.kind
     return "null" if verdict(published, values_if_equal(published)) == REPRODUCED else published.kind
-
-
-def score(rows: Iterable[Mapping[str, str]]) -> dict[str, int]:
-    """Counts rows of results: by verdict if they score, else by class."""
-    found: Counter[str] = Counter()
-    for row in rows:
-        is_scored = row["class"] in SCORING or row["verdict"] == NOT_COMPARABLE
-        found[row["verdict"] if is_scored else row["class"]] += 1
-    return {name: found[name] for name in (*VERDICTS, "null", "repeat", "arithmetic", "input")}

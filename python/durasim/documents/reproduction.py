@@ -1,0 +1,106 @@
+"""The document of `durasim reproduce`: published numbers beside ours, with verdicts, and the runs behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from durasim.documents.document import Document
+
+SCHEMA = "durasim-reproduction/1"
+
+
+@dataclass(frozen=True, slots=True)
+class ReproducedRow(Document):
+    """A published number beside ours.
+
+    Attributes:
+        paper: The paper.
+        figure: Figure, table or section of the paper.
+        metric: Metric.
+        design: Design, by its name in the paper.
+        workload: Workload, by its name in the paper.
+        baseline: Baseline, or empty.
+        published: The number, a range of numbers, or words.
+        unit: Its unit.
+        relation: How it is compared.
+        ours: Our numbers, in the unit of the paper; empty if they are not measured.
+        interval: Ends of the 95 % interval of our number over the seeds; empty with fewer than two seeds.
+        text: Our numbers as they are shown.
+        class_: The class of the number; `null` if the baseline itself would pass.
+        verdict: The verdict.
+        note: Remark for the reader.
+        command: The first of the commands that measure it, and the number of the others.
+        runs: Keys of the points that it reads.
+    """
+
+    paper: str
+    figure: str
+    metric: str
+    design: str
+    workload: str
+    baseline: str
+    published: str
+    unit: str
+    relation: str
+    ours: tuple[float, ...]
+    interval: tuple[float, ...]
+    text: str
+    class_: str
+    verdict: str
+    note: str
+    command: str
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReproducedPoint(Document):
+    """A run of a reproduction.
+
+    Attributes:
+        key: Hash of all that its simulation reads: its name in the store.
+        state: `simulated`, `reused` from the store, or `failed`.
+        seconds: Host time of its simulation.
+        command: The command that repeats it alone.
+        digest: Equal for equal results; None if it failed.
+        error: The reason if it failed.
+    """
+
+    key: str
+    state: str
+    seconds: float
+    command: str
+    digest: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction(Document):
+    """The document of `durasim reproduce`.
+
+    Attributes:
+        schema: Name and version of this document.
+        durasim_version: Version of durasim.
+        build: Hash of the sources of the build.
+        papers: Names of the papers.
+        scale: `quick` or `paper`.
+        wall_s: Time that the command took.
+        claims: Number of published numbers by verdict if they score, else by class; `total` and `scored` are sums.
+        rows: The published numbers.
+        points: The runs.
+    """
+
+    schema: str
+    durasim_version: str
+    build: str
+    papers: tuple[str, ...]
+    scale: str
+    wall_s: float
+    claims: Mapping[str, int]
+    rows: tuple[ReproducedRow, ...]
+    points: tuple[ReproducedPoint, ...]
+
+    @property
+    def failed(self) -> int:
+        """Number of runs that failed."""
+        return sum(point.error is not None for point in self.points)

@@ -1,0 +1,124 @@
+"""Grids: the points that the tables `[[runs]]` of a paper stand for, at scale `quick` or `paper`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from durasim.errors import ConfigError, refusal
+from durasim.runs.scenario import Scenario
+from durasim.studies.axes import Value
+from durasim.studies.study import Point, Study, study_of
+
+SCALES = ("quick", "paper")
+_OWN = ("where", "ops_per_thread")
+"""Keys of a table of runs that a study does not have."""
+_CONDITIONS = {"workload": "workloads", "design": "designs", "threads": "threads", "machine": "machine"}
+"""Conditions of `where` by the key of the study with the allowed values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A point of a table of runs.
+
+    Attributes:
+        runs: Name of the table.
+        values: The value of each axis; None for a parameter of another design.
+    """
+
+    runs: str
+    values: Mapping[str, Value | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid(Study):
+    """A study of the points of several tables of runs, each scenario once.
+
+    Attributes:
+        cells: The cells of each point, in the order of the points.
+        distinct: The points.
+    """
+
+    cells: tuple[tuple[Cell, ...], ...]
+    distinct: tuple[Point, ...]
+
+    def count(self) -> int:
+        """Returns the number of points."""
+        return len(self.distinct)
+
+    def points(self) -> list[Point]:
+        """Returns the points."""
+        return list(self.distinct)
+
+
+def grid_of(name: str, runs: Sequence[Mapping[str, Any]], scale: str) -> Grid:
+    """Returns the grid of some tables of runs.
+
+    Args:
+        name: Name of the study in the store.
+        runs: The tables.
+        scale: `quick` for the sizes that are scored, `paper` for the published ones.
+
+    Raises:
+        ConfigError: A table is wrong; the sentence names it.
+    """
+    points: dict[Scenario, Point] = {}
+    cells: dict[Scenario, list[Cell]] = {}
+    for table in runs:
+        for study in _studies(table, scale):
+            for point in study.points():
+                points.setdefault(point.scenario, point)
+                cells.setdefault(point.scenario, []).append(Cell(table["name"], point.values))
+    distinct = tuple(points.values())
+    return Grid(
+        name, "run", {}, (), None, {"name": name}, "", tuple(tuple(cells[of.scenario]) for of in distinct), distinct
+    )
+
+
+def _studies(table: Mapping[str, Any], scale: str) -> Iterator[Study]:
+    """Yields a study for each combination of values that the table's `where` tells apart."""
+    if scale == "paper":
+        table = _merged(
+            {key: value for key, value in table.items() if key not in ("scale", "paper")}, table.get("paper", {})
+        )
+    plain = {key: value for key, value in table.items() if key not in (*_OWN, "paper")}
+    changes, per_thread = table.get("where", []), "ops_per_thread" in table
+    told_apart = {key for change in changes for key in change if key in _CONDITIONS}
+    if per_thread or any("ops_per_thread" in change for change in changes):
+        told_apart.add("threads")
+    listed = {key: _listed(plain.get(_CONDITIONS[key])) for key in _CONDITIONS if key in told_apart}
+    for key, values in listed.items():
+        if values == [None]:
+            raise refusal(f"runs.{table['name']}.where", f"{key} is a condition, but {_CONDITIONS[key]} is not given")
+    for combination in itertools.product(*listed.values()):
+        values = dict(zip(listed, combination, strict=True))
+        of = plain | {_CONDITIONS[key]: _like(plain[_CONDITIONS[key]], value) for key, value in values.items()}
+        ops_per_thread = table.get("ops_per_thread")
+        for change in changes:
+            if all(values[key] in _listed(change[key]) for key in change if key in _CONDITIONS):
+                of = _merged(of, {key: value for key, value in change.items() if key not in (*_CONDITIONS, *_OWN)})
+                ops_per_thread = change.get("ops_per_thread", ops_per_thread)
+        if ops_per_thread is not None:
+            of["ops"] = ops_per_thread * values["threads"]
+        try:
+            yield study_of(of)
+        except ConfigError as error:
+            raise refusal(f"runs.{table['name']}.{error.field}", error.problem) from None
+
+
+def _merged(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns tables with changes; the keys of a table are changed one by one."""
+    found = dict(tables)
+    for key, value in changes.items():
+        found[key] = {**found[key], **value} if isinstance(value, Mapping) and key in found else value
+    return found
+
+
+def _like(original: Any, value: Any) -> Any:
+    return [value] if isinstance(original, list) else value
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list) else [value]

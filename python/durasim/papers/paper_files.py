@@ -1,0 +1,245 @@
+"""Files of papers: `paper.toml` with the citation and common runs, and one file for each figure, table or section."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from durasim.documents.toml_files import read_toml, schema_named, validate
+from durasim.errors import ConfigError, refusal, unknown_name
+from durasim.papers.formulas import Formula, formula_of
+from durasim.papers.verdicts import Published
+
+_ALL = "all"
+_OF_MEASURE = ("measure", "note", "unmeasured")
+"""Keys of a published number that say how it is measured; the others are those of `Published`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """How a number is computed from runs.
+
+    Attributes:
+        formula: The formula; its numbers are in the unit of the paper.
+        digits: Decimals of the numbers where they are shown.
+        note: Remark for the reader.
+        beside: Further formulas by their label, shown in the remark.
+    """
+
+    formula: Formula
+    digits: int
+    note: str
+    beside: Mapping[str, Formula]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A published number and how it is measured.
+
+    Attributes:
+        published: The number.
+        measure: How it is measured; None if it is not.
+        selections: The selection of runs of each value, by the name that formulas use.
+        note: Remark for the reader; the reason if it is not measured.
+    """
+
+    published: Published
+    measure: Measure | None
+    selections: Mapping[str, Mapping[str, Any]]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure, table or section of a paper.
+
+    Attributes:
+        place: Its name in the paper, such as `Fig5`.
+        title: What it shows.
+        runs: Tables of its runs by name, those of the paper among them.
+        claims: Its published numbers.
+        plot: The table `[plot]`, empty if it is not drawn.
+        file: Name of its file.
+    """
+
+    place: str
+    title: str
+    runs: Mapping[str, Mapping[str, Any]]
+    claims: tuple[Claim, ...]
+    plot: Mapping[str, Any]
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper.
+
+    Attributes:
+        name: Name of its folder.
+        title: Its title.
+        citation: Its citation.
+        figures: Its figures in the order of the file.
+    """
+
+    name: str
+    title: str
+    citation: str
+    figures: tuple[Figure, ...]
+
+
+def papers_folder() -> Path:
+    """Returns the folder of the papers in the package."""
+    return Path(str(resources.files("durasim").joinpath("experiments")))
+
+
+@cache
+def paper_names() -> tuple[str, ...]:
+    """Returns the names of all papers."""
+    return tuple(sorted(file.parent.name for file in papers_folder().glob("*/paper.toml")))
+
+
+def paper_named(name: str) -> Paper:
+    """Returns a paper by its name, or by an alias of it.
+
+    Raises:
+        ConfigError: There is no such paper, or one of its files is wrong.
+        HostIoError: A file cannot be read.
+    """
+    aliases = {alias: of for of in paper_names() for alias in read_toml(_file(of, "paper"), "paper").get("aliases", ())}
+    found = aliases.get(name, name)
+    if found not in paper_names():
+        raise unknown_name("paper", name, (*paper_names(), *aliases, _ALL))
+    return read_paper(papers_folder() / found)
+
+
+def read_paper(folder: Path) -> Paper:
+    """Reads the files of a paper.
+
+    Raises:
+        ConfigError: A file is wrong; the sentence names the file, and the key or line.
+        HostIoError: A file cannot be read.
+    """
+    file = folder / "paper.toml"
+    tables = read_toml(file, "paper")
+    validate(tables, schema_named("paper-file"), "paper", f"{file}: ")
+    found = [_figure_of(folder / f"{name}.toml", tables) for name in tables["figures"]]
+    listed = {figure.file for figure in found} | {file.name}
+    own = [name for figure in found for name in figure.runs.keys() - {of["name"] for of in tables.get("runs", ())}]
+    if twice := sorted({name for name in own if own.count(name) > 1}):
+        raise refusal("runs", f"two figures of {file} name runs {', '.join(twice)}: move them to paper.toml")
+    if others := sorted(other.name for other in folder.glob("*.toml") if other.name not in listed):
+        raise refusal("figures", f"{file} does not list {', '.join(others)}")
+    return Paper(folder.name, tables["title"], tables["citation"], tuple(found))
+
+
+def _file(paper: str, name: str) -> Path:
+    return papers_folder() / paper / f"{name}.toml"
+
+
+def _figure_of(file: Path, paper: Mapping[str, Any]) -> Figure:
+    tables = read_toml(file, "figure")
+    validate(tables, schema_named("figure-file"), "figure", f"{file}: ")
+    runs = {of["name"]: of for of in (*paper.get("runs", ()), *tables.get("runs", ()))}
+    if len(runs) < len(paper.get("runs", ())) + len(tables.get("runs", ())):
+        raise refusal("runs", f"{file}: two tables have one name")
+    try:
+        claims = tuple(_claims(tables, paper, runs))
+    except ConfigError as error:
+        raise refusal(error.field, f"{file}{_line_of(file, error)}: {error.problem}") from None
+    return Figure(tables["place"], tables["title"], runs, claims, tables.get("plot", {}), file.name)
+
+
+def _line_of(file: Path, error: ConfigError) -> str:
+    """Returns the line, after a colon, of the first quoted text of a problem that is in the file; empty if none is."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    for part in re.findall(r"'([^']+)'", error.problem):
+        for number, line in enumerate(lines, 1):
+            if part in line:
+                return f":{number}"
+    return ""
+
+
+def _claims(
+    tables: Mapping[str, Any], paper: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Claim]:
+    values = tables.get("values", {})
+    for name, selection in values.items():
+        _check_selection(name, selection, runs)
+    measures = {name: _measure_of(of, tuple(values)) for name, of in tables.get("measures", {}).items()}
+    names = {kind: {**paper.get("names", {}).get(kind, {}), **tables.get("names", {}).get(kind, {})} for kind in _KINDS}
+    for row in tables.get("published", ()):
+        published = _published_of(tables["place"], row)
+        note = row.get("note", "")
+        if "unmeasured" in row:
+            yield Claim(published, None, {}, row["unmeasured"])
+            continue
+        named = row.get("measure", published.metric)
+        if named not in measures:
+            raise unknown_name("measure", named, measures)
+        measure = measures[named]
+        used = dict.fromkeys(measure.formula.names())
+        for beside in measure.beside.values():
+            used |= dict.fromkeys(beside.names())
+        selections = {name: _filled(values[name], published, names) for name in used}
+        yield Claim(published, measure, selections, note or measure.note)
+
+
+def _published_of(place: str, row: Mapping[str, Any]) -> Published:
+    own = {field.name: "" for field in dataclasses.fields(Published)} | {"figure": place, "exact": "true"}
+    given = {name: value for name, value in row.items() if name not in _OF_MEASURE}
+    given |= {"note": given.pop("remark", ""), "kind": given.pop("class")}
+    return Published(**(own | given))
+
+
+def _measure_of(of: Mapping[str, Any], known: Sequence[str]) -> Measure:
+    return Measure(
+        formula_of(of["formula"], known),
+        of.get("digits", 1),
+        of.get("note", ""),
+        {label: formula_of(text, known) for label, text in of.get("beside", {}).items()},
+    )
+
+
+def _check_selection(name: str, selection: Mapping[str, Any], runs: Mapping[str, Any]) -> None:
+    sources = [source for source in ("runs", "cost", "lines") if source in selection]
+    if len(sources) != 1:
+        raise refusal(f"values.{name}", "needs one of runs, cost and lines")
+    for group in _listed(selection.get("runs", ())):
+        if group not in runs:
+            raise unknown_name(f"values.{name}.runs", group, runs)
+
+
+_KINDS = ("designs", "workloads")
+_PLACES = {
+    "$design": ("design", "designs"),
+    "$baseline": ("baseline", "designs"),
+    "$workload": ("workload", "workloads"),
+}
+
+
+def _filled(
+    selection: Mapping[str, Any], published: Published, names: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Returns a selection with the designs and the workload of a published number in place of $design and so on."""
+    found = {}
+    for key, value in selection.items():
+        if not isinstance(value, str) or value not in _PLACES:
+            found[key] = value
+            continue
+        field, kind = _PLACES[value]
+        paper_name = getattr(published, field)
+        if paper_name not in names[kind]:
+            raise refusal(f"names.{kind}", f"does not have '{paper_name}'")
+        if names[kind][paper_name] != _ALL:
+            found[key] = names[kind][paper_name]
+    return found
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]

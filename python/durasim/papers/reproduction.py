@@ -1,0 +1,142 @@
+"""Reproduction: runs what the figures of papers need, and compares their published numbers with ours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from durasim import _core
+from durasim.documents.reproduction import SCHEMA, ReproducedPoint, ReproducedRow, Reproduction
+from durasim.errors import unknown_name
+from durasim.papers.cells import Cells
+from durasim.papers.evaluation import UNCERTAIN, Evidence, row_of
+from durasim.papers.grids import Grid, grid_of
+from durasim.papers.paper_files import Claim, Figure, Paper
+from durasim.papers.selections import Found, groups_of, number_at, paths_of
+from durasim.papers.verdicts import NOT_COMPARABLE, SCORING, VERDICTS
+from durasim.store.database import Store
+from durasim.studies.executor import Executor
+from durasim.studies.study_run import Progress, StudyRun
+
+Counts = Callable[[Mapping[str, Any]], Cells]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Figures of a paper to reproduce.
+
+    Attributes:
+        paper: The paper.
+        figures: Its figures.
+    """
+
+    paper: Paper
+    figures: tuple[Figure, ...]
+
+    def claims(self) -> list[tuple[Figure, Claim]]:
+        """Returns all published numbers with their figures."""
+        return [(figure, claim) for figure in self.figures for claim in figure.claims]
+
+    def grid(self, scale: str) -> Grid:
+        """Returns the runs that the published numbers and plots need."""
+        needed: dict[str, Mapping[str, Any]] = {}
+        for figure, claim in self.claims():
+            for selection in claim.selections.values():
+                needed |= {name: figure.runs[name] for name in groups_of(selection)}
+        return grid_of(self.paper.name, list(needed.values()), scale)
+
+
+def chosen_figures(papers: Sequence[Paper], place: str | None) -> list[Chosen]:
+    """Returns all figures of papers, or the one with this name.
+
+    Raises:
+        ConfigError: No paper has this figure.
+    """
+    if place is None:
+        return [Chosen(paper, paper.figures) for paper in papers]
+    found = [Chosen(of, figures) for of in papers if (figures := tuple(f for f in of.figures if f.place == place))]
+    if not found:
+        raise unknown_name("figure", place, {figure.place for paper in papers for figure in paper.figures})
+    return found
+
+
+def reproduce(
+    chosen: Sequence[Chosen], scale: str, *, store: Store | None, executor: Callable[[], Executor], counts: Counts,
+    progress: Progress, yes: bool = False,
+) -> Reproduction:  # fmt: skip
+    """Runs what the figures need and compares their published numbers with ours.
+
+    Args:
+        chosen: The figures of each paper.
+        scale: `quick` or `paper`.
+        store: The store of results; None keeps nothing.
+        executor: Starts the workers.
+        counts: Returns numbers that no run gives.
+        progress: Called with the points done and the total of a paper.
+        yes: Permits more than 10,000 runs.
+
+    Raises:
+        ConfigError: A run is refused, or a formula cannot be evaluated.
+        HostIoError: The store cannot be written.
+        ToolchainError: A guest program cannot be built.
+    """
+    began, rows, points = time.monotonic(), list[ReproducedRow](), dict[str, ReproducedPoint]()
+    for of in chosen:
+        evidence, run = _evidence(of, of.grid(scale), store, executor, counts, progress, yes)
+        points |= {point.key: point for point in run}
+        rows += [row_of(of.paper.name, figure, claim, evidence) for figure, claim in of.claims()]
+    return Reproduction(
+        schema=SCHEMA,
+        durasim_version=_core.__version__,
+        build=_core.__build__,
+        papers=tuple(of.paper.name for of in chosen),
+        scale=scale,
+        wall_s=round(time.monotonic() - began, 3),
+        claims=counted(rows),
+        rows=tuple(rows),
+        points=tuple(points.values()),
+    )
+
+
+def counted(rows: Sequence[ReproducedRow]) -> dict[str, int]:
+    """Counts rows: by verdict if they score, else by class; `not_comparable` before either."""
+    keys = {NOT_COMPARABLE: "not_comparable", "direction holds": "direction"}
+    names = [keys.get(name, name) for name in (*VERDICTS, UNCERTAIN)]
+    found = dict.fromkeys(["total", "scored", *names, "null", "repeat", "arithmetic", "input"], 0)
+    for row in rows:
+        is_scored = row.class_ in SCORING and row.verdict != NOT_COMPARABLE
+        by_verdict = row.class_ in SCORING or row.verdict == NOT_COMPARABLE
+        found["total"] += 1
+        found["scored"] += is_scored
+        found[keys.get(row.verdict, row.verdict) if by_verdict else row.class_] += 1
+    return found
+
+
+def _evidence(
+    of: Chosen, grid: Grid, store: Store | None, executor: Callable[[], Executor], counts: Counts,
+    progress: Progress, yes: bool,  # noqa: FBT001 - of `reproduce`
+) -> tuple[Evidence, list[ReproducedPoint]]:  # fmt: skip
+    paths = paths_of(selection for _, claim in of.claims() for selection in claim.selections.values())
+    seen: dict[int, dict[str, float | None]] = {}
+
+    def see(number: int, document: Mapping[str, Any]) -> None:
+        seen[number] = {path: number_at(document, path) for path in paths}
+
+    if not grid.distinct:
+        return Evidence([], [], counts, []), []
+    result = StudyRun(grid, store, progress, yes=yes, see=see).run(executor)
+    cells: Found = []
+    failed, sources = [], []
+    for number, (point, labels) in enumerate(zip(result.points, grid.cells, strict=True)):
+        if number in seen:
+            cells += [(cell, seen[number]) for cell in labels]
+            sources += [(point.key, point.command)] * len(labels)
+        else:
+            failed += labels
+    points = [
+        ReproducedPoint(point.key, point.state, point.seconds, point.command, point.digest, point.error)
+        for point in result.points
+    ]
+    return Evidence(cells, failed, counts, sources), points
