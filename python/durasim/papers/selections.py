@@ -9,7 +9,7 @@ from durasim.errors import refusal
 from durasim.papers.cells import Cells
 from durasim.papers.grids import Cell
 
-_NO_AXES = ("runs", "metric")
+_NO_AXES = ("runs", "metric", "unset")
 
 Found = list[tuple[Cell, Mapping[str, float | None]]]
 """Cells with the numbers of their documents by path."""
@@ -64,7 +64,8 @@ def select(selection: Mapping[str, Any], found: Found) -> Cells:
     """Returns the numbers of a selection.
 
     Args:
-        selection: `runs`, `metric`, and the values of axes: one, or several of which each is kept.
+        selection: `runs`, `metric`, and the values of axes: one, or several of which each is kept. `unset` has the
+            values of axes for runs of tables without them.
         found: All cells with their numbers.
 
     Raises:
@@ -74,7 +75,7 @@ def select(selection: Mapping[str, Any], found: Found) -> Cells:
     wanted = {
         key: value if isinstance(value, list) else [value] for key, value in selection.items() if key not in _NO_AXES
     }
-    named = ", ".join(groups)
+    named, unset = ", ".join(groups), selection.get("unset", {})
     numbers: dict[tuple[Any, ...], float] = {}
     axes: dict[str, None] = {}
     chosen = []
@@ -86,11 +87,13 @@ def select(selection: Mapping[str, Any], found: Found) -> Cells:
         if all(cell.values[key] in values for key, values in wanted.items()):
             chosen.append((cell, of))
             axes |= dict.fromkeys(cell.values)
+    if chosen and (unknown := sorted(unset.keys() - axes.keys())):
+        raise refusal("values.unset", f"runs {named} have no axis '{unknown[0]}', but {', '.join(axes)}")
     for cell, of in _in_order(chosen, wanted):
         number = of[selection["metric"]]
         if number is None:
             raise refusal("metric", f"'{selection['metric']}' is no number in the result of {_text(cell.values)}")
-        numbers[tuple(cell.values.get(axis) for axis in axes)] = number
+        numbers[tuple(cell.values.get(axis, unset.get(axis)) for axis in axes)] = number
     if not numbers:
         raise refusal("values", f"no run of {named} has {_text({key: selection[key] for key in wanted})}")
     return Cells(tuple(axes), numbers).without_constant_axes()
