@@ -64,7 +64,7 @@ def select(selection: Mapping[str, Any], found: Found) -> Cells:
     """Returns the numbers of a selection.
 
     Args:
-        selection: `runs`, `metric`, and the values of axes: one, or several of which each is kept. `unset` has the
+        selection: `runs`, `metric`, and the values of axes: one, or several that are all kept. `unset` has the
             values of axes for runs of tables without them.
         found: All cells with their numbers.
 
