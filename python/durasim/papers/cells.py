@@ -78,9 +78,14 @@ class Cells:
         return found
 
     def reduced(self, function: Callable[[Sequence[float]], float], axis: str | None = None) -> Cells:
-        """Returns the function of all numbers, or of those along an axis."""
+        """Returns the function of all numbers, or of those along an axis.
+
+        Selections drop an axis that has one value: along it each number is reduced alone.
+        """
         if axis is None:
             return Cells.of(function(list(self.numbers.values())))
+        if axis not in self.axes:
+            return self.each(lambda number: function([number]))
         others = tuple(other for other in self.axes if other != axis)
         return Cells(others, {place: function(list(of.values())) for place, of in self.along(axis).items()})
 
