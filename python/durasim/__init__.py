@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         mutation,
         random_campaign,
         random_replay,
+        reproduce,
         run,
         suite_members,
         sweep,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     )
     from durasim.documents.difference import Difference, diff
     from durasim.documents.loading import load
+    from durasim.documents.reproduction import ReproducedPoint, ReproducedRow, Reproduction
     from durasim.documents.results import (
         Comparison,
         CrashFailure,
@@ -61,6 +63,9 @@ __all__ = [
     "InternalError",
     "PointResult",
     "Provenance",
+    "ReproducedPoint",
+    "ReproducedRow",
+    "Reproduction",
     "RunResult",
     "Stat",
     "StatTree",
@@ -86,6 +91,7 @@ __all__ = [
     "pareto",
     "random_campaign",
     "random_replay",
+    "reproduce",
     "run",
     "suite_members",
     "sweep",
@@ -97,10 +103,11 @@ _NAMES = {
     "durasim.api": (
         "campaign", "check_designs", "compare", "crash", "describe_design", "describe_machine", "designs",
         "machine_schema", "machine_toml", "machines", "measure_workload", "mutation", "random_campaign",
-        "random_replay", "run", "suite_members", "sweep", "workloads",
+        "random_replay", "reproduce", "run", "suite_members", "sweep", "workloads",
     ),
     "durasim.documents.difference": ("Difference", "diff"),
     "durasim.documents.loading": ("load",),
+    "durasim.documents.reproduction": ("ReproducedPoint", "ReproducedRow", "Reproduction"),
     "durasim.documents.results": (
         "Comparison", "CrashFailure", "CrashResult", "Provenance", "RunResult", "TxLines", "TxProfile",
     ),

@@ -37,10 +37,13 @@ if TYPE_CHECKING:
 
     from durasim.crashes.mutants import MutationResult, Outcome
     from durasim.documents.mechanisms import Mechanism
+    from durasim.documents.reproduction import Reproduction
     from durasim.documents.sweep import SweepResult
+    from durasim.papers.reproduction import Chosen
     from durasim.programs.suites import Member
     from durasim.programs.workload_tables import WorkloadInfo
     from durasim.store.database import Store
+    from durasim.studies.plan import Plan
     from durasim.studies.study import Study
 
 Progress = Callable[[int, int], bool | None]
@@ -335,6 +338,80 @@ def described_study(study: str | os.PathLike[str] | None, keys: Mapping[str, Any
     if (study is None) != bool(keys):
         raise refusal("study", "give either a study file or the keys of one")
     return study_of(keys) if study is None else read_study(study)
+
+
+def reproduce(
+    paper: str,
+    *,
+    figure: str | None = None,
+    scale: str = "quick",
+    store: StoreChoice = True,
+    jobs: int | None = None,
+    yes: bool = False,
+    progress: SweepProgress | None = None,
+) -> Reproduction:
+    """Runs what the figures of a paper need, and compares its published numbers with ours.
+
+    Args:
+        paper: A paper, or `all`.
+        figure: Only this figure, table or section, such as `Fig5`.
+        scale: `quick`, the sizes that are scored, or `paper`.
+        store: The store of results; True is the user's store, False keeps nothing.
+        jobs: Number of concurrent simulations; all cores if None. Results do not depend on it.
+        yes: Permits more than 10,000 runs.
+        progress: Called with the runs done and the total, paper by paper.
+
+    Raises:
+        ConfigError: A name is unknown, or a run is refused before any is simulated.
+        HostIoError: The store or a file cannot be read or written.
+        ToolchainError: A guest program cannot be built.
+    """
+    chosen = chosen_papers(paper, figure, scale)
+    return run_reproduction(chosen, scale, store=store, jobs=jobs, yes=yes, progress=progress)
+
+
+def chosen_papers(paper: str, figure: str | None, scale: str) -> list[Chosen]:
+    """Returns the figures of a paper, or of all papers; see `reproduce`."""
+    from durasim.papers.grids import SCALES  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.papers.paper_files import paper_named, paper_names  # noqa: PLC0415
+    from durasim.papers.reproduction import chosen_figures  # noqa: PLC0415
+
+    if scale not in SCALES:
+        raise unknown_name("scale", scale, SCALES)
+    names = paper_names() if paper == "all" else (paper,)
+    return chosen_figures([paper_named(name) for name in names], figure)
+
+
+def run_reproduction(
+    chosen: Sequence[Chosen],
+    scale: str,
+    *,
+    store: StoreChoice = True,
+    jobs: int | None = None,
+    yes: bool = False,
+    progress: SweepProgress | None = None,
+) -> Reproduction:
+    """Runs what chosen figures need; see `reproduce`."""
+    from durasim.papers import reproduction  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.papers.counts import count_of  # noqa: PLC0415
+    from durasim.studies.executor import LocalProcesses  # noqa: PLC0415
+
+    with opened_store(store) as kept:
+        return reproduction.reproduce(
+            chosen, scale, store=kept, executor=lambda: LocalProcesses(jobs), counts=count_of,
+            progress=progress or (lambda *_: None), yes=yes,
+        )  # fmt: skip
+
+
+def planned_reproduction(
+    chosen: Sequence[Chosen], scale: str, *, store: StoreChoice = True, jobs: int | None = None
+) -> list[Plan]:
+    """Returns a plan for each paper that needs runs; see `reproduce`."""
+    from durasim.studies.plan import plan_of  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    grids = [grid for of in chosen if (grid := of.grid(scale)).distinct]
+    with opened_store(store) as kept:
+        return [plan_of(grid, kept, jobs) for grid in grids]
 
 
 @contextlib.contextmanager

@@ -43,6 +43,7 @@ class Program(TyperGroup):
         "campaign": "crash_commands",
         "mutation": "crash_commands",
         "diff": "run_commands",
+        "reproduce": "reproduce_command",
         "results": "results_commands",
         "designs": "list_commands",
         "workloads": "list_commands",

@@ -104,6 +104,11 @@ def _enclosed(found: Refined) -> tuple[str, str, str, str]:
     return _value(ends[0][0]), _value(ends[1][0]), number(ends[0][1]), number(ends[1][1])
 
 
+def plan_tables(plans: Sequence[Plan], *, wide: bool = False) -> Group:
+    """Returns the points of several plans."""
+    return Group(*(plan_table(plan, wide=wide) for plan in plans))
+
+
 def plan_table(plan: Plan, *, wide: bool = False) -> FoldedTable:
     """Returns the points of a plan, with expected time and memory in its title."""
     time_text = "time unknown" if plan.minutes is None else _minutes(plan.minutes)
@@ -112,7 +117,7 @@ def plan_table(plan: Plan, *, wide: bool = False) -> FoldedTable:
         f"{plan.name}: {len(plan.points)} points, {plan.to_simulate} to simulate, {time_text} and {memory} with "
         f"{plan.jobs} processes"
     )
-    axes = list(plan.points[0].values)
+    axes = [key for key in plan.points[0].values if all(key in point.values for point in plan.points)]
     columns = [*map(_axis, axes), Column("expected\nseconds", right=True), Column("stored")]
     table = FoldedTable(title, columns, keys=len(axes))
     for point in plan.points if wide else plan.points[:_ROWS_MAX]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from durasim.errors import refusal
 from durasim.studies.axes import Value
@@ -106,12 +107,12 @@ class Cells:
         found = {}
         for place, of in self.along(axis).items():
             pairs = list(of.items())
-            for (_, before), (value, number) in zip(pairs, pairs[1:], strict=False):
+            for (_, before), (value, number) in pairwise(pairs):
                 found[(*place[:at], value, *place[at:])] = number / before
         return Cells(self.axes, found)
 
     def smallest_that_keeps(self, axis: str, share: float) -> Cells:
-        """Returns the smallest value of an axis down to which every number is at least this share of that of the largest."""
+        """Returns the smallest value of an axis down to which numbers are at least a share of that at the largest."""
         others = tuple(other for other in self.axes if other != axis)
         found = {}
         for place, of in self.along(axis).items():

@@ -13,7 +13,7 @@ from durasim.errors import ConfigError, refusal
 from durasim.papers import verdicts
 from durasim.papers.cells import Cells
 from durasim.papers.grids import Cell
-from durasim.papers.paper_files import Claim, Figure, Formula
+from durasim.papers.paper_files import Claim, Figure, Formula, Measure
 from durasim.papers.selections import Found, is_read, select
 
 _SEED = "seed"
@@ -54,7 +54,7 @@ def row_of(paper: str, figure: Figure, claim: Claim, evidence: Evidence) -> Repr
         note = f"not measured: {failed} of its runs failed"
     elif claim.measure is not None:
         try:
-            numbers, interval, beside = _measured(claim, evidence)
+            numbers, interval, beside = _measured(claim.measure, claim.selections, evidence)
         except ConfigError as error:
             where = ", ".join(part for part in (published.metric, published.design, published.workload) if part)
             raise refusal(error.field, f"{paper}/{figure.file}, {where}: {error.problem}") from None
@@ -96,19 +96,17 @@ def verdict_of(published: verdicts.Published, numbers: Sequence[float], interval
     return found
 
 
-def _measured(claim: Claim, evidence: Evidence) -> tuple[tuple[float, ...], tuple[float, ...], list[str]]:
+def _measured(
+    measure: Measure, selections: Mapping[str, Mapping[str, Any]], evidence: Evidence
+) -> tuple[tuple[float, ...], tuple[float, ...], list[str]]:
     """Returns the numbers of a claim, the interval over seeds, and the formulas beside it as texts."""
-    assert claim.measure is not None
     values = {
         name: select(selection, evidence.cells) if "runs" in selection else evidence.counts(selection)
-        for name, selection in claim.selections.items()
+        for name, selection in selections.items()
     }
-    numbers = claim.measure.formula.numbers(values)
-    beside = [
-        f"{label}: {_text(formula.numbers(values), claim.measure.digits)}"
-        for label, formula in claim.measure.beside.items()
-    ]
-    return numbers, _interval(claim.measure.formula, values) if len(numbers) == 1 else (), beside
+    numbers = measure.formula.numbers(values)
+    beside = [f"{label}: {_text(formula.numbers(values), measure.digits)}" for label, formula in measure.beside.items()]
+    return numbers, _interval(measure.formula, values) if len(numbers) == 1 else (), beside
 
 
 def _interval(formula: Formula, values: Mapping[str, Cells]) -> tuple[float, ...]:

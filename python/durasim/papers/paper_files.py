@@ -75,6 +75,11 @@ class Figure:
     plot: Mapping[str, Any]
     file: str
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """Its name in the paper, and that of its file, such as `figure-5`."""
+        return self.place, self.file.removesuffix(".toml")
+
 
 @dataclass(frozen=True, slots=True)
 class Paper:

@@ -49,16 +49,18 @@ class Chosen:
 
 
 def chosen_figures(papers: Sequence[Paper], place: str | None) -> list[Chosen]:
-    """Returns all figures of papers, or the one with this name.
+    """Returns all figures of papers, or those with this name in the paper or of this file.
 
     Raises:
         ConfigError: No paper has this figure.
     """
     if place is None:
         return [Chosen(paper, paper.figures) for paper in papers]
-    found = [Chosen(of, figures) for of in papers if (figures := tuple(f for f in of.figures if f.place == place))]
+    found = [Chosen(of, figures) for of in papers if (figures := tuple(f for f in of.figures if place in f.names))]
     if not found:
-        raise unknown_name("figure", place, {figure.place for paper in papers for figure in paper.figures})
+        raise unknown_name(
+            "figure", place, {name for paper in papers for figure in paper.figures for name in figure.names}
+        )
     return found
 
 
@@ -116,7 +118,7 @@ def counted(rows: Sequence[ReproducedRow]) -> dict[str, int]:
 
 def _evidence(
     of: Chosen, grid: Grid, store: Store | None, executor: Callable[[], Executor], counts: Counts,
-    progress: Progress, yes: bool,  # noqa: FBT001 - of `reproduce`
+    progress: Progress, yes: bool,
 ) -> tuple[Evidence, list[ReproducedPoint]]:  # fmt: skip
     paths = paths_of(selection for _, claim in of.claims() for selection in claim.selections.values())
     seen: dict[int, dict[str, float | None]] = {}

@@ -209,7 +209,8 @@ class Study:
             options |= {"workload": values["workload"], "workload_args": _texts(arguments)}
             options.setdefault("threads", suites.threads_of(str(values["workload"])))
             is_small = options.get("scale", DEFAULT_SCALE) != DEFAULT_SCALE
-            if is_small and self.kind == "run" and not self.tables.get("shared_population", False):
+            is_timed = self.kind == "run" and not options.get("functional", False)
+            if is_small and is_timed and not self.tables.get("shared_population", False):
                 # As in comparisons: data are populated functionally.
                 options.setdefault("fast_forward", 0)
         scenario = Scenario(design=design, settings=applied, **(options | (program or {})))

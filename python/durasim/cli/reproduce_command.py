@@ -1,0 +1,79 @@
+"""The command `durasim reproduce`: figures and tables of papers beside durasim's numbers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from durasim import api, output
+from durasim.cli import formats, options, render
+from durasim.cli.options import check_json, finish
+from durasim.cli.shell import EXIT_NEGATIVE
+
+
+def reproduce(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A paper, or `all`.")],
+    figure: Annotated[
+        str | None, typer.Option("--figure", metavar="PLACE", help="Only this figure, table or section, such as Fig5.")
+    ] = None,
+    scale: Annotated[
+        str, typer.Option("--scale", metavar="NAME", help="`quick`, the sizes that are scored, or `paper`.")
+    ] = "quick",
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Print points, expected minutes and memory, and simulate nothing.")
+    ] = False,
+    report: Annotated[
+        str | None,
+        typer.Option("--report", metavar="DIR", help="Write a page for each paper to this folder."),
+    ] = None,
+    fail_on_change: Annotated[
+        bool, typer.Option("--fail-on-change", help="Exit with 1 if a verdict differs from the recorded one.")
+    ] = False,
+    jobs: options.Jobs = None,
+    store: options.StoreFile = None,
+    no_store: options.NoStore = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Permit more than 10,000 runs.")] = False,
+    wide: options.Wide = False,
+    form: options.Format = formats.TABLE,
+    json: options.JsonFile = None,
+) -> None:
+    """Run what the figures of a paper need, and print the published numbers beside durasim's with verdicts.
+
+    Runs in the store are not simulated again, and an interrupted reproduction continues where it ended. The exit code
+    is 1 if a run failed; verdicts alone leave it 0.
+    """
+    from durasim.cli import reproduction_tables, study_tables  # noqa: PLC0415 - keeps the start-up of others short
+    from durasim.papers import recorded  # noqa: PLC0415
+    from durasim.papers.report import check_folder, write_report  # noqa: PLC0415
+
+    check_json(json)
+    formats.check(form, json)
+    chosen = api.chosen_papers(paper, figure, scale)
+    kept = options.store_of(store, no_store)
+    if report is not None:
+        check_folder(report)
+    if plan:
+        planned = api.planned_reproduction(chosen, scale, store=kept, jobs=jobs)
+        finish(json, [of.to_dict() for of in planned], study_tables.plan_tables(planned, wide=wide))
+        return
+    with render.progress_bar() as bar:
+        task = bar.add_task(f"reproducing {paper}", total=None)
+        document = api.run_reproduction(
+            chosen, scale, store=kept, jobs=jobs, yes=yes,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )  # fmt: skip
+    changed = [
+        change
+        for of in chosen
+        for change in recorded.changes(of.paper.name, [row for row in document.rows if row.paper == of.paper.name])
+    ] if fail_on_change else []  # fmt: skip
+    if report is not None:
+        write_report(report, chosen, document)
+    if json is not None:
+        output.write_json(json, document.to_dict())
+    if json != output.STANDARD_OUTPUT:
+        shown = reproduction_tables.tables(document, changed, wide=wide or form != formats.TABLE)
+        formats.show(form, document.to_dict(), shown, lambda: recorded.recorded_text(document.rows))
+    if document.failed or changed:
+        raise typer.Exit(EXIT_NEGATIVE)

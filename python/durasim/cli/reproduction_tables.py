@@ -1,0 +1,54 @@
+"""Tables of reproductions for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from durasim.cli.tables import Column, FoldedTable
+from durasim.documents.reproduction import ReproducedRow, Reproduction
+from durasim.papers.verdicts import SCORING
+
+
+def tables(document: Reproduction, changed: Sequence[str], *, wide: bool = False) -> RenderableType:
+    """Returns a table of the numbers of each paper, the counts of verdicts, failed runs and changed verdicts.
+
+    Args:
+        document: The reproduction.
+        changed: Sentences about verdicts that differ from the recorded ones.
+        wide: Whether to show baselines, classes and remarks of all numbers.
+    """
+    parts: list[RenderableType] = []
+    for paper in document.papers:
+        rows = [row for row in document.rows if row.paper == paper]
+        parts.append(_numbers(paper, rows, wide=wide))
+    counts = FoldedTable("published numbers", [Column("verdict or class"), Column("numbers", right=True)])
+    for name, count in document.claims.items():
+        counts.add_row(name.replace("_", " "), str(count))
+    parts.append(counts)
+    failed = [point for point in document.points if point.error is not None]
+    if failed:
+        table = FoldedTable("failed runs", [Column("reason", wraps=True), Column("command", wraps=True)], keys=0)
+        for point in failed:
+            table.add_row(point.error or "", point.command)
+        parts.append(table)
+    parts += [Text(f"changed: {sentence}") for sentence in changed]
+    return Group(*parts)
+
+
+def _numbers(paper: str, rows: Sequence[ReproducedRow], *, wide: bool) -> FoldedTable:
+    columns = [Column("figure"), Column("metric", wraps=True), Column("design"), Column("baseline"), Column("workload")]
+    columns += [Column("published", right=True), Column("durasim", right=True), Column("verdict")]
+    columns += [Column("remark", wraps=True)] if wide else []
+    table = FoldedTable(f"{paper}: published numbers beside durasim's", columns, keys=2)
+    for row in rows:
+        is_scored = row.class_ in SCORING
+        verdict = row.verdict if is_scored else f"({row.class_}: {row.verdict})"
+        cells = [row.figure, row.metric, row.design, row.baseline, row.workload]
+        cells += [f"{row.published} {row.unit}".strip(), row.text, verdict]
+        table.add_row(*cells, *([row.note] if wide else []))
+    if not wide:
+        table.caption = "a verdict in brackets does not score; --wide adds remarks"
+    return table
