@@ -345,6 +345,7 @@ def reproduce(
     *,
     figure: str | None = None,
     scale: str = "quick",
+    readings: bool = False,
     store: StoreChoice = True,
     jobs: int | None = None,
     yes: bool = False,
@@ -356,6 +357,7 @@ def reproduce(
         paper: A paper, or `all`.
         figure: Only this figure, table or section, such as `Fig5`.
         scale: `quick`, the sizes that are scored, or `paper`.
+        readings: Whether to run the other readings of the paper as well, with the verdicts that they gain and lose.
         store: The store of results; True is the user's store, False keeps nothing.
         jobs: Number of concurrent simulations; all cores if None. Results do not depend on it.
         yes: Permits more than 10,000 runs.
@@ -367,7 +369,7 @@ def reproduce(
         ToolchainError: A guest program cannot be built.
     """
     chosen = chosen_papers(paper, figure, scale)
-    return run_reproduction(chosen, scale, store=store, jobs=jobs, yes=yes, progress=progress)
+    return run_reproduction(chosen, scale, readings=readings, store=store, jobs=jobs, yes=yes, progress=progress)
 
 
 def chosen_papers(paper: str, figure: str | None, scale: str) -> list[Chosen]:
@@ -386,6 +388,7 @@ def run_reproduction(
     chosen: Sequence[Chosen],
     scale: str,
     *,
+    readings: bool = False,
     store: StoreChoice = True,
     jobs: int | None = None,
     yes: bool = False,
@@ -399,7 +402,7 @@ def run_reproduction(
     with opened_store(store) as kept:
         return reproduction.reproduce(
             chosen, scale, store=kept, executor=lambda: LocalProcesses(jobs), counts=count_of,
-            progress=progress or (lambda *_: None), yes=yes,
+            progress=progress or (lambda *_: None), yes=yes, with_readings=readings,
         )  # fmt: skip
 
 

@@ -30,6 +30,9 @@ def reproduce(
     fail_on_change: Annotated[
         bool, typer.Option("--fail-on-change", help="Exit with 1 if a verdict differs from the recorded one.")
     ] = False,
+    readings: Annotated[
+        bool, typer.Option("--readings", help="Also run other readings of the paper: verdicts gained and lost.")
+    ] = False,
     jobs: options.Jobs = None,
     store: options.StoreFile = None,
     no_store: options.NoStore = False,
@@ -60,7 +63,7 @@ def reproduce(
     with render.progress_bar() as bar:
         task = bar.add_task(f"reproducing {paper}", total=None)
         document = api.run_reproduction(
-            chosen, scale, store=kept, jobs=jobs, yes=yes,
+            chosen, scale, readings=readings, store=kept, jobs=jobs, yes=yes,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )  # fmt: skip
     changed = [
@@ -74,6 +77,8 @@ def reproduce(
         output.write_json(json, document.to_dict())
     if json != output.STANDARD_OUTPUT:
         shown = reproduction_tables.tables(document, changed, wide=wide or form != formats.TABLE)
-        formats.show(form, document.to_dict(), shown, lambda: recorded.recorded_text(document.rows))
+        formats.show(
+            form, document.to_dict(), shown, lambda: recorded.text_of(list(map(recorded.as_recorded, document.rows)))
+        )
     if document.failed or changed:
         raise typer.Exit(EXIT_NEGATIVE)

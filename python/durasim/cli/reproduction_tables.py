@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from durasim.cli.tables import Column, FoldedTable
-from durasim.documents.reproduction import ReproducedRow, Reproduction
+from durasim.documents.reproduction import ReadingResult, ReproducedRow, Reproduction
 from durasim.papers.verdicts import SCORING
 
 
@@ -28,6 +28,7 @@ def tables(document: Reproduction, changed: Sequence[str], *, wide: bool = False
     for name, count in document.claims.items():
         counts.add_row(name.replace("_", " "), str(count))
     parts.append(counts)
+    parts += [_reading(reading) for reading in document.readings]
     failed = [point for point in document.points if point.error is not None]
     if failed:
         table = FoldedTable("failed runs", [Column("reason", wraps=True), Column("command", wraps=True)], keys=0)
@@ -36,6 +37,19 @@ def tables(document: Reproduction, changed: Sequence[str], *, wide: bool = False
         parts.append(table)
     parts += [Text(f"changed: {sentence}") for sentence in changed]
     return Group(*parts)
+
+
+def _reading(reading: ReadingResult) -> FoldedTable:
+    title = f'{reading.paper}, reading {reading.name} ({reading.place}: "{reading.sentence}")'
+    table = FoldedTable(title, [Column("verdict"), Column("number", wraps=True)])
+    for verdict, named in (("gained", reading.gained), ("lost", reading.lost)):
+        for number in named:
+            table.add_row(verdict, number)
+    table.caption = (
+        f"{len(reading.gained)} gained, {len(reading.lost)} lost, {reading.changed} verdicts differ; it reproduces "
+        f"{reading.claims['reproduced']} numbers that score"
+    )
+    return table
 
 
 def _numbers(paper: str, rows: Sequence[ReproducedRow], *, wide: bool) -> FoldedTable:

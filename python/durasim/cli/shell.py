@@ -144,7 +144,7 @@ class _Signals:
 
     def _end(self) -> None:
         if not self.has_complained:
-            complain("interrupted", self.exit_code)
+            complain("interrupted; what was saved before is kept", self.exit_code)
         os._exit(self.exit_code)
 
 

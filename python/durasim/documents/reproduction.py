@@ -75,6 +75,31 @@ class ReproducedPoint(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class ReadingResult(Document):
+    """Verdicts under another reading of a paper, which changes one thing in all its runs.
+
+    Attributes:
+        paper: The paper.
+        name: Name of the reading.
+        place: Where the paper allows it.
+        sentence: Quotation of the paper that allows it.
+        gained: Numbers that it reproduces and the scored reading does not.
+        lost: Numbers that the scored reading reproduces and it does not.
+        changed: Number of verdicts that differ.
+        claims: Its counts, as those of the reproduction.
+    """
+
+    paper: str
+    name: str
+    place: str
+    sentence: str
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+    changed: int
+    claims: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Reproduction(Document):
     """The document of `durasim reproduce`.
 
@@ -87,7 +112,8 @@ class Reproduction(Document):
         wall_s: Time that the command took.
         claims: Number of published numbers by verdict if they score, else by class; `total` and `scored` are sums.
         rows: The published numbers.
-        points: The runs.
+        points: The runs, those of readings among them.
+        readings: Other readings, each with the verdicts that it gains and loses; empty if they were not asked for.
     """
 
     schema: str
@@ -99,6 +125,7 @@ class Reproduction(Document):
     claims: Mapping[str, int]
     rows: tuple[ReproducedRow, ...]
     points: tuple[ReproducedPoint, ...]
+    readings: tuple[ReadingResult, ...]
 
     @property
     def failed(self) -> int:

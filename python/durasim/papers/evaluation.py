@@ -19,7 +19,6 @@ from durasim.papers.selections import Found, is_read, select
 _SEED = "seed"
 # Quantiles of Student's t distribution for a two-sided 95 % interval, by degrees of freedom.
 _T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-UNCERTAIN = "uncertain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ def verdict_of(published: verdicts.Published, numbers: Sequence[float], interval
         # Numbers around the published one are reproduced; both ends may differ in opposite directions.
         within = [end for end in published.ends if interval[0] <= end <= interval[1]] if published.is_number else []
         if ends | {verdicts.verdict(published, [number]) for number in within} != {found}:
-            return UNCERTAIN
+            return verdicts.UNCERTAIN
     return found
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from durasim.errors import ConfigError, refusal
-from durasim.runs.scenario import Scenario
+from durasim.programs import suites
+from durasim.runs import settings as parameter_settings
+from durasim.runs.scenario import Scenario, design_variants, settings_of, variant_name
 from durasim.studies.axes import Value
 from durasim.studies.study import Point, Study, study_of
 
@@ -53,13 +56,16 @@ class Grid(Study):
         return list(self.distinct)
 
 
-def grid_of(name: str, runs: Sequence[Mapping[str, Any]], scale: str) -> Grid:
+def grid_of(
+    name: str, runs: Sequence[Mapping[str, Any]], scale: str, is_read: Callable[[Cell], bool] = lambda _: True
+) -> Grid:
     """Returns the grid of some tables of runs.
 
     Args:
         name: Name of the study in the store.
         runs: The tables.
         scale: `quick` for the sizes that are scored, `paper` for the published ones.
+        is_read: Whether a cell is needed.
 
     Raises:
         ConfigError: A table is wrong; the sentence names it.
@@ -67,20 +73,45 @@ def grid_of(name: str, runs: Sequence[Mapping[str, Any]], scale: str) -> Grid:
     points: dict[Scenario, Point] = {}
     cells: dict[Scenario, list[Cell]] = {}
     for table in runs:
-        for study in _studies(table, scale):
-            for point in study.points():
-                points.setdefault(point.scenario, point)
-                cells.setdefault(point.scenario, []).append(Cell(table["name"], point.values))
+        studies = list(_studies(table, scale))
+        listed = [point for study in studies for point in study.points()]
+        if len(studies) > 1:
+            listed = _in_order_of_axes(listed, table)
+        for point in listed:
+            cell = Cell(table["name"], point.values)
+            if is_read(cell):
+                same = _in_one_order(point.scenario)
+                points.setdefault(same, point)
+                cells.setdefault(same, []).append(cell)
     distinct = tuple(points.values())
-    return Grid(
-        name, "run", {}, (), None, {"name": name}, "", tuple(tuple(cells[of.scenario]) for of in distinct), distinct
+    return Grid(name, "run", {}, (), None, {"name": name}, "", tuple(map(tuple, cells.values())), distinct)
+
+
+def _in_order_of_axes(points: Sequence[Point], table: Mapping[str, Any]) -> list[Point]:
+    """Returns points in the order of workloads, designs and threads of their table, whatever `where` tells apart."""
+    workloads = suites.expand(table["workloads"])
+    designs = [variant_name(name) for name in suites.designs_of(table["designs"])]
+    threads = _listed(table.get("threads"))
+
+    def place(point: Point) -> tuple[int, ...]:
+        values = point.values
+        of_threads = threads.index(values.get("threads")) if values.get("threads") in threads else 0
+        return workloads.index(str(values["workload"])), designs.index(str(values["design"])), of_threads
+
+    return sorted(points, key=place)
+
+
+def _in_one_order(scenario: Scenario) -> Scenario:
+    """Returns a scenario with its arguments and parameters in one order, which is equal for equal runs."""
+    return dataclasses.replace(
+        scenario, workload_args=tuple(sorted(scenario.workload_args)), settings=tuple(sorted(scenario.settings))
     )
 
 
 def _studies(table: Mapping[str, Any], scale: str) -> Iterator[Study]:
     """Yields a study for each combination of values that the table's `where` tells apart."""
     if scale == "paper":
-        table = _merged(
+        table = merged(
             {key: value for key, value in table.items() if key not in ("scale", "paper")}, table.get("paper", {})
         )
     plain = {key: value for key, value in table.items() if key not in (*_OWN, "paper")}
@@ -98,22 +129,31 @@ def _studies(table: Mapping[str, Any], scale: str) -> Iterator[Study]:
         ops_per_thread = table.get("ops_per_thread")
         for change in changes:
             if all(values[key] in _listed(change[key]) for key in change if key in _CONDITIONS):
-                of = _merged(of, {key: value for key, value in change.items() if key not in (*_CONDITIONS, *_OWN)})
+                of = merged(of, {key: value for key, value in change.items() if key not in (*_CONDITIONS, *_OWN)})
                 ops_per_thread = change.get("ops_per_thread", ops_per_thread)
         if ops_per_thread is not None:
             of["ops"] = ops_per_thread * values["threads"]
+        if "design" in values and "set" in of:
+            of["set"] = _of_design(of["set"], values["design"])
         try:
             yield study_of(of)
         except ConfigError as error:
             raise refusal(f"runs.{table['name']}.{error.field}", error.problem) from None
 
 
-def _merged(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns tables with changes; the keys of a table are changed one by one."""
+def merged(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns tables with changes; the keys of a table in them are changed one by one."""
     found = dict(tables)
     for key, value in changes.items():
         found[key] = {**found[key], **value} if isinstance(value, Mapping) and key in found else value
     return found
+
+
+def _of_design(settings: Mapping[str, Any], design: str) -> dict[str, Any]:
+    """Returns the parameters without those of other designs, which a study of one design refuses."""
+    hardware = design_variants()[variant_name(design)]["hardware"]
+    kept = {of.partition("=")[0] for of in parameter_settings.of_design(settings_of(settings), str(hardware))}
+    return {key: value for key, value in settings.items() if key in kept}
 
 
 def _like(original: Any, value: Any) -> Any:

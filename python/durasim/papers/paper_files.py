@@ -14,6 +14,7 @@ from typing import Any
 from durasim.documents.toml_files import read_toml, schema_named, validate
 from durasim.errors import ConfigError, refusal, unknown_name
 from durasim.papers.formulas import Formula, formula_of
+from durasim.papers.grids import merged
 from durasim.papers.verdicts import Published
 
 _ALL = "all"
@@ -82,6 +83,23 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """A reading of a paper other than that of its runs.
+
+    Attributes:
+        name: Its name.
+        place: Where the paper allows it.
+        sentence: Quotation of the paper that allows it.
+        change: What it changes in all runs, as in a table `where`.
+    """
+
+    name: str
+    place: str
+    sentence: str
+    change: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Paper:
     """A paper.
 
@@ -90,12 +108,14 @@ class Paper:
         title: Its title.
         citation: Its citation.
         figures: Its figures in the order of the file.
+        readings: Other readings.
     """
 
     name: str
     title: str
     citation: str
     figures: tuple[Figure, ...]
+    readings: tuple[Reading, ...]
 
 
 def papers_folder() -> Path:
@@ -140,7 +160,8 @@ def read_paper(folder: Path) -> Paper:
         raise refusal("runs", f"two figures of {file} name runs {', '.join(twice)}: move them to paper.toml")
     if others := sorted(other.name for other in folder.glob("*.toml") if other.name not in listed):
         raise refusal("figures", f"{file} does not list {', '.join(others)}")
-    return Paper(folder.name, tables["title"], tables["citation"], tuple(found))
+    readings = tuple(Reading(**reading) for reading in tables.get("readings", ()))
+    return Paper(folder.name, tables["title"], tables["citation"], tuple(found), readings)
 
 
 def _file(paper: str, name: str) -> Path:
@@ -150,22 +171,39 @@ def _file(paper: str, name: str) -> Path:
 def _figure_of(file: Path, paper: Mapping[str, Any]) -> Figure:
     tables = read_toml(file, "figure")
     validate(tables, schema_named("figure-file"), "figure", f"{file}: ")
-    runs = {of["name"]: of for of in (*paper.get("runs", ()), *tables.get("runs", ()))}
-    if len(runs) < len(paper.get("runs", ())) + len(tables.get("runs", ())):
-        raise refusal("runs", f"{file}: two tables have one name")
     try:
+        runs = _runs_of((*paper.get("runs", ()), *tables.get("runs", ())))
         claims = tuple(_claims(tables, paper, runs))
     except ConfigError as error:
         raise refusal(error.field, f"{file}{_line_of(file, error)}: {error.problem}") from None
     return Figure(tables["place"], tables["title"], runs, claims, tables.get("plot", {}), file.name)
 
 
+def _runs_of(tables: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Returns tables of runs by name, each with the keys of the one that it is like."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for table in tables:
+        name = table["name"]
+        if name in found:
+            raise refusal("runs", f"two tables have the name '{name}'")
+        like = table.get("like")
+        if like is not None and like not in found:
+            raise unknown_name(f"runs.{name}.like", like, found)
+        own = {key: value for key, value in table.items() if key != "like"}
+        found[name] = own if like is None else merged(found[like], own)
+        if missing := [key for key in ("designs", "workloads") if key not in found[name]]:
+            raise refusal(f"runs.{name}", f"'{missing[0]}' is required")
+    return found
+
+
 def _line_of(file: Path, error: ConfigError) -> str:
     """Returns the line, after a colon, of the first quoted text of a problem that is in the file; empty if none is."""
     lines = file.read_text(encoding="utf-8").splitlines()
     for part in re.findall(r"'([^']+)'", error.problem):
+        # A quoted name is a whole word of its line.
+        word = re.compile(rf"(?<![\w-]){re.escape(part)}(?![\w-])")
         for number, line in enumerate(lines, 1):
-            if part in line:
+            if word.search(line):
                 return f":{number}"
     return ""
 

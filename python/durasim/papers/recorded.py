@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from durasim.documents.reproduction import ReproducedRow
 from durasim.errors import host_io, refusal
 from durasim.papers.paper_files import papers_folder
+from durasim.papers.verdicts import Published
 
 COLUMNS = (
     "figure", "metric", "design", "workload", "baseline", "published", "unit", "ours", "values", "class", "verdict",
@@ -37,13 +38,23 @@ def recorded_rows(paper: str) -> list[dict[str, str]]:
         raise host_io(file, error) from None
 
 
-def recorded_text(rows: Sequence[ReproducedRow]) -> str:
+def text_of(rows: Sequence[Mapping[str, str]]) -> str:
     """Returns the text of a file of recorded results."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(map(as_recorded, rows))
+    writer.writerows(rows)
     return text.getvalue()
+
+
+def place_of(row: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns the place of a recorded result: figure, metric, design, workload, baseline and published value."""
+    return tuple(row[name] for name in _KEY)
+
+
+def place_of_published(published: Published) -> tuple[str, ...]:
+    """Returns the place of a published number; see `place_of`."""
+    return (*published.key, published.baseline, published.value)
 
 
 def as_recorded(row: ReproducedRow) -> dict[str, str]:
@@ -60,7 +71,7 @@ def changes(paper: str, rows: Sequence[ReproducedRow]) -> list[str]:
         ConfigError: A number has no recorded result.
         HostIoError: The paper has no recorded results.
     """
-    known = {tuple(row[name] for name in _KEY): row for row in recorded_rows(paper)}
+    known = {place_of(row): row for row in recorded_rows(paper)}
     found = []
     for row in rows:
         place = tuple(str(getattr(row, name)) for name in _KEY)

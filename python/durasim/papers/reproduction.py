@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from durasim import _core
-from durasim.documents.reproduction import SCHEMA, ReproducedPoint, ReproducedRow, Reproduction
+from durasim.documents.reproduction import SCHEMA, ReadingResult, ReproducedPoint, ReproducedRow, Reproduction
 from durasim.errors import unknown_name
 from durasim.papers.cells import Cells
-from durasim.papers.evaluation import UNCERTAIN, Evidence, row_of
-from durasim.papers.grids import Grid, grid_of
-from durasim.papers.paper_files import Claim, Figure, Paper
-from durasim.papers.selections import Found, groups_of, number_at, paths_of
-from durasim.papers.verdicts import NOT_COMPARABLE, SCORING, VERDICTS
+from durasim.papers.evaluation import Evidence, row_of
+from durasim.papers.grids import Cell, Grid, grid_of
+from durasim.papers.paper_files import Claim, Figure, Paper, Reading
+from durasim.papers.selections import Found, groups_of, is_read, number_at, paths_of
+from durasim.papers.verdicts import NOT_COMPARABLE, REPRODUCED, SCORING, VERDICTS
 from durasim.store.database import Store
 from durasim.studies.executor import Executor
 from durasim.studies.study_run import Progress, StudyRun
@@ -39,13 +39,18 @@ class Chosen:
         """Returns all published numbers with their figures."""
         return [(figure, claim) for figure in self.figures for claim in figure.claims]
 
-    def grid(self, scale: str) -> Grid:
-        """Returns the runs that the published numbers and plots need."""
+    def grid(self, scale: str, change: Mapping[str, Any] | None = None) -> Grid:
+        """Returns the runs that the published numbers need, all of them with a change if one is given."""
         needed: dict[str, Mapping[str, Any]] = {}
-        for figure, claim in self.claims():
-            for selection in claim.selections.values():
-                needed |= {name: figure.runs[name] for name in groups_of(selection)}
-        return grid_of(self.paper.name, list(needed.values()), scale)
+        selections = [(figure, of) for figure, claim in self.claims() for of in claim.selections.values()]
+        for figure, selection in selections:
+            needed |= {name: figure.runs[name] for name in groups_of(selection)}
+
+        def reads(cell: Cell) -> bool:
+            return any(is_read(selection, cell) for _, selection in selections)
+
+        tables = [of if change is None else {**of, "where": [*of.get("where", ()), change]} for of in needed.values()]
+        return grid_of(self.paper.name, tables, scale, reads)
 
 
 def chosen_figures(papers: Sequence[Paper], place: str | None) -> list[Chosen]:
@@ -66,7 +71,7 @@ def chosen_figures(papers: Sequence[Paper], place: str | None) -> list[Chosen]:
 
 def reproduce(
     chosen: Sequence[Chosen], scale: str, *, store: Store | None, executor: Callable[[], Executor], counts: Counts,
-    progress: Progress, yes: bool = False,
+    progress: Progress, yes: bool = False, with_readings: bool = False,
 ) -> Reproduction:  # fmt: skip
     """Runs what the figures need and compares their published numbers with ours.
 
@@ -78,6 +83,7 @@ def reproduce(
         counts: Returns numbers that no run gives.
         progress: Called with the points done and the total of a paper.
         yes: Permits more than 10,000 runs.
+        with_readings: Whether to run the other readings of the papers as well.
 
     Raises:
         ConfigError: A run is refused, or a formula cannot be evaluated.
@@ -85,10 +91,17 @@ def reproduce(
         ToolchainError: A guest program cannot be built.
     """
     began, rows, points = time.monotonic(), list[ReproducedRow](), dict[str, ReproducedPoint]()
+    readings: list[ReadingResult] = []
     for of in chosen:
         evidence, run = _evidence(of, of.grid(scale), store, executor, counts, progress, yes)
         points |= {point.key: point for point in run}
-        rows += [row_of(of.paper.name, figure, claim, evidence) for figure, claim in of.claims()]
+        found = [row_of(of.paper.name, figure, claim, evidence) for figure, claim in of.claims()]
+        rows += found
+        for reading in of.paper.readings if with_readings else ():
+            evidence, run = _evidence(of, of.grid(scale, reading.change), store, executor, counts, progress, yes)
+            points |= {point.key: point for point in run}
+            other = [row_of(of.paper.name, figure, claim, evidence) for figure, claim in of.claims()]
+            readings.append(_compared(of.paper.name, reading, found, other))
     return Reproduction(
         schema=SCHEMA,
         durasim_version=_core.__version__,
@@ -99,13 +112,36 @@ def reproduce(
         claims=counted(rows),
         rows=tuple(rows),
         points=tuple(points.values()),
+        readings=tuple(readings),
     )
+
+
+def _compared(
+    paper: str, reading: Reading, rows: Sequence[ReproducedRow], other: Sequence[ReproducedRow]
+) -> ReadingResult:
+    """Returns the verdicts that a reading gains and loses."""
+    pairs = [(before, after) for before, after in zip(rows, other, strict=True) if before.verdict != after.verdict]
+    return ReadingResult(
+        paper=paper,
+        name=reading.name,
+        place=reading.place,
+        sentence=reading.sentence,
+        gained=tuple(_named(after) for _, after in pairs if after.verdict == REPRODUCED),
+        lost=tuple(_named(before) for before, _ in pairs if before.verdict == REPRODUCED),
+        changed=len(pairs),
+        claims=counted(other),
+    )
+
+
+def _named(row: ReproducedRow) -> str:
+    parts = (row.figure, row.metric, row.design, row.workload, row.baseline and f"over {row.baseline}")
+    return ", ".join(part for part in parts if part) + ("" if row.class_ in SCORING else f" ({row.class_})")
 
 
 def counted(rows: Sequence[ReproducedRow]) -> dict[str, int]:
     """Counts rows: by verdict if they score, else by class; `not_comparable` before either."""
     keys = {NOT_COMPARABLE: "not_comparable", "direction holds": "direction"}
-    names = [keys.get(name, name) for name in (*VERDICTS, UNCERTAIN)]
+    names = [keys.get(name, name) for name in VERDICTS]
     found = dict.fromkeys(["total", "scored", *names, "null", "repeat", "arithmetic", "input"], 0)
     for row in rows:
         is_scored = row.class_ in SCORING and row.verdict != NOT_COMPARABLE

@@ -3,7 +3,8 @@
 Every published gain, loss, cost or share is turned into a ratio of two designs. *reproduced*: ours is within 15 % of it
 and its logarithm between half and twice the published one, or both logarithms are below 0.05. *direction holds*: the
 logarithm alone. Amounts: within 15 %. Rates below 5 %: within one point. Claims in words are predicates. *differs*:
-none of these. *not comparable*: there is no comparable measurement; the reason explains it.
+none of these. *not comparable*: there is no comparable measurement; the reason explains it. *uncertain*: the verdict is
+not the same over the whole 95 % interval of our number.
 
 Each published number has a class. `measured` and `predicate` numbers score; the others are also compared, in brackets:
 `input` (programs or machine were chosen to match it), `arithmetic` (follows from constants), `repeat` (the number of
@@ -25,7 +26,8 @@ SMALL_RATE, POINT = 5.0, 1.0
 CLASSES = ("measured", "predicate", "input", "arithmetic", "repeat")
 SCORING = ("measured", "predicate")
 REPRODUCED, DIRECTION, DIFFERS, NOT_COMPARABLE = "reproduced", "direction holds", "differs", "not comparable"
-VERDICTS = (REPRODUCED, DIRECTION, DIFFERS, NOT_COMPARABLE)
+UNCERTAIN = "uncertain"
+VERDICTS = (REPRODUCED, DIRECTION, DIFFERS, UNCERTAIN, NOT_COMPARABLE)
 # Number of equal values, as many as the longest predicate compares.
 MANY = 8
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.comparison import Command
+from tools.additional_tables.comparison import Command
 
 MACHINE = "spht-eadr-2022"
 # Operations per thread, by the words that a transaction reads and writes.

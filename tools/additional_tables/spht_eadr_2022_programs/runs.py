@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.comparison import Command
-from experiments.spht_eadr_2022.runs import run_of
+from tools.additional_tables.comparison import Command
+from tools.additional_tables.spht_eadr_2022.runs import run_of
 
 # Programs by their names in the thesis: the workload, and the total operations of all threads.
 PROGRAMS = {

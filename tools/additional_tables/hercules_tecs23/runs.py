@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.comparison import Command
+from tools.additional_tables.comparison import Command
 
 WORKLOADS = ("array-swap", "binary-heap", "btree", "hash-table", "linked-list", "rbtree", "sdg")
 # Suites by size of the data in multiples of the last-level cache; numbers of the paper are compared with the first.
@@ -10,19 +10,6 @@ FOOTPRINTS = {"1.4": "hercules", "0.5": "hercules-half", "4": "hercules-four"}
 MACHINES = {"gem5": "hercules-tecs23", "modern": "hercules-tecs23-modern"}
 DESIGNS = ("opt", "hercules", "tc", "kiln", "proteus", "hoop", "fwb", "swl-eadr")
 SEEDS = (1, 2, 3)
-# The designs by their names in the paper.
-ROWS = {
-    "OPT": "opt",
-    "Hercules": "hercules",
-    "TC": "tc",
-    "Kiln": "kiln",
-    "Proteus": "proteus",
-    "HOOP": "hoop",
-    "FWB": "fwb",
-    "SWL_eADR": "swl-eadr",
-    "SWL_flush": "swl-flush",
-    "PiCL": "picl",
-}
 MOTIVATION = "btree"
 
 
@@ -51,7 +38,6 @@ def _main_runs() -> dict[str, Command]:
 
 # TPC-C and YCSB, by the name of the workload after `hercules-`.
 MACRO = ("tpcc", "ycsb-64", "ycsb-256", "ycsb-1024", "ycsb-4096")
-SCALING = (1, 2, 4, 8, 16)
 # Lines of an artificial transaction, in thousands.
 HUGE = (1, 10, 20, 30, 40, 50, 60)
 # Structures that Figure 10 scales down together with the caches: the eWPQ, the array of TC, the queues of Proteus.
@@ -61,12 +47,7 @@ SCALED_DOWN = {
     "proteus": ("--set", "design.proteus.lpq_entries=32", "--set", "design.proteus.logq_entries=2"),
 }
 UNLIMITED = ("--set", "design.hercules.ewpq_entries=1048576")
-RATIOS = (25, 50, 100)
 RESETS = (0, 90)
-WRITE_QUEUES = (16, 64, 256)
-WRITE_LATENCIES_NS = (50, 100, 400)
-VARIED = ("hercules", "tc", "kiln", "proteus", "hoop", "fwb")
-VARIED_WORKLOAD = "linked-list"
 
 
 def macro(design: str, workload: str, threads: int, *more: str) -> Command:
@@ -80,40 +61,14 @@ def huge(design: str, lines: int, *more: str) -> Command:
     return Command((*of, "--arg", "no-check=true", "--fast-forward", "roi", *more))
 
 
-def _other_runs() -> dict[str, Command]:
-    machine = MACHINES["gem5"]
-    found = {key(MOTIVATION, "swl-flush"): run(machine, "swl-flush", "hercules", MOTIVATION, 1)}
-    found |= {key(workload, "picl"): run(machine, "picl", "hercules", workload, 1) for workload in WORKLOADS}
-    for workload in MACRO:
-        for design in DESIGNS:
-            found |= {f"{workload}.{design}.{n}": macro(design, workload, n) for n in (1, 4)}
-        for threads in SCALING:
-            cores = ("--set", f"cores={threads}") if threads > 8 else ()  # noqa: PLR2004 - cores of the preset
-            found[f"{workload}.hercules.{threads}"] = macro("hercules", workload, threads, *cores)
-    for lines in HUGE:
-        for design, settings in SCALED_DOWN.items():
-            found[f"huge-{lines}.{design}.down"] = huge(design, lines, *settings)
-    found["huge-60.hercules.512"] = huge("hercules", 60)
-    found["huge-60.hercules.unlimited"] = huge("hercules", 60, *UNLIMITED)
-    for percent in RATIOS:
-        found[f"huge-30.hercules.ratio-{percent}"] = huge(
-            "hercules", 30, "--set", f"design.hercules.trans_tag_percent_llc={percent}"
-        )
+def _reset_runs() -> dict[str, Command]:
+    found = {}
     for workload in WORKLOADS:
         for cycles in RESETS:
             settings = ("--set", f"design.hercules.state_reset_cycles={cycles}")
-            found[f"{workload}.hercules.reset-{cycles}"] = run(machine, "hercules", "hercules", workload, 1, *settings)
-    for design in VARIED:
-        for entries in WRITE_QUEUES:
-            settings = ("--set", f"pmem.controller.write_queue_entries={entries}")
-            found[f"{design}.queue-{entries}"] = run(machine, design, "hercules", VARIED_WORKLOAD, 1, *settings)
-        for latency in WRITE_LATENCIES_NS:
-            settings = ("--set", f"pmem.media.write_latency_ns={latency}")
-            found[f"{design}.write-{latency}"] = run(machine, design, "hercules", VARIED_WORKLOAD, 1, *settings)
-    for suite in ("hercules", "hercules-beyond"):
-        names = tuple(f"{suite}-{workload}" for workload in WORKLOADS)
-        found[f"lines.{suite}"] = Command(("workloads", *names, "--measure", "--ops", "5000"))
-    found["cost"] = Command(("designs", "hercules"))
+            found[f"{workload}.hercules.reset-{cycles}"] = run(
+                MACHINES["gem5"], "hercules", "hercules", workload, 1, *settings
+            )
     return found
 
 
@@ -212,4 +167,4 @@ def _size_runs() -> dict[str, Command]:
     return found
 
 
-RUNS = _main_runs() | _other_runs() | _pair_runs() | _reading_runs() | _row_runs() | _size_runs()
+RUNS = _main_runs() | _reset_runs() | _pair_runs() | _reading_runs() | _row_runs() | _size_runs()

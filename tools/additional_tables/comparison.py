@@ -1,7 +1,4 @@
-"""Common parts of experiments: commands, documents, and the numbers that formulas derive from these.
-
-`scoring.py` contains the rule for comparing a measured number with a published one.
-"""
+"""Common parts of additional tables: commands, documents, and the numbers that tables derive from these."""
 
 from __future__ import annotations
 
@@ -10,8 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import stdev
 from typing import Any
-
-from experiments.scoring import Published
 
 # A throughput below this is shown with three decimals.
 SMALL = 0.1
@@ -58,36 +53,6 @@ class Experiment:
     operations: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Our measurement for a published number.
-
-    Attributes:
-        text: The measurement in the unit of the paper.
-        values: The numbers to compare, in the unit of the paper; empty if none are comparable.
-        reason: Remark for the reader.
-    """
-
-    text: str
-    values: tuple[float, ...] = ()
-    reason: str = ""
-
-
-def measured(value: float, digits: int, reason: str = "") -> Measured:
-    """Returns a number in the unit of the paper, with the given decimals in its text."""
-    return Measured(f"{value:.{digits}f}", (value,), reason)
-
-
-def percent_more(ratio: float, digits: int = 1, reason: str = "") -> Measured:
-    """Returns the excess of a ratio over one, in percent."""
-    return measured((ratio - 1) * 100, digits, reason)
-
-
-def percent_less(ratio: float, digits: int = 1, reason: str = "") -> Measured:
-    """Returns the deficit of a ratio from one, in percent."""
-    return measured((1 - ratio) * 100, digits, reason)
-
-
 @dataclass
 class Documents:
     """The documents of all commands by name, with a record of those that a formula has read."""
@@ -101,7 +66,6 @@ class Documents:
         return self.by_name[name]
 
 
-Formula = Callable[[Documents, Published], Measured]
 Rows = list[dict[str, str]]
 # Another table of a page: its commands, and the function that computes its rows from their documents.
 Part = tuple[dict[str, Command], Callable[[Documents], Rows]]

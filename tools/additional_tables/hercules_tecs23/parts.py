@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.comparison import Command, Documents, Part, Rows, geomean, pmem_bytes, throughput
-from experiments.hercules_tecs23.runs import (
+from tools.additional_tables.comparison import Command, Documents, Part, Rows, geomean, pmem_bytes, throughput
+from tools.additional_tables.hercules_tecs23.runs import (
     DESIGNS,
     HUGE,
     MACHINES,

@@ -7,8 +7,8 @@ bench/tpcc/benches_args.sh and deps/htm_alg).
 
 from __future__ import annotations
 
-from experiments.comparison import Command, Documents, Part, Rows, throughput_text
-from experiments.spht_eadr_2022_programs.runs import PROGRAMS, run
+from tools.additional_tables.comparison import Command, Documents, Part, Rows, throughput_text
+from tools.additional_tables.spht_eadr_2022_programs.runs import PROGRAMS, run
 
 DESIGNS = ("htm-sgl", "spht", "spht-eadr")
 THREADS = (1, 8, 12, 24)

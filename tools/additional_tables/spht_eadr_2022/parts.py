@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.comparison import Command, Documents, Part, Rows
-from experiments.spht_eadr_2022.runs import ALL, LINKS, PEAK, run, run_of
+from tools.additional_tables.comparison import Command, Documents, Part, Rows
+from tools.additional_tables.spht_eadr_2022.runs import ALL, LINKS, PEAK, run, run_of
 
 # Figure 3.1: waits of flushes and of threads. With media of zero latency only the path to them and the threads remain.
 WAITING = ("htm-sgl", "nv-htm", "spht", "spht-eadr")

@@ -9,20 +9,14 @@ from collections.abc import Mapping
 from statistics import mean
 from typing import Any
 
-from experiments.comparison import (
+from tools.additional_tables.comparison import (
     Command,
     Documents,
     Experiment,
-    Formula,
-    Measured,
-    geomean,
     half_interval,
-    measured,
-    percent_more,
     pmem_bytes,
     throughput,
 )
-from experiments.scoring import Published
 
 MACHINE = "tc-dac17"
 THREADS = 4
@@ -32,7 +26,6 @@ WORKLOADS = ("sps", "graph", "rbtree", "btree", "hashtable")
 FOOTPRINTS = {"beyond": "tc", "inside": "tc-inside"}
 DESIGNS = ("opt", "tc", "kiln", "sp")
 SEEDS = (1, 2, 3)
-ROWS = {"TC": "tc", "Kiln": "kiln", "SP": "sp", "Optimal": "opt"}
 # Experiments with which docs/results/tc-dac17.md explains differences: one change relative to the compared runs.
 OTHER = {
     "one thread": ("--threads", "1"),
@@ -103,80 +96,6 @@ def _full_share(document: Mapping[str, Any]) -> float:
     structures = [of["structure"] for of in stalls.values() if isinstance(of.get("structure"), Mapping)]
     waited = sum(cycles["value"] for names in structures for cycles in names.values())
     return float(waited) / (THREADS * float(document["roi"]["cycles"]))
-
-
-def _mean_ratio(documents: Documents, pair: tuple[str, str], value: Any, footprint: str = "beyond") -> float:
-    """The geometric mean over workloads and seeds of a value relative to another design; NaN if that is 0 somewhere."""
-    found = [
-        [value(documents[key(workload, design, footprint, seed)]) for design in pair]
-        for workload in WORKLOADS
-        for seed in SEEDS
-    ]
-    if any(baseline == 0 for _, baseline in found):
-        return float("nan")
-    return geomean([ours / baseline for ours, baseline in found])
-
-
-def normalized(value: Any, scale: float = 100, digits: int = 1) -> Formula:
-    """A value relative to that of the baseline, in percent or as a factor."""
-
-    def formula(documents: Documents, number: Published) -> Measured:
-        pair = (ROWS[number.design], ROWS[number.baseline])
-        ours, inside = (_mean_ratio(documents, pair, value, footprint) for footprint in ("beyond", "inside"))
-        note = f"data inside the LLC: {inside * scale:.{digits}f}" if inside == inside else ""  # noqa: PLR0124 - NaN
-        return measured(ours * scale, digits, note)
-
-    return formula
-
-
-def more_misses(documents: Documents, _number: Published) -> Measured:
-    """Increase of the miss rate of the last level over `opt`."""
-    of_opt, of_tc = (_mean_ratio(documents, ("kiln", other), _llc_miss_rate) for other in ("opt", "tc"))
-    return percent_more(of_opt, reason=f"than TC: {(of_tc - 1) * 100:.1f}")
-
-
-def stalled(documents: Documents, _number: Published) -> Measured:
-    """Share of time in which sps waits for the transaction cache."""
-    ours, inside = (
-        mean(_full_share(documents[key("sps", "tc", footprint, seed)]) for seed in SEEDS)
-        for footprint in ("beyond", "inside")
-    )
-    return measured(ours * 100, 2, f"data inside the LLC: {inside * 100:.2f}")
-
-
-def hardly_stalled(documents: Documents, _number: Published) -> Measured:
-    """Shares of time in which the other workloads wait for the transaction cache."""
-    found = tuple(
-        100 * mean(_full_share(documents[key(of, "tc", "beyond", seed)]) for seed in SEEDS)
-        for of in WORKLOADS
-        if of != "sps"
-    )
-    text = ", ".join(f"{share:.2f}" for share in found)
-    return Measured(f"{text} %", found, "graph, rbtree, btree, hashtable")
-
-
-def order_of_writes(documents: Documents, _number: Published) -> Measured:
-    """Bytes written by TC over those of Kiln and over those of `opt`."""
-    kiln, opt = (_mean_ratio(documents, ("tc", other), pmem_bytes) for other in ("kiln", "opt"))
-    return Measured(f"{kiln:.2f}, {opt:.2f} x", (kiln, opt), "TC over Kiln, over Optimal")
-
-
-FORMULAS: dict[tuple[str, str, str, str], Formula] = {
-    ("abstract-intro", "performance_vs_optimal", "TC", "average"): normalized(throughput),
-    ("Fig6", "IPC_normalized", "SP", "average"): normalized(_ipc),
-    ("Fig6", "IPC_normalized", "TC", "average"): normalized(_ipc),
-    ("Fig6", "IPC_normalized", "Kiln", "average"): normalized(_ipc),
-    ("Fig7", "throughput_normalized", "SP", "average"): normalized(throughput),
-    ("Fig7", "throughput_normalized", "TC", "average"): normalized(throughput),
-    ("Fig7", "throughput_normalized", "Kiln", "average"): normalized(throughput),
-    ("Sec5.2 (Fig6/7 text)", "TC_full_stall_time", "TC 4KB/core", "sps"): stalled,
-    ("Sec5.2 (Fig6/7 text)", "TC_full_stall_time", "TC 4KB/core", "graph,rbtree,btree,hashtable"): hardly_stalled,
-    ("Fig8", "LLC_miss_rate_increase", "Kiln", "average"): more_misses,
-    ("Fig9", "NVRAM_write_traffic_ratio", "SP", "average"): normalized(pmem_bytes, 1),
-    ("Fig9", "NVRAM_write_traffic_relation", "TC", "average"): order_of_writes,
-    ("Fig10", "persistent_load_latency_ratio", "Kiln", "average"): normalized(_load_latency, 1, 2),
-    ("conclusion", "performance_vs_optimal", "TC", "average"): normalized(throughput),
-}
 
 
 def _workloads(documents: Documents) -> list[dict[str, str]]:

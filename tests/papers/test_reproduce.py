@@ -1,0 +1,285 @@
+"""`durasim reproduce` on a small paper: rows, verdicts, the store, failed runs, reports, and wrong files."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from durasim import api
+from durasim.cli import app
+from durasim.papers import paper_files
+from studies.in_process import InProcess
+
+PAPER = """
+title = "A small paper"
+citation = "Nobody, 2020"
+aliases = ["small"]
+figures = ["figure-1", "table-2"]
+
+[names.designs]
+Ours = "hercules"
+Ideal = "opt"
+
+[names.workloads]
+average = "all"
+Swap = "array-swap"
+
+[[runs]]
+name = "main"
+designs = ["opt", "hercules"]
+workloads = ["array-swap"]
+machine = "tiny"
+ops = 4
+seeds = 2
+args = { populate = 8 }
+
+[[readings]]
+name = "smaller"
+place = "Sec2"
+sentence = "a small queue"
+change = { design = "hercules", set = { "design.hercules.ewpq_entries" = 1 } }
+"""
+FIGURE = """
+place = "Fig1"
+title = "Throughput & <cost>"
+
+[values]
+ours = { runs = "main", metric = "throughput_ops_per_us", design = "$design", workload = "$workload" }
+baseline = { runs = "main", metric = "throughput_ops_per_us", design = "$baseline", workload = "$workload" }
+
+[measures.relative]
+formula = "percent(geomean(ours / baseline))"
+beside = { ideal = "mean(baseline)" }
+
+[plot]
+metric = "relative"
+x = "workload"
+
+[[published]]
+metric = "relative"
+design = "Ours"
+workload = "Swap"
+baseline = "Ideal"
+value = "60"
+unit = "%"
+quote = "sixty percent"
+class = "measured"
+relation = "share"
+
+[[published]]
+metric = "unknown"
+design = "Ours"
+workload = "average"
+baseline = "Ideal"
+value = "3"
+unit = "%"
+quote = "three"
+class = "measured"
+relation = "share"
+unmeasured = "no program of this kind"
+"""
+TABLE = """
+place = "Tab2"
+title = "Storage"
+
+[values]
+bits = { cost = "hercules", structure = "eWPQ entries" }
+
+[measures.storage]
+formula = "bits / 8192"
+digits = 0
+
+[[published]]
+metric = "storage"
+design = "Ours"
+workload = ""
+baseline = ""
+value = "4"
+unit = "KB"
+quote = "four kilobytes"
+class = "arithmetic"
+class_reason = "from the number of entries"
+relation = "amount"
+"""
+
+
+@pytest.fixture
+def paper(tmp_path, monkeypatch):
+    """A folder of papers with one small paper, simulated in this process."""
+    folder = tmp_path / "papers" / "small-2020"
+    folder.mkdir(parents=True)
+    for name, text in {"paper": PAPER, "figure-1": FIGURE, "table-2": TABLE}.items():
+        (folder / f"{name}.toml").write_text(text)
+    monkeypatch.setattr(paper_files, "papers_folder", lambda: folder.parent)
+    monkeypatch.setattr("durasim.papers.recorded.papers_folder", lambda: folder.parent)
+    monkeypatch.setattr("durasim.studies.executor.LocalProcesses", lambda _jobs: InProcess())
+    paper_files.paper_names.cache_clear()
+    yield folder
+    paper_files.paper_names.cache_clear()
+
+
+def command(*words):
+    return CliRunner().invoke(app, ["reproduce", *map(str, words)], prog_name="durasim")
+
+
+def sentence(*words):
+    """Runs a command that is refused; returns exit code and sentence."""
+    done = command(*words)
+    return done.exit_code, done.stderr
+
+
+@pytest.mark.usefixtures("paper")
+def test_rows_verdicts_and_reuse(tmp_path):
+    store = tmp_path / "s.sqlite"
+    first = api.reproduce("small", store=store)
+    assert [point.state for point in first.points] == ["simulated"] * 4
+    measured, unmeasured, storage = first.rows
+    ratios = [
+        api.run(design=design, workload="array-swap", machine="tiny", ops=4, seed=seed, workload_args={"populate": 8},
+                guest_output=lambda *_: None).throughput_ops_per_us
+        for design in ("hercules", "opt") for seed in (1, 2)
+    ]  # fmt: skip
+    expected = 100 * (ratios[0] / ratios[2] * ratios[1] / ratios[3]) ** 0.5
+    assert measured.ours == pytest.approx((expected,))
+    assert measured.interval[0] < expected < measured.interval[1]
+    assert len(measured.runs) == 4
+    assert measured.command.startswith("durasim run --design opt")
+    assert measured.note.startswith("ideal: ")
+    assert (unmeasured.verdict, unmeasured.note) == ("not comparable", "no program of this kind")
+    assert (storage.ours, storage.verdict, storage.class_) == ((4.0,), "reproduced", "arithmetic")
+    assert first.claims["total"] == 3
+    assert first.claims["not_comparable"] == first.claims["arithmetic"] == first.claims["scored"] == 1
+
+    again = api.reproduce("all", store=store)
+    assert [point.state for point in again.points] == ["reused"] * 4
+    assert [point.digest for point in again.points] == [point.digest for point in first.points]
+    assert again.rows == first.rows
+    only = api.reproduce("small", figure="table-2", store=store)
+    assert (only.points, only.rows) == ((), (storage,))
+
+
+def test_an_altered_published_value_flips_its_verdict(paper, tmp_path):
+    store = tmp_path / "s.sqlite"
+    ours = api.reproduce("small", store=store).rows[0].ours[0]
+    file = paper / "figure-1.toml"
+    verdicts = []
+    for value in (ours, ours / 5):
+        file.write_text(FIGURE.replace('value = "60"', f'value = "{value:.4f}"'))
+        verdicts.append(api.reproduce("small", figure="Fig1", store=store).rows[0].verdict)
+    assert verdicts[0] in ("reproduced", "uncertain")
+    assert verdicts[1] == "differs"
+
+
+@pytest.mark.usefixtures("paper")
+def test_readings_give_gained_and_lost_verdicts():
+    document = api.reproduce("small", figure="Fig1", readings=True, store=False)
+    (reading,) = document.readings
+    assert (reading.name, reading.place, reading.sentence) == ("smaller", "Sec2", "a small queue")
+    # The runs of `opt` are the same in both.
+    assert len(document.points) == 6
+    assert reading.claims["total"] == 2
+
+
+def test_a_run_that_fails_is_listed_and_others_go_on(paper, tmp_path):
+    (paper / "paper.toml").write_text(PAPER.replace("ops = 4", "ops = 4\nrun = { max_instructions = 100 }"))
+    file = tmp_path / "r.json"
+    done = command("small", "--no-store", "--json", file)
+    document = json.loads(file.read_text())
+    assert done.exit_code == 1, done.output
+    assert "failed runs" in done.stdout
+    assert [point["error"] is None for point in document["points"]] == [False] * 4
+    first, _, storage = document["rows"]
+    assert first["verdict"] == "not comparable"
+    assert first["note"].startswith("not measured: ")
+    assert storage["verdict"] == "reproduced"
+
+
+@pytest.mark.usefixtures("paper")
+def test_the_command_writes_a_report_and_a_document(tmp_path):
+    report, file = tmp_path / "report", tmp_path / "r.json"
+    done = command("small", "--no-store", "--report", report, "--json", file)
+    assert done.exit_code == 0, done.output
+    document = json.loads(file.read_text())
+    assert document["rows"][0]["class"] == "measured"
+    assert sorted(path.name for path in report.iterdir()) == ["reproduction.json", "small-2020.html"]
+    assert json.loads((report / "reproduction.json").read_text())["rows"] == document["rows"]
+    page = (report / "small-2020.html").read_text()
+    assert "Throughput &amp; &lt;cost&gt;" in page
+    assert "<svg" in page
+    assert "https://" not in page.replace('xmlns="http', "").replace("http://www.w3.org", "")
+    assert "<script" not in page
+    table = command("small", "--no-store", "--format", "csv").stdout.splitlines()
+    assert table[0].startswith("figure,metric,design")
+    assert len(table) == 4
+
+
+def test_fail_on_change(paper, tmp_path):
+    store = tmp_path / "s.sqlite"
+    code, text = sentence("small", "--store", store, "--fail-on-change")
+    assert (code, "recorded.csv" in text) == (4, True)
+    recorded = command("small", "--store", store, "--format", "csv").stdout
+    (paper / "recorded.csv").write_text(recorded)
+    assert command("small", "--store", store, "--fail-on-change").exit_code == 0
+    (paper / "recorded.csv").write_text(recorded.replace(",arithmetic,reproduced,", ",arithmetic,differs,"))
+    done = command("small", "--store", store, "--fail-on-change")
+    assert done.exit_code == 1
+    assert "changed: Tab2, storage, Ours: reproduced (4), recorded differs (4)" in " ".join(done.stdout.split())
+
+
+@pytest.mark.usefixtures("paper")
+def test_a_plan_simulates_nothing(tmp_path):
+    done = command("small", "--plan", "--store", tmp_path / "s.sqlite")
+    assert done.exit_code == 0, done.output
+    assert "4 points, 4 to simulate" in " ".join(done.stdout.split())
+
+
+@pytest.mark.usefixtures("paper")
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["smal"], "paper: unknown name 'smal' (did you mean 'small'?"),
+        (["small", "--figure", "Fig7"], "figure: unknown name 'Fig7' (did you mean 'Fig1'?"),
+        (["small", "--scale", "tiny"], "scale: unknown name 'tiny'"),
+    ],
+)
+def test_unknown_names(words, problem):
+    code, text = sentence(*words)
+    assert code == 2
+    assert problem in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "problem"),
+    [
+        ("figure-1", "geomean(ours", "geomean(our", "figure-1.toml:LINE: unknown name 'our' (did you mean 'ours'?"),
+        ("figure-1", "[plot]", "[plott]", "figure-1.toml: Additional properties are not allowed ('plott' was"),
+        ("figure-1", 'metric = "throughput_ops_per_us", design = "$design"', 'metric = "through", design = "$design"',
+         "small-2020/figure-1.toml, relative, Ours, Swap: 'through' is no number in the result of"),
+        ("figure-1", 'runs = "main", metric = "throughput_ops_per_us", design = "$design"', 'metric = "t"',
+         "values.ours: "),
+        ("figure-1", 'workload = "Swap"', 'workload = "Swop"', "figure-1.toml:LINE: does not have 'Swop'"),
+        ("figure-1", "place =", "place", "is not TOML"),
+        ("paper", '"table-2"', '"table-3"', "table-3.toml"),
+        ("paper", '["figure-1", "table-2"]', '["figure-1"]', "does not list table-2.toml"),
+        ("paper", 'machine = "tiny"', 'machine = "tinny"', "unknown name 'tinny'"),
+        ("paper", 'designs = ["opt", "hercules"]', 'designs = ["opt", "herkules"]', "unknown name 'herkules'"),
+    ],
+)  # fmt: skip
+def test_wrong_files_are_refused_with_their_place(paper, file, old, new, problem):
+    path = paper / f"{file}.toml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    code, complaint = sentence("small", "--no-store")
+    assert code in (2, 4)
+    line = text[: text.index(old)].count("\n") + 1
+    assert problem.replace("LINE", str(line)) in " ".join(complaint.split())
+
+
+@pytest.mark.usefixtures("paper")
+def test_a_report_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    code, text = sentence("small", "--no-store", "--report", blocked)
+    assert code == 4
+    assert str(blocked) in text
