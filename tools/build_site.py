@@ -264,7 +264,11 @@ def navigation() -> Nav:
                ("docs/performance.md", "Speed, and memory beside Ramulator")),
         _group("Programs", ("docs/workloads.md", "Workloads"), ("docs/own-programs.md", "Programs with own flushes"),
                ("docs/programs-of-others.md", "Programs with transactions")),
-        _group("Studies", ("docs/studies.md", "Sweeps and the store of results")),
+        _group(
+            "Studies",
+            ("docs/studies.md", "Sweeps and the store of results"),
+            ("docs/reproducing.md", "Figures and tables of papers"),
+        ),
         _group("Crash laboratory", ("docs/crash.md", "Crashes and recovery"), ("docs/models.md", "Protocol models"),
                ("docs/fuzzing.md", "Fuzzing")),
         _group("Results", ("docs/results/scoreboard.md", "Scoreboard"), _folder("docs/results/*.md", "scoreboard.md")),

@@ -71,6 +71,7 @@ WINGS = (
     "runs",
     "crashes",
     "studies",
+    "papers",
     "arguments",
     "checkout",
     "api",

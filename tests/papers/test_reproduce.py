@@ -12,7 +12,7 @@ from studies.in_process import InProcess
 
 PAPER = """
 title = "A small paper"
-citation = "Nobody, 2020"
+citation = "Author, 2020"
 aliases = ["small"]
 figures = ["figure-1", "table-2"]
 

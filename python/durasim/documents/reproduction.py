@@ -1,4 +1,4 @@
-"""The document of `durasim reproduce`: published numbers beside ours, with verdicts, and the runs behind them."""
+"""The document of `durasim reproduce`: published numbers beside ours, with verdicts, and their runs."""
 
 from __future__ import annotations
 

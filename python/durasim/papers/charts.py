@@ -15,7 +15,7 @@ _HEIGHT = 240
 _BAND_WIDTH = 34
 """Width of a bar with its space, in pixels."""
 _WIDTH_MIN = 260
-# Of the palette of Okabe and Ito, which readers with any colour vision can tell apart.
+# Of the palette of Okabe and Ito, which readers with any colour vision can distinguish.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 _LABELS_STRAIGHT_MAX = 6
 """Characters of a label that fits below its bar without being turned."""

@@ -23,7 +23,7 @@ _T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a reproduction found, for formulas.
+    """Results of runs and counts, for formulas.
 
     Attributes:
         cells: The cells of runs with their numbers.

@@ -88,7 +88,7 @@ def grid_of(
 
 
 def _in_order_of_axes(points: Sequence[Point], table: Mapping[str, Any]) -> list[Point]:
-    """Returns points in the order of workloads, designs and threads of their table, whatever `where` tells apart."""
+    """Returns points in the order of workloads, designs and threads of their table, whatever `where` distinguishes."""
     workloads = suites.expand(table["workloads"])
     designs = [variant_name(name) for name in suites.designs_of(table["designs"])]
     threads = _listed(table.get("threads"))
@@ -109,17 +109,17 @@ def _in_one_order(scenario: Scenario) -> Scenario:
 
 
 def _studies(table: Mapping[str, Any], scale: str) -> Iterator[Study]:
-    """Yields a study for each combination of values that the table's `where` tells apart."""
+    """Yields a study for each combination of values that the table's `where` distinguishes."""
     if scale == "paper":
         table = merged(
             {key: value for key, value in table.items() if key not in ("scale", "paper")}, table.get("paper", {})
         )
     plain = {key: value for key, value in table.items() if key not in (*_OWN, "paper")}
     changes, per_thread = table.get("where", []), "ops_per_thread" in table
-    told_apart = {key for change in changes for key in change if key in _CONDITIONS}
+    distinguished = {key for change in changes for key in change if key in _CONDITIONS}
     if per_thread or any("ops_per_thread" in change for change in changes):
-        told_apart.add("threads")
-    listed = {key: _listed(plain.get(_CONDITIONS[key])) for key in _CONDITIONS if key in told_apart}
+        distinguished.add("threads")
+    listed = {key: _listed(plain.get(_CONDITIONS[key])) for key in _CONDITIONS if key in distinguished}
     for key, values in listed.items():
         if values == [None]:
             raise refusal(f"runs.{table['name']}.where", f"{key} is a condition, but {_CONDITIONS[key]} is not given")

@@ -24,7 +24,7 @@ _OF_MEASURE = ("measure", "note", "unmeasured")
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How a number is computed from runs.
+    """A formula over runs.
 
     Attributes:
         formula: The formula; its numbers are in the unit of the paper.
