@@ -1,7 +1,7 @@
 """Gives the generated parts of README.md and TRUST.md, from recorded results alone: nothing is run.
 
-The ratios are those of docs/results/hercules-tecs23*.csv, which `python -m tools.measured_tables` makes with one build on one
-preset and suite. `sensitivity.csv` is not among them: its rows come from several builds and other presets.
+The ratios are those of docs/results/hercules-tecs23*.csv, which `python -m tools.measured_tables` makes with one build
+on one preset and suite. `sensitivity.csv` is not among them: its rows come from several builds and other presets.
 """
 
 from __future__ import annotations
