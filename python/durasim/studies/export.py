@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durasim import output
+from durasim.documents.metrics import crash_metrics, run_metrics, unit_of
 from durasim.documents.results import CrashResult, RunResult
 from durasim.errors import host_io, refusal
 from durasim.store.database import Entry, Store
-from durasim.studies.metrics import crash_metrics, run_metrics, unit_of
 
 if TYPE_CHECKING:
     import polars

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from durasim.documents.metrics import metric_named
 from durasim.documents.sweep import SweepResult
 from durasim.errors import refusal
-from durasim.studies.metrics import metric_named
 from durasim.studies.study import Study
 
 if TYPE_CHECKING:
