@@ -214,7 +214,7 @@ def test_throughput_is_compared_with_a_named_design(program, conforms, tmp_path)
     ]
     loaded = ds.load(path)
     assert isinstance(loaded, ds.Comparison)
-    frame = loaded.frame()
+    frame = loaded.to_frame()
     assert frame["relative_to_baseline"].to_list() == [row["relative_to_baseline"] for row in document["relative"]]
     assert frame["relative_to_opt"].to_list() == [None, None]
     assert frame["set"].to_list()[1] == ["llc.size_bytes=8192"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypedDict
 
 from durasim.documents.document import Document
+from durasim.documents.presentation import PresentedRun
 from durasim.documents.stats import StatTree
 
 
@@ -227,7 +228,7 @@ class Provenance(Document):
 
 
 @dataclass(frozen=True, slots=True)
-class RunResult(Document):
+class RunResult(PresentedRun):
     """The result of `durasim run`. All but `host` is the same bytes on every run.
 
     Attributes:

@@ -63,7 +63,7 @@ def pareto(
 
 def frame_of(study: Study, result: SweepResult) -> polars.DataFrame:
     """Returns the data frame of a study, with the frontier that its file asks for."""
-    frame, asked = result.frame(), study.tables.get("pareto")
+    frame, asked = result.to_frame(), study.tables.get("pareto")
     return frame if asked is None or frame.is_empty() else pareto(frame, **asked)
 
 
