@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         sweep,
         workloads,
     )
+    from durasim.documents.campaign import CampaignResult
     from durasim.documents.difference import Difference, diff
     from durasim.documents.loading import load
     from durasim.documents.results import (
@@ -47,9 +48,11 @@ if TYPE_CHECKING:
     from durasim.documents.sweep import PointResult, SweepResult
     from durasim.errors import ConfigError, DurasimError, GuestFault, HostIoError, InternalError, StuckError
     from durasim.programs import toolchain as toolchain
+    from durasim.runs.machine import Machine
     from durasim.studies.pareto import pareto
 
 __all__ = [
+    "CampaignResult",
     "Comparison",
     "ConfigError",
     "CrashFailure",
@@ -59,6 +62,7 @@ __all__ = [
     "GuestFault",
     "HostIoError",
     "InternalError",
+    "Machine",
     "PointResult",
     "Provenance",
     "RunResult",
@@ -99,6 +103,7 @@ _NAMES = {
         "machine_schema", "machine_toml", "machines", "measure_workload", "mutation", "random_campaign",
         "random_replay", "run", "suite_members", "sweep", "workloads",
     ),
+    "durasim.documents.campaign": ("CampaignResult",),
     "durasim.documents.difference": ("Difference", "diff"),
     "durasim.documents.loading": ("load",),
     "durasim.documents.results": (
@@ -107,6 +112,7 @@ _NAMES = {
     "durasim.documents.stats": ("Stat", "StatTree"),
     "durasim.documents.sweep": ("PointResult", "SweepResult"),
     "durasim.errors": ("ConfigError", "DurasimError", "GuestFault", "HostIoError", "InternalError", "StuckError"),
+    "durasim.runs.machine": ("Machine",),
     "durasim.studies.pareto": ("pareto",),
 }  # fmt: skip
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
