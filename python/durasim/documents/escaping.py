@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 # halves of surrogate pairs, which no stream can write.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _CONTROL_IN_LINES = re.compile(_CONTROL.pattern.replace(r"\x00-\x1f", r"\x00-\x08\x0b-\x1f"))
-# A spreadsheet takes a cell that begins like this as a formula; a tab or carriage return before it is skipped.
-_FORMULA = re.compile(r"[\t\r\n ]*[=+\-@]")
+# A spreadsheet takes a cell that begins like this as a formula; it skips spaces, tabs and line breaks.
+_FORMULA = re.compile(r"[\t\n ]*[=+\-@]")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _WORD_JOINER = "\u2060"
 
@@ -64,12 +64,13 @@ def shown_exactly(chart: Any) -> Any:
 def in_csv(value: Any) -> Any:
     """Returns a cell of a CSV file: a text that a spreadsheet would take as a formula begins with an apostrophe.
 
-    Numbers, also as texts, are unchanged.
+    Numbers, also as texts, are unchanged. Control characters are visible: a carriage return would begin a row.
     """
     if not isinstance(value, str):
         return value
-    is_formula = _FORMULA.match(value) is not None and _NUMBER.fullmatch(value) is None
-    return f"'{value}" if is_formula else value
+    text = printable_lines(value)
+    is_formula = _FORMULA.match(text) is not None and _NUMBER.fullmatch(text) is None
+    return f"'{text}" if is_formula else text
 
 
 def csv_text(frame: polars.DataFrame) -> str:

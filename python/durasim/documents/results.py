@@ -343,7 +343,7 @@ class Comparison(Presented, Document):
         of_runs = frame.select("workload", "design", name).iter_rows()
         rows = [(workload, design, value) for workload, design, value in of_runs if value is not None]
         unit = unit_of(name)
-        value = f"{name} ({unit})" if unit else name
+        value = f"{name} ({unit})" if unit and not name.endswith(f"_{unit}") else name
         return bar_chart(rows, title="designs compared", of="workload", value=value, group="design")
 
     def to_frame(self) -> polars.DataFrame:
