@@ -51,14 +51,14 @@ class Machine:
         validate(self._values, machine_schema(), "machine")
 
     @classmethod
-    def preset(cls, name: str, **changes: Unpack[MachineArguments]) -> Machine:
+    def preset(cls, base: str | os.PathLike[str], /, **changes: Unpack[MachineArguments]) -> Machine:
         """Returns a preset, or the machine of a file, with changed keys.
 
         Results name the preset and list the changed keys, as with `--set`. A machine with a `name` of its own is a new
         machine, of which results know only that name.
 
         Args:
-            name: A preset, see `durasim.machines()`, or the path of a machine file.
+            base: A preset, see `durasim.machines()`, or the path of a machine file.
             changes: Keys with new values. A section changes only the keys that it gives; None removes an optional one.
 
         Raises:
@@ -68,8 +68,8 @@ class Machine:
         made = cls.__new__(cls)
         made._changes = _nested(changes)
         own = _IDENTITY[0] in made._changes
-        made._base = None if own else os.fspath(name)
-        made._values = _without_none(_merged(_tables_of(os.fspath(name)), made._changes))
+        made._base = None if own else os.fspath(base)
+        made._values = _without_none(_merged(_tables_of(os.fspath(base)), made._changes))
         validate(made._values, machine_schema(), "machine")
         return made
 
@@ -121,12 +121,14 @@ class Machine:
         return {} if self._base is None else dict(_leaves(self._changes, ""))
 
     def summary(self) -> Summary:
-        """Returns the table that a notebook shows: key, value and description, without designs."""
-        rows = [(of.name, str(of.value), of.description) for of in parameters_of_machine(self._values)]
+        """Returns the table that a notebook shows: the keys that are given, their values and descriptions."""
+        given = dict(_leaves(self._values, ""))
+        described = parameters_of_machine(self._values)
+        rows = [(of.name, str(of.value), of.description) for of in described if of.name in given]
         return Summary(f"{self._values['name']}: {self._values['description']}", ("key", "value", "meaning"), rows)
 
     def to_frame(self) -> polars.DataFrame:
-        """Returns a polars data frame with the keys, their values as texts, and descriptions."""
+        """Returns a polars data frame with the given keys, their values as texts, and descriptions."""
         import polars  # noqa: PLC0415 - polars takes a while to load
 
         summary = self.summary()
