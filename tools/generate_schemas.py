@@ -120,9 +120,7 @@ def _types(schema: dict[str, Any]) -> list[str]:
 def described(request: dict[str, Any], result: dict[str, Any]) -> str:
     """Returns the text of the module `durasim.documents.described`."""
     return (
-        "\n\n\n".join(
-            [HEAD, *_result_classes(run_schema(result)), METRICS, _options_class(request), _arguments_class(request)]
-        )
+        "\n\n\n".join([HEAD, *_result_classes(run_schema(result)), _options_class(request), _arguments_class(request)])
         + "\n"
     )
 
@@ -136,14 +134,49 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from durasim.documents.document import Document
 from durasim.documents.presentation import PresentedRun
 from durasim.documents.stats import StatTree'''
-METRICS = '''METRICS = tuple(of for of in fields(RunResult) if "unit" in of.metadata)
-"""The numeric measures of a run; the metadata of each field has its unit and a readable label."""'''
+METRICS_HEAD = '''"""The numeric measures of a run, from `runs/result.rs` of crates/machine.
+
+Written by tools/generate_schemas.py: to change it, change that file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Metric(NamedTuple):
+    """A measure of a run.
+
+    Attributes:
+        name: The field of `RunResult`.
+        type: Its type.
+        metadata: Its unit and, where its name is not readable, a label.
+    """
+
+    name: str
+    type: str
+    metadata: Mapping[str, str]'''
+
+
+def described_metrics(result: dict[str, Any]) -> str:
+    """Returns the text of the module `durasim.documents.described_metrics`."""
+    rows = []
+    for name, schema in run_schema(result)["properties"].items():
+        if metadata := _metadata(schema):
+            rows.append(f'    Metric("{name}", "{_result_type(name, schema)}", {json.dumps(metadata)}),')
+    table = ["METRICS = (", *rows, ")", '"""The measures in the order of the document."""']
+    return METRICS_HEAD + "\n\n\n" + "\n".join(table) + "\n"
+
+
+def _metadata(schema: dict[str, Any]) -> dict[str, str]:
+    return {key: schema[f"x-{key}"] for key in ("unit", "label") if f"x-{key}" in schema}
 
 
 def _result_classes(schema: dict[str, Any]) -> Iterator[str]:
@@ -173,7 +206,7 @@ def _document_class(name: str, schema: dict[str, Any], description: str) -> str:
 
 
 def _result_field(name: str, schema: dict[str, Any]) -> str:
-    metadata = {key: schema[f"x-{key}"] for key in ("unit", "label") if f"x-{key}" in schema}
+    metadata = _metadata(schema)
     default = f" = field(metadata={json.dumps(metadata)})" if metadata else ""
     return f"    {name}: {_result_type(name, schema)}{default}"
 
@@ -387,6 +420,7 @@ def generate() -> dict[Path, str]:
     return {
         PACKAGE / "schemas" / "run.json": json.dumps(schema, indent=2) + "\n",
         PACKAGE / "documents" / "described.py": _formatted(described(schemas["request"], schemas["result"])),
+        PACKAGE / "documents" / "described_metrics.py": _formatted(described_metrics(schemas["result"])),
         PACKAGE / "documents" / "described_crash.py": _formatted(described_crash(crash_options(schemas))),
         CAMPAIGN_FILE: campaign_file_schema(crash_options(schemas)),
         PACKAGE / "documents" / "described_machine.py": _formatted(machine_module(json.loads(core.machine_schema()))),

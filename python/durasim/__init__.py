@@ -2,7 +2,8 @@
 
 >>> import durasim as ds
 >>> result = ds.run(design="hercules", workload="btree", ops=1000)
->>> table = ds.compare(designs=["opt", "hercules"], workloads=["btree"])
+>>> compared = ds.compare(designs=["opt", "hercules"], workloads=["btree"])
+>>> compared.to_frame()
 >>> verdict = ds.crash(design="hercules", workload="btree", machine="tiny", points=300)
 """
 

@@ -1,4 +1,7 @@
-"""Charts of results, as altair draws them: lines over the axis of a study, and bars."""
+"""Charts of results, as altair draws them: lines over the axis of a study, and bars.
+
+Classes of results call these functions, so results are typed as Any.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,6 @@ from durasim.errors import refusal
 
 if TYPE_CHECKING:
     import altair
-
-    from durasim.documents.sweep import SweepResult
 
 _WIDTH, _HEIGHT = 480, 300
 _LOG_MIN = 8
@@ -40,7 +41,7 @@ def default_x(values: Mapping[str, Iterable[Any]]) -> str | None:
     return next(iter(reversed(numeric or list(varied))), None)
 
 
-def sweep_chart(result: SweepResult, metric: str | None, x: str | None, by: str | None) -> altair.Chart:
+def sweep_chart(result: Any, metric: str | None, x: str | None, by: str | None) -> altair.Chart:
     """Returns the chart of a study; see `SweepResult.plot`."""
     points = [found.values for found in result.refined] or [point.values for point in result.points]
     values = {key: [of[key] for of in points if of[key] is not None] for key in (points[0] if points else ())}
@@ -53,7 +54,7 @@ def sweep_chart(result: SweepResult, metric: str | None, x: str | None, by: str 
     return line_chart(result, chosen_metric, chosen_x, None if lines is None else metric_named(lines, values, "by"))
 
 
-def line_chart(result: SweepResult, metric: str, x: str, by: str | None = None) -> altair.Chart:
+def line_chart(result: Any, metric: str, x: str, by: str | None = None) -> altair.Chart:
     """Returns the chart of a study: means over all other axes, with a point per value.
 
     Args:
@@ -119,7 +120,7 @@ def bar_chart(
     return drawn.mark_bar().encode(**channels)
 
 
-def _values(result: SweepResult, named: str) -> tuple[str, list[tuple[Mapping[str, Any], Any]]]:
+def _values(result: Any, named: str) -> tuple[str, list[tuple[Mapping[str, Any], Any]]]:
     """Returns the plotted metric with the values of axes and the metric at each point.
 
     The bisected axis as a metric is its value at which the threshold is reached.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from durasim.documents.document import Document
@@ -290,10 +290,6 @@ class RunResult(PresentedRun):
     provenance: Provenance
     configuration: Mapping[str, Any]
     stats: StatTree
-
-
-METRICS = tuple(of for of in fields(RunResult) if "unit" in of.metadata)
-"""The numeric measures of a run; the metadata of each field has its unit and a readable label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,7 @@
-"""Results as data frames of polars and pandas. A separate module because polars is slow to load."""
+"""Results as data frames of polars and pandas. A separate module because polars is slow to load.
+
+Classes of results call these functions, so results are typed as Any.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars
 
-from durasim.documents.described import METRICS, RunResult
+from durasim.documents.described_metrics import METRICS
 from durasim.errors import refusal
 
 if TYPE_CHECKING:
     import pandas
-
-    from durasim.documents.results import CrashResult
 
 _METRICS = tuple(metric.name for metric in METRICS)
 _OPT = "opt"
@@ -59,13 +60,13 @@ SCHEMA = {
 }
 
 
-def comparison_frame(results: Sequence[RunResult], baseline: str | None = None) -> polars.DataFrame:
+def comparison_frame(results: Sequence[Any], baseline: str | None = None) -> polars.DataFrame:
     """Returns one row for each result; `relative_to_baseline` is relative to this design, by default to opt."""
     throughputs = {(result.workload, result.design): result.throughput_ops_per_us for result in results}
     return polars.DataFrame([_row(result, throughputs, baseline or _OPT) for result in results], schema=SCHEMA)
 
 
-def _row(result: RunResult, throughputs: dict[tuple[str, str], float | None], baseline: str) -> dict[str, object]:
+def _row(result: Any, throughputs: dict[tuple[str, str], float | None], baseline: str) -> dict[str, object]:
     def relative_to(design: str) -> float | None:
         throughput, reference = result.throughput_ops_per_us, throughputs.get((result.workload, design))
         return throughput / reference if throughput is not None and reference else None
@@ -76,7 +77,7 @@ def _row(result: RunResult, throughputs: dict[tuple[str, str], float | None], ba
     }
 
 
-def run_row(result: RunResult) -> dict[str, object]:
+def run_row(result: Any) -> dict[str, object]:
     """Returns the columns of one result, without those that relate it to others."""
     row: dict[str, object] = {
         "set": list(result.provenance.set),
@@ -112,7 +113,7 @@ FAILURE_SCHEMA = {
 }
 
 
-def failures_frame(result: CrashResult) -> polars.DataFrame:
+def failures_frame(result: Any) -> polars.DataFrame:
     """Returns one row for each listed failure of a crash campaign."""
     of = {"design": result.design, "workload": result.workload}
     return polars.DataFrame([of | failure.to_dict() for failure in result.failures], schema=FAILURE_SCHEMA)

@@ -97,7 +97,7 @@ class PresentedRun(Presented, Document):
 
     def summary(self) -> Summary:
         """Returns the main measures of the run with their units."""
-        from durasim.documents.summaries import run_rows  # noqa: PLC0415 - it imports the results
+        from durasim.documents.summaries import run_rows  # noqa: PLC0415 - keeps the start-up of commands short
 
         of: Any = self
         rows = [(name, value, unit) for name, value, unit in run_rows(of)]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from durasim.documents.described import (
-    METRICS,
     Host,
     LatencyNs,
     PmemWriteBytes,
@@ -16,6 +15,7 @@ from durasim.documents.described import (
     RunResult,
     Transactions,
 )
+from durasim.documents.described_metrics import METRICS
 from durasim.documents.document import Document
 from durasim.documents.presentation import Presented, Summary
 from durasim.documents.stats import StatTree
@@ -175,7 +175,7 @@ class CrashResult(Presented, Document):
 
     def summary(self) -> Summary:
         """Returns the verdict, the numbers of trials by fault, and the first failures with the commands to replay."""
-        from durasim.documents import summaries  # noqa: PLC0415 - it imports this module
+        from durasim.documents import summaries  # noqa: PLC0415 - keeps the start-up of commands short
 
         text, _ = summaries.verdict(self)
         rows = [
@@ -317,7 +317,7 @@ class Comparison(Presented, Document):
 
     def summary(self) -> Summary:
         """Returns the main measures of each run, with its ratios to the baselines."""
-        from durasim.documents import summaries  # noqa: PLC0415 - it imports this module
+        from durasim.documents import summaries  # noqa: PLC0415 - keeps the start-up of commands short
 
         headers = summaries.comparison_headers(self.baseline, self.pmem_baseline)
         rows = list(summaries.comparison_rows(zip(self.runs, self.relative, strict=True)))

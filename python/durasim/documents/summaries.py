@@ -1,14 +1,15 @@
-"""Short tables of results, with units: the rows that the terminal and notebooks show."""
+"""Short tables of results, with units: the rows that the terminal and notebooks show.
+
+Classes of results call these functions, so results are typed as Any.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from durasim.documents.described import METRICS, RunResult, Transactions
+from durasim.documents.described_metrics import METRICS
 from durasim.documents.escaping import printable
-from durasim.documents.results import CrashFailure, CrashResult
-from durasim.documents.sweep import SweepResult
 
 Row = tuple[str, str, str]
 """Measure, value and unit; the unit is empty if the name of the measure is the unit."""
@@ -41,7 +42,7 @@ def count(number_of: int, noun: str) -> str:
     return f"{number_of:,} {noun if number_of == 1 else plural}"
 
 
-def run_rows(result: RunResult, *, wide: bool = False) -> Iterator[Row]:
+def run_rows(result: Any, *, wide: bool = False) -> Iterator[Row]:
     """Yields the main measures of a run, or all of them."""
     if result.provenance.functional:
         yield from _functional_rows(result)
@@ -52,7 +53,7 @@ def run_rows(result: RunResult, *, wide: bool = False) -> Iterator[Row]:
     yield from _all_rows(result) if wide else _first_rows(result)
 
 
-def _functional_rows(result: RunResult) -> Iterator[Row]:
+def _functional_rows(result: Any) -> Iterator[Row]:
     """Counts of a functional run, without caches and time."""
     if result.ops is not None:
         yield "operations", number(result.ops), ""
@@ -61,17 +62,17 @@ def _functional_rows(result: RunResult) -> Iterator[Row]:
     yield from _last_rows(result)
 
 
-def _last_rows(result: RunResult) -> Iterator[Row]:
+def _last_rows(result: Any) -> Iterator[Row]:
     yield "guest exit code", _ending(result), ""
     yield "simulation speed", number(result.host.mips), "MIPS"
     yield "digest", result.digest, ""
 
 
-def _ending(result: RunResult) -> str:
+def _ending(result: Any) -> str:
     return "stopped after the region" if result.guest_exit_code is None else str(result.guest_exit_code)
 
 
-def _first_rows(result: RunResult) -> Iterator[Row]:
+def _first_rows(result: Any) -> Iterator[Row]:
     """The main measures; aborts and the exit code only if they are not zero."""
     yield "cycles", number(result.roi.cycles), ""
     yield "instructions per cycle", number(result.roi.ipc), ""
@@ -85,7 +86,7 @@ def _first_rows(result: RunResult) -> Iterator[Row]:
         yield "guest exit code", _ending(result), ""
 
 
-def _all_rows(result: RunResult) -> Iterator[Row]:
+def _all_rows(result: Any) -> Iterator[Row]:
     yield "instructions per cycle", number(result.roi.ipc), ""
     yield "instructions", number(result.roi.instructions), ""
     yield "cycles", number(result.roi.cycles), ""
@@ -114,7 +115,7 @@ def _all_rows(result: RunResult) -> Iterator[Row]:
     yield from _last_rows(result)
 
 
-def _hardware_transaction_rows(tx: Transactions) -> Iterator[Row]:
+def _hardware_transaction_rows(tx: Any) -> Iterator[Row]:
     """Commits and aborts, with their causes, of a design with hardware transactions."""
     if tx.htm_committed is None or tx.sgl_committed is None or tx.aborted_by is None:
         return
@@ -127,7 +128,7 @@ def _hardware_transaction_rows(tx: Transactions) -> Iterator[Row]:
             yield f"attempts aborted, {cause}", number(attempts), ""
 
 
-def verdict(result: CrashResult) -> tuple[str, str]:
+def verdict(result: Any) -> tuple[str, str]:
     """Returns the verdict of a campaign, and whether it is `good`, `bad` or `unclear`.
 
     Without nested or recrash trials, recoveries are not called correct.
@@ -141,7 +142,7 @@ def verdict(result: CrashResult) -> tuple[str, str]:
     return "all recoveries correct", GOOD
 
 
-def crash_case(result: CrashResult, design: str) -> str:
+def crash_case(result: Any, design: str) -> str:
     """Returns the words before the verdict: what was crashed, and how often.
 
     Args:
@@ -154,9 +155,9 @@ def crash_case(result: CrashResult, design: str) -> str:
     return printable(f"{case}: {count(result.trials, 'crash')} at {count(result.points, 'persist event')}")
 
 
-def first_failures(result: CrashResult, most: int = FAILURES_SHOWN) -> list[CrashFailure]:
+def first_failures(result: Any, most: int = FAILURES_SHOWN) -> list[Any]:
     """Returns at most `most` of the listed failures, one for each message."""
-    firsts: dict[tuple[str, str], CrashFailure] = {}
+    firsts: dict[tuple[str, str], Any] = {}
     for failure in result.failures:
         firsts.setdefault((failure.oracle, failure.message), failure)
     return list(firsts.values())[:most]
@@ -177,9 +178,7 @@ def comparison_headers(baseline: str | None, pmem_baseline: str | None) -> tuple
     )  # fmt: skip
 
 
-def comparison_rows(
-    runs: Iterable[tuple[RunResult, Ratios]], shown: Callable[[str], str] = str
-) -> Iterator[tuple[str, ...]]:
+def comparison_rows(runs: Iterable[tuple[Any, Ratios]], shown: Callable[[str], str] = str) -> Iterator[tuple[str, ...]]:
     """Yields the rows of the short table of a comparison.
 
     Args:
@@ -193,18 +192,18 @@ def comparison_rows(
         yield (result.workload, design, *map(number, values))
 
 
-def shown_axes(result: SweepResult) -> list[str]:
+def shown_axes(result: Any) -> list[str]:
     """Returns the axes of the short table of a study: design, workload or program, and those with several values."""
     named = ("design", "workload", "program")
     return [key for key in result.axes if key in named or has_several_values(result, key)]
 
 
-def has_several_values(result: SweepResult, key: str) -> bool:
+def has_several_values(result: Any, key: str) -> bool:
     """Whether the points of a study have several values of an axis."""
     return len({str(point.values[key]) for point in result.points}) > 1
 
 
-def sweep_title(result: SweepResult) -> str:
+def sweep_title(result: Any) -> str:
     """Returns the name of a study with the numbers of its points."""
     return f"{result.name}: {result.simulated} simulated, {result.reused} from the store, {result.failed} failed"
 
@@ -214,7 +213,7 @@ def axis_value(value: Any) -> str:
     return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def point_rows(result: SweepResult, axes: Sequence[str], metrics: Iterable[str]) -> list[tuple[str, ...]]:
+def point_rows(result: Any, axes: Sequence[str], metrics: Iterable[str]) -> list[tuple[str, ...]]:
     """Returns a row for each point that did not fail: values of axes, metrics, state."""
     names = list(metrics)
     return [

@@ -100,7 +100,7 @@ class SweepResult(Presented, Document):
 
     def summary(self) -> Summary:
         """Returns the main metrics of each point that did not fail, and the reasons of those that did."""
-        from durasim.documents import summaries  # noqa: PLC0415 - it imports this module
+        from durasim.documents import summaries  # noqa: PLC0415 - keeps the start-up of commands short
 
         axes, metrics = summaries.shown_axes(self), summaries.POINT_METRICS[self.kind]
         rows = summaries.point_rows(self, axes, metrics)

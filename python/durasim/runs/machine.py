@@ -55,7 +55,7 @@ class Machine:
         """Returns a preset, or the machine of a file, with changed keys.
 
         Results name the preset and list the changed keys, as with `--set`. A machine with a `name` of its own is a new
-        machine, of which results know only that name.
+        machine: results have only that name.
 
         Args:
             base: A preset, see `durasim.machines()`, or the path of a machine file.
