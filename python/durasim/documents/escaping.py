@@ -6,7 +6,6 @@ function here, so that the text is shown and never obeyed.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -40,6 +39,8 @@ def _written(found: re.Match[str]) -> str:
 
 def in_html(text: str) -> str:
     """Returns a text for HTML, inside of an element or of an attribute in quotes."""
+    import html  # noqa: PLC0415 - keeps the start-up of commands short
+
     return html.escape(printable(text))
 
 
