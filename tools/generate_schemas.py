@@ -4,8 +4,8 @@
 
 The files are the schema of the JSON document of a run; the module `durasim.documents.described`, with the typed result
 and the options that a run passes on unchanged; the module `durasim.documents.described_crash`, with the options of a
-crash campaign; and the keys of these options in the schema of campaign files. `--check` writes nothing, and fails if a
-file is out of date.
+crash campaign; the keys of these options in the schema of campaign files; and the modules of
+`tools/generate_arguments.py`. `--check` writes nothing, and fails if a file is out of date.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tools.generate_arguments import machine_module, study_module
+
 PACKAGE = Path(__file__).resolve().parents[1] / "python" / "durasim"
 CAMPAIGN_FILE = PACKAGE / "schemas" / "campaign-file.json"
+STUDY_FILE = PACKAGE / "schemas" / "study-file.json"
 LINE_LENGTH = 120
 
 # Fields of the request that the package sets itself, from the workload and from options shared with other commands.
@@ -39,6 +42,8 @@ CLASSES = {
     "tx": "Transactions", "replay": "Replay", "aborted_by": "AbortedBy", "host": "Host", "provenance": "Provenance",
     "accesses_per_tx": "AccessesPerTx", "phases": "Phases", "execute": "Phase", "prepare": "Phase", "commit": "Phase",
 }  # fmt: skip
+# Base classes of results that notebooks show.
+PRESENTED = {"RunResult": "PresentedRun"}
 # Names of options that are keywords of Python.
 RESERVED = {"from": "from_"}
 # Descriptions of classes used by several fields; other classes take the description of their field.
@@ -115,9 +120,7 @@ def _types(schema: dict[str, Any]) -> list[str]:
 def described(request: dict[str, Any], result: dict[str, Any]) -> str:
     """Returns the text of the module `durasim.documents.described`."""
     return (
-        "\n\n\n".join(
-            [HEAD, *_result_classes(run_schema(result)), METRICS, _options_class(request), _arguments_class(request)]
-        )
+        "\n\n\n".join([HEAD, *_result_classes(run_schema(result)), _options_class(request), _arguments_class(request)])
         + "\n"
     )
 
@@ -131,13 +134,49 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from durasim.documents.document import Document
+from durasim.documents.presentation import PresentedRun
 from durasim.documents.stats import StatTree'''
-METRICS = '''METRICS = tuple(of for of in fields(RunResult) if "unit" in of.metadata)
-"""The numeric measures of a run; the metadata of each field has its unit and a readable label."""'''
+METRICS_HEAD = '''"""The numeric measures of a run, from `runs/result.rs` of crates/machine.
+
+Written by tools/generate_schemas.py: to change it, change that file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Metric(NamedTuple):
+    """A measure of a run.
+
+    Attributes:
+        name: The field of `RunResult`.
+        type: Its type.
+        metadata: Its unit and, where its name is not readable, a label.
+    """
+
+    name: str
+    type: str
+    metadata: Mapping[str, str]'''
+
+
+def described_metrics(result: dict[str, Any]) -> str:
+    """Returns the text of the module `durasim.documents.described_metrics`."""
+    rows = []
+    for name, schema in run_schema(result)["properties"].items():
+        if metadata := _metadata(schema):
+            rows.append(f'    Metric("{name}", "{_result_type(name, schema)}", {json.dumps(metadata)}),')
+    table = ["METRICS = (", *rows, ")", '"""The measures in the order of the document."""']
+    return METRICS_HEAD + "\n\n\n" + "\n".join(table) + "\n"
+
+
+def _metadata(schema: dict[str, Any]) -> dict[str, str]:
+    return {key: schema[f"x-{key}"] for key in ("unit", "label") if f"x-{key}" in schema}
 
 
 def _result_classes(schema: dict[str, Any]) -> Iterator[str]:
@@ -160,13 +199,14 @@ def _object_in(field: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _document_class(name: str, schema: dict[str, Any], description: str) -> str:
-    lines = ["@dataclass(frozen=True, slots=True)", f"class {name}(Document):", *_docstring(description, schema)]
+    base = PRESENTED.get(name, "Document")
+    lines = ["@dataclass(frozen=True, slots=True)", f"class {name}({base}):", *_docstring(description, schema)]
     lines += [_result_field(field_name, part) for field_name, part in schema["properties"].items()]
     return "\n".join(lines)
 
 
 def _result_field(name: str, schema: dict[str, Any]) -> str:
-    metadata = {key: schema[f"x-{key}"] for key in ("unit", "label") if f"x-{key}" in schema}
+    metadata = _metadata(schema)
     default = f" = field(metadata={json.dumps(metadata)})" if metadata else ""
     return f"    {name}: {_result_type(name, schema)}{default}"
 
@@ -374,13 +414,17 @@ def _core() -> ModuleType:
 
 def generate() -> dict[Path, str]:
     """Returns the text of each generated file."""
-    schemas = json.loads(_core().run_schemas())
+    core = _core()
+    schemas = json.loads(core.run_schemas())
     schema = run_schema(schemas["result"])
     return {
         PACKAGE / "schemas" / "run.json": json.dumps(schema, indent=2) + "\n",
         PACKAGE / "documents" / "described.py": _formatted(described(schemas["request"], schemas["result"])),
+        PACKAGE / "documents" / "described_metrics.py": _formatted(described_metrics(schemas["result"])),
         PACKAGE / "documents" / "described_crash.py": _formatted(described_crash(crash_options(schemas))),
         CAMPAIGN_FILE: campaign_file_schema(crash_options(schemas)),
+        PACKAGE / "documents" / "described_machine.py": _formatted(machine_module(json.loads(core.machine_schema()))),
+        PACKAGE / "studies" / "described_study.py": _formatted(study_module(json.loads(STUDY_FILE.read_text()))),
     }
 
 

@@ -2,7 +2,8 @@
 
 >>> import durasim as ds
 >>> result = ds.run(design="hercules", workload="btree", ops=1000)
->>> table = ds.compare(designs=["opt", "hercules"], workloads=["btree"])
+>>> compared = ds.compare(designs=["opt", "hercules"], workloads=["btree"])
+>>> compared.to_frame()
 >>> verdict = ds.crash(design="hercules", workload="btree", machine="tiny", points=300)
 """
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         sweep,
         workloads,
     )
+    from durasim.documents.campaign import CampaignResult
     from durasim.documents.difference import Difference, diff
     from durasim.documents.loading import load
     from durasim.documents.reproduction import ReproducedPoint, ReproducedRow, Reproduction
@@ -49,9 +51,11 @@ if TYPE_CHECKING:
     from durasim.documents.sweep import PointResult, SweepResult
     from durasim.errors import ConfigError, DurasimError, GuestFault, HostIoError, InternalError, StuckError
     from durasim.programs import toolchain as toolchain
+    from durasim.runs.machine import Machine
     from durasim.studies.pareto import pareto
 
 __all__ = [
+    "CampaignResult",
     "Comparison",
     "ConfigError",
     "CrashFailure",
@@ -61,6 +65,7 @@ __all__ = [
     "GuestFault",
     "HostIoError",
     "InternalError",
+    "Machine",
     "PointResult",
     "Provenance",
     "ReproducedPoint",
@@ -105,6 +110,7 @@ _NAMES = {
         "machine_schema", "machine_toml", "machines", "measure_workload", "mutation", "random_campaign",
         "random_replay", "reproduce", "run", "suite_members", "sweep", "workloads",
     ),
+    "durasim.documents.campaign": ("CampaignResult",),
     "durasim.documents.difference": ("Difference", "diff"),
     "durasim.documents.loading": ("load",),
     "durasim.documents.reproduction": ("ReproducedPoint", "ReproducedRow", "Reproduction"),
@@ -114,6 +120,7 @@ _NAMES = {
     "durasim.documents.stats": ("Stat", "StatTree"),
     "durasim.documents.sweep": ("PointResult", "SweepResult"),
     "durasim.errors": ("ConfigError", "DurasimError", "GuestFault", "HostIoError", "InternalError", "StuckError"),
+    "durasim.runs.machine": ("Machine",),
     "durasim.studies.pareto": ("pareto",),
 }  # fmt: skip
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}

@@ -13,14 +13,19 @@ from durasim import _core, checkout, output
 from durasim.arguments import takes_fields_of
 from durasim.crashes.crash_request import CrashArguments, CrashOptions, PreparedCrash, has, options_of, prepare_crash
 from durasim.crashes.known_check import refuse_unknown_check
+from durasim.documents.campaign import CampaignResult
 from durasim.documents.described import RunOptions
-from durasim.documents.results import CrashResult, RunResult, TxProfile
+from durasim.documents.results import Comparison, CrashResult, RunResult, TxProfile
 from durasim.errors import refusal, unknown_name
 from durasim.programs import workload_tables
+from durasim.programs.scale import DEFAULT_SCALE
 from durasim.runs import comparison
 from durasim.runs.command import run_command
+from durasim.runs.comparison_document import comparison_document
+from durasim.runs.machine import machine_option, machine_options
 from durasim.runs.scenario import (
     DEFAULT_SEED,
+    ComparisonArguments,
     Scenario,
     ScenarioArguments,
     design_variants,
@@ -31,10 +36,9 @@ from durasim.runs.scenario import (
 )
 from durasim.runs.simulation import GuestOutput, RunProgress, reuse_or_run
 from durasim.store.reuse import Reuse
+from durasim.studies.described_study import StudyArguments
 
 if TYPE_CHECKING:
-    import polars
-
     from durasim.crashes.mutants import MutationResult, Outcome
     from durasim.documents.mechanisms import Mechanism
     from durasim.documents.reproduction import Reproduction
@@ -192,7 +196,7 @@ def campaign(
     seconds: float | None = None,
     store: StoreChoice = False,
     progress: CampaignProgress | None = None,
-) -> dict[str, Any]:
+) -> CampaignResult:
     """Runs every crash test in a campaign file; docs/crash.md explains such files.
 
     Args:
@@ -205,7 +209,7 @@ def campaign(
             The numbers are trials instead if the file requires a number of trials.
 
     Returns:
-        The document that `--json` writes; its `failed_checks` lists the reasons if the campaign failed.
+        The document that `--json` writes, a dictionary; its `failed_checks` lists the reasons if the campaign failed.
 
     Raises:
         ConfigError: The file is refused.
@@ -216,7 +220,7 @@ def campaign(
 
     described = campaign_file.read(os.fspath(path))
     with opened_store(store) as kept:
-        return campaign_run.run(described, kept, seconds, progress or (lambda *_: None))
+        return CampaignResult(campaign_run.run(described, kept, seconds, progress or (lambda *_: None)))
 
 
 def random_campaign(
@@ -284,6 +288,7 @@ def mutation(
     return mutation_tests.run_mutants(chosen, progress)
 
 
+@takes_fields_of(StudyArguments)
 def sweep(
     study: str | os.PathLike[str] | None = None,
     *,
@@ -291,11 +296,12 @@ def sweep(
     jobs: int | None = None,
     yes: bool = False,
     progress: SweepProgress | None = None,
-    **keys: Any,
+    **keys: Unpack[StudyArguments],
 ) -> SweepResult:
     """Runs a study: simulates each of its points that is not in the store, and stores it.
 
-    docs/studies.md explains studies. `frame()` of the result has a row per point.
+    docs/studies.md explains studies. `to_frame()` of the result has a row per point. The other arguments are the keys
+    of a study file; paths are relative to the current folder.
 
     Args:
         study: A study file; give either it or the keys of one.
@@ -303,8 +309,6 @@ def sweep(
         jobs: Number of concurrent simulations; all cores if None. Results do not depend on it.
         yes: Permits more than 10,000 points.
         progress: Called with the points done and the total.
-        keys: Keys of a study file, such as `name`, `designs`, `workloads` and `axes`; paths are relative to the
-            current folder.
 
     Raises:
         ConfigError: The study is refused before any point is simulated.
@@ -337,7 +341,18 @@ def described_study(study: str | os.PathLike[str] | None, keys: Mapping[str, Any
 
     if (study is None) != bool(keys):
         raise refusal("study", "give either a study file or the keys of one")
-    return study_of(keys) if study is None else read_study(study)
+    return read_study(study) if study is not None else study_of(_with_machine_keys(keys))
+
+
+def _with_machine_keys(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the keys of a study with the name and the changed keys of its `Machine`, or the names of several."""
+    given = keys.get("machine")
+    if isinstance(given, list | tuple):
+        return {**keys, "machine": machine_options(given)}
+    if given is None:
+        return dict(keys)
+    option, changed = machine_option(given)
+    return {**keys, "machine": option} | ({"set": changed | dict(keys.get("set", {}))} if changed else {})
 
 
 def reproduce(
@@ -430,53 +445,48 @@ def opened_store(store: StoreChoice) -> Iterator[Store | None]:
         yield found
 
 
+@takes_fields_of(Scenario, without=("design", "workload"))
 def compare(
     *,
-    workloads: Iterable[str],
+    workloads: Iterable[str] | None = None,
     designs: Iterable[str] | None = None,
+    threads: int | None = None,
+    baseline: str | None = None,
+    pmem_baseline: str | None = None,
+    guest_output: GuestOutput = output.discard,
     progress: Callable[[RunResult], None] | None = None,
     jobs: int | None = None,
     store: StoreChoice = False,
-    **options: Any,
-) -> polars.DataFrame:
-    """Runs every workload under every design and returns a data frame with one row per pair.
+    **fields: Unpack[ComparisonArguments],
+) -> Comparison:
+    """Runs every workload, or one program, under every design.
 
-    `relative_to_opt` is the throughput divided by that of `opt` on the same workload, null if `opt` is not among the
-    designs. Column names end with the unit.
+    `to_frame()` of the result has a row per run.
 
     Args:
         workloads: Names of workloads; `all-SUITE` means all workloads of a suite.
         designs: Names of designs; `all-SUITE` means the designs that the paper of a suite compares. None means the same
             for workloads of one suite.
+        threads: Threads of the guest; for each workload the number of its suite if None.
+        baseline: The design that throughputs are divided by; `opt` if None and it is among the designs.
+        pmem_baseline: The design that bytes written are divided by; `hercules` or `opt` if None.
+        guest_output: Called with the output of the guests; by default it is discarded.
         progress: Called with each result as soon as the run is done.
         jobs: Number of concurrent runs; all cores if None. Results do not depend on it.
         store: A store of results that answers repeated runs and keeps new ones; True is the user's store. Runs at a
             smaller scale share snapshots and are always simulated.
-        options: The other arguments of `run`; without threads each workload uses the number of its suite.
 
     Raises:
         ConfigError: The configuration is refused before cycle 0, or a name is given twice.
         GuestFault, StuckError, HostIoError, ToolchainError: As from `run`.
     """
-    from durasim.documents.frame import comparison_frame  # noqa: PLC0415 - polars is slow to load
-
-    return comparison_frame(compare_runs(designs, workloads, progress, jobs=jobs, store=store, **options))
-
-
-def compare_runs(
-    designs: Iterable[str] | None,
-    workloads: Iterable[str],
-    progress: Callable[[RunResult], None] | None = None,
-    *,
-    jobs: int | None = None,
-    store: StoreChoice = False,
-    **options: Any,
-) -> list[RunResult]:
-    """Returns the results on which `compare` is based, workload by workload in the given order of the designs."""
-    guest_output = options.pop("guest_output", output.discard)
-    scenarios = comparison.scenarios(designs, workloads, **options)
+    scenarios = comparison.scenarios(designs, workloads, threads=threads, **fields)
+    throughput_of = comparison.baseline_of("baseline", baseline, scenarios)
+    bytes_of = comparison.baseline_of("pmem_baseline", pmem_baseline, scenarios)
     with opened_store(store) as kept:
-        return comparison.run_all(scenarios, guest_output, progress, jobs, reuse=Reuse(kept))
+        results = comparison.run_all(scenarios, guest_output, progress, jobs, reuse=Reuse(kept))
+    scale = fields.get("scale", DEFAULT_SCALE)
+    return comparison_document(comparison.judge(results, scale, bytes_of, throughput_of), scale)
 
 
 def designs() -> list[dict[str, Any]]:

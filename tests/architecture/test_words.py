@@ -101,6 +101,7 @@ EXCEPT = {"CHANGELOG.md", "tests/architecture/test_words.py"}
 # Files whose text comes from elsewhere, and parts of lines that are names or recorded text.
 PATTERN_EXCEPT_FILES = {
     "python/durasim/documents/described.py": "generated from the Rust description of a run",
+    "python/durasim/documents/described_machine.py": "generated from the Rust description of machines",
 }
 PATTERN_EXCEPT_TEXT = {
     "before-|told-|lock-not": "a pattern of names of planted faults",

@@ -56,7 +56,7 @@ _KNOWN: dict[str, Any] = {
         "max_instructions": None,
         "stop_after_roi": False,
     },
-    "configuration": {"name": "tiny", "pmem": {"media": {"read_latency_ns": 150}}},
+    "configuration": {"name": "tiny", "cores": 4, "pmem": {"media": {"read_latency_ns": 150}}},
     "stats": {
         "l1d": {
             "misses": {"value": 12, "unit": "count", "description": "Misses."},
@@ -77,3 +77,55 @@ def run(**changes: Any) -> dict[str, Any]:
         folder, _, name = path.rpartition("__")
         (document[folder] if folder else document)[name] = value
     return document
+
+
+def crash(**changes: Any) -> dict[str, Any]:
+    """Returns the document of a crash campaign with a failure for each message in `messages`."""
+    messages = changes.pop("messages", ())
+    failure = {"oracle": "guest", "disagreement": False, "alike": 2, "command": "durasim crash --replay"}
+    shared = ("durasim_version", "design", "workload", "machine", "domain", "seed", "threads", "ops", "host")
+    document: dict[str, Any] = {name: run()[name] for name in shared} | {
+        "schema": "durasim-crash/5",
+        "points": 40,
+        "trials": 60,
+        "trials_by_fault": {"clean": 40, "nested": 20, "torn": 0},
+        "not_tried": {"energy": "the domain has no residual energy"},
+        "control": False,
+        "points_at_risk": 3,
+        "violations": 2 * len(messages),
+        "hangs": 0,
+        "disagreements": 0,
+        "losses_reported": 0,
+        "nested_depth_max": 1,
+        "trials_per_s_per_core": 100.0,
+        "judged_by": {"guest": 60},
+        "failures": [failure | {"id": f"e{number}", "message": text} for number, text in enumerate(messages)],
+        "events_by_kind": {"media_write": 40},
+        "marks": {},
+        "timeline": None,
+        "limits": {},
+        "shrunk": None,
+        "provenance": run()["provenance"],
+        "configuration": {},
+        "stats": {},
+    }
+    return document | changes
+
+
+def sweep(name: str = "sizes", workloads: tuple[str, ...] = ("btree",), **changes: Any) -> dict[str, Any]:
+    """Returns the document of a study over workloads, two designs and two sizes; the last point failed."""
+    from durasim.documents.metrics import run_metrics  # noqa: PLC0415 - polars takes a while to load
+
+    metrics = run_metrics(RunResult.from_dict(run()))
+    values = [
+        {"workload": workload, "design": design, "llc.size_bytes": size}
+        for workload in workloads for design in ("opt", "tc") for size in (4096, 8192)
+    ]  # fmt: skip
+    point = {"key": "0", "state": "simulated", "seconds": 1.0, "command": "durasim run", "digest": "0", "error": None}
+    points = [point | {"values": of, "metrics": metrics | {"ipc": 0.5 + at}} for at, of in enumerate(values)]
+    points[-1] |= {"state": "failed", "digest": None, "metrics": {}, "error": "stuck"}
+    document: dict[str, Any] = {
+        "schema": "durasim-sweep/1", "durasim_version": "0.1.0", "name": name, "kind": "run", "axes": list(values[0]),
+        "points": points, "simulated": len(points) - 1, "reused": 0, "failed": 1, "notes": [], "refined": [],
+    }  # fmt: skip
+    return document | changes

@@ -9,7 +9,6 @@ import polars
 import pytest
 
 import durasim as ds
-from durasim.api import compare_runs
 from durasim.runs import comparison
 from durasim.runs.comparison_document import comparison_document
 from durasim.runs.lost_cycles import lost_cycles
@@ -19,7 +18,8 @@ SMALL = {"machine": "tiny", "ops": 30, "workload_args": {"populate": 30}}
 
 def test_one_row_for_each_pair():
     seen = []
-    frame = ds.compare(designs=["opt", "hercules"], workloads=["btree", "array-swap"], progress=seen.append, **SMALL)
+    compared = ds.compare(designs=["opt", "hercules"], workloads=["btree", "array-swap"], progress=seen.append, **SMALL)
+    frame = compared.to_frame()
     assert isinstance(frame, polars.DataFrame)
     assert frame.select("workload", "design").rows() == [
         ("btree", "opt"),
@@ -54,7 +54,7 @@ WAITS = {
 
 
 def test_the_counters_name_what_designs_lose():
-    results = compare_runs(["opt", *WAITS], ["tc-sps"], threads=1, **DATA_IN_CACHES)
+    results = ds.compare(designs=["opt", *WAITS], workloads=["tc-sps"], threads=1, **DATA_IN_CACHES).runs
     causes = ("structure", "order", "commit", "design_lookup", "path", "queue")
     of_opt = {path for path, _ in results[0].stats.walk() if path.startswith("core.stalls.")}
     assert not {path for path in of_opt if set(path.split(".")) & set(causes)}, "opt has no waits of a design"
@@ -80,7 +80,7 @@ def test_a_smaller_scale_starts_with_its_own_snapshot(refused):
 
 
 def test_without_opt_nothing_is_relative():
-    frame = ds.compare(designs=["hercules"], workloads=["btree"], **SMALL)
+    frame = ds.compare(designs=["hercules"], workloads=["btree"], **SMALL).to_frame()
     assert frame["relative_to_opt"].to_list() == [None]
 
 
@@ -214,7 +214,7 @@ def test_throughput_is_compared_with_a_named_design(program, conforms, tmp_path)
     ]
     loaded = ds.load(path)
     assert isinstance(loaded, ds.Comparison)
-    frame = loaded.frame()
+    frame = loaded.to_frame()
     assert frame["relative_to_baseline"].to_list() == [row["relative_to_baseline"] for row in document["relative"]]
     assert frame["relative_to_opt"].to_list() == [None, None]
     assert frame["set"].to_list()[1] == ["llc.size_bytes=8192"]

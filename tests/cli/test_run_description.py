@@ -26,7 +26,8 @@ OPTIONS = [field.name for field in dataclasses.fields(RunOptions)]
 
 def test_generated_files_are_up_to_date():
     generated = GENERATE["generate"]()
-    names = {"run.json", "campaign-file.json", "described.py", "described_crash.py"}
+    names = {"run.json", "campaign-file.json", "described.py"}
+    names |= {f"described_{of}.py" for of in ("crash", "machine", "metrics", "study")}
     assert {path.name for path in generated} == names
     for path, text in generated.items():
         assert path.read_text() == text, "run tools/generate_schemas.py"
@@ -137,6 +138,33 @@ def test_an_unknown_argument_is_refused(call):
     needed = {"designs": ["opt"], "workloads": ["btree"]} if call is ds.compare else {"design": "opt"}
     with pytest.raises(TypeError, match="patience"):
         call(**needed, patience=3)
+
+
+@pytest.mark.parametrize(
+    ("call", "wrong", "meant"),
+    [
+        (ds.run, "max_instrctions", "max_instructions"),
+        (ds.crash, "pionts", "points"),
+        (ds.compare, "workload", "workloads"),
+        (ds.sweep, "desings", "designs"),
+    ],
+)
+def test_a_misspelled_argument_is_refused_with_the_nearest_name(call, wrong, meant):
+    with pytest.raises(TypeError, match=rf"^{call.__name__}\(\): unknown name '{wrong}' \(did you mean '{meant}'\?"):
+        call(**{wrong: 3})
+
+
+@pytest.mark.parametrize("call", [ds.run, ds.crash, ds.compare, ds.sweep])
+def test_editors_and_interactive_help_list_the_arguments(call):
+    """An editor reads the type of the function itself, a notebook its signature."""
+    (keywords,) = (of for of in inspect.signature(call.__wrapped__).parameters.values() if of.kind is of.VAR_KEYWORD)
+    typed = set(eval(keywords.annotation, vars(ds.api)).__args__[0].__annotations__)  # noqa: S307 - an annotation of ours
+    own = {name for name in inspect.signature(call.__wrapped__).parameters if name != keywords.name}
+    shown = inspect.signature(call).parameters
+    assert typed | own == set(shown)
+    assert not typed & own
+    for name in typed:
+        assert f"\n        {name}: " in call.__doc__, name
 
 
 def test_numbers_out_of_range_are_refused_as_the_description_says():

@@ -44,17 +44,17 @@ def test_operations_before_the_measured_region_are_not_measured():
 
 def test_the_data_are_brought_in_once_for_each_guest_program():
     options = {"designs": ["opt", "swl-eadr", "hercules"], "workloads": ["hercules-beyond-array-swap"], **QUICK}
-    results = ds.api.compare_runs(**options, jobs=2)
+    results = ds.compare(**options, jobs=2).runs
     starts = [result.configuration["start"]["kind"] for result in results]
     assert starts == ["fast_forward", "fast_forward", "moved_program"]
     # With all runs concurrent, the results are equal.
-    again = ds.api.compare_runs(**options, jobs=1)
+    again = ds.compare(**options, jobs=1).runs
     assert [result.digest for result in results] == [result.digest for result in again]
 
 
 def test_a_run_with_too_few_rounds_of_an_engine_has_no_part_in_the_means():
     names = ["opt", "hercules"]
-    results = ds.api.compare_runs(names, ["hercules-beyond-array-swap"], **QUICK)
+    results = ds.compare(designs=names, workloads=["hercules-beyond-array-swap"], **QUICK).runs
     long, short = (comparison.judge(results, scale) for scale in ("paper", "quick"))
     assert short[1].rounds.keys() == {"migration_rounds"}
     assert short[1].rounds["migration_rounds"] < 3
@@ -66,7 +66,9 @@ def test_a_run_with_too_few_rounds_of_an_engine_has_no_part_in_the_means():
 
 
 def test_means_are_geometric_and_leave_out_what_has_no_scored_baseline():
-    results = ds.api.compare_runs(["opt", "hercules"], ["hercules-beyond-array-swap", "hercules-beyond-sdg"], **QUICK)
+    results = ds.compare(
+        designs=["opt", "hercules"], workloads=["hercules-beyond-array-swap", "hercules-beyond-sdg"], **QUICK
+    ).runs
     judged = [dataclasses.replace(run, scored=True) for run in comparison.judge(results)]
     ratios = [run.relative_to_opt for run in judged if run.result.design == "hercules"]
     assert comparison.means(judged)[1].relative_to_opt == pytest.approx((ratios[0] * ratios[1]) ** 0.5)

@@ -124,7 +124,8 @@ def test_the_python_package_has_both(copy):
 import json, durasim as ds
 options = {"workload": "btree", "machine": "tiny", "ops": 12, "guest_output": lambda *_: None}
 few, more = ds.run(**options), ds.run(**options, made_up_more=5)
-frame = ds.compare(designs=["opt"], workloads=["btree"], machine="tiny", ops=12, made_up_more=5)
+compared = ds.compare(designs=["opt"], workloads=["btree"], machine="tiny", ops=12, made_up_more=5)
+frame = compared.to_frame()
 changed = [change.key for change in ds.diff(few, more).measures]
 print(json.dumps([few.made_up_ops, more.ops, frame["made_up_ops"][0], frame["ops"][0], "made_up_ops" in changed]))
 """

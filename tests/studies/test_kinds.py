@@ -20,7 +20,7 @@ def test_a_crash_study_has_the_verdicts_of_single_crashes(tmp_path):
     result = sweep(store, designs=["opt", "tc"], axes={"crash.variants": [1, 2]}, **CRASH)
     found = {(point.values["design"], point.metrics["violations"] > 0) for point in result.points}
     assert found == {("opt", True), ("tc", False)}
-    assert set(result.frame()["trials"]) == {point.metrics["trials"] for point in result.points}
+    assert set(result.to_frame()["trials"]) == {point.metrics["trials"] for point in result.points}
     path = tmp_path / "crash.json"
     words = result.points[-1].command.split()
     assert words[1:4] == ["crash", "--design", "tc"]

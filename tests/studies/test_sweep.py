@@ -59,7 +59,7 @@ def test_points_are_combinations_in_order_and_stored_once(tmp_path):
         (design, "tiny", size, seed) for design in ("opt", "hercules") for size in (4096, 8192) for seed in (1, 3)
     ]
     assert (result.simulated, result.reused, result.failed, len(executor.simulated)) == (8, 0, 0, 8)
-    frame = result.frame()
+    frame = result.to_frame()
     assert frame.columns[:5] == ["workload", "design", "machine", "llc.size_bytes", "seed"]
     assert frame["throughput_ops_per_us"].min() > 0
     again = sweep(tmp_path / "s.sqlite", executor, axes=axes, designs=["opt", "hercules"])

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 
-from durasim.cli.render import number
 from durasim.cli.tables import Column, FoldedTable
 from durasim.documents.results import LostCycles, PmemWriteBytes
+from durasim.documents.summaries import comparison_headers, comparison_rows, number
 from durasim.runs.comparison import Judged, means
 from durasim.runs.lost_cycles import lost_cycles
 from durasim.runs.scenario import DEFAULT_DESIGN
@@ -81,19 +81,15 @@ def _design(run: Judged) -> str:
 
 
 def _first_columns(judged: Sequence[Judged]) -> FoldedTable:
-    headers = (
-        f"throughput\nvs. {_baseline(judged)}", f"pmem bytes\nvs. {_pmem_baseline(judged)}", "IPC", "p99\nns",
-    )  # fmt: skip
+    headers = comparison_headers(*next(((run.baseline, run.pmem_baseline) for run in judged), (None, None)))
     columns = [Column("workload"), Column("design"), *(Column(header, right=True) for header in headers)]
     table = FoldedTable(f"designs on {_machines(judged)}", columns, keys=2)
     previous = None
-    for run in judged:
-        if previous not in (None, run.result.workload):
+    for row in comparison_rows(((run.result, run) for run in judged), with_dagger):
+        if previous not in (None, row[0]):
             table.add_section()
-        previous = run.result.workload
-        ratios = (run.relative_to_baseline, run.pmem_relative_to_baseline)
-        values = (*ratios, run.result.roi.ipc, getattr(run.result.latency_ns, "p99", None))
-        table.add_row(run.result.workload, _design(run), *(number(value) for value in values))
+        previous = row[0]
+        table.add_row(*row)
     return table
 
 

@@ -7,7 +7,7 @@ import time
 
 import typer
 
-from durasim import api, output
+from durasim import api
 from durasim.cli import render
 from durasim.cli.comparison_tables import comparison_tables
 from durasim.cli.shell import EXIT_NEGATIVE
@@ -53,15 +53,15 @@ def _run_all() -> list[RunResult]:
     _say("caches of 4 KB, 32 KB and 128 KB, so that the tree exceeds them")
     with render.progress_bar() as bar:
         task = bar.add_task("running", total=len(DESIGNS))
-        return api.compare_runs(
-            DESIGNS,
-            [WORKLOAD],
+        compared = api.compare(
+            designs=DESIGNS,
+            workloads=[WORKLOAD],
             progress=lambda _: bar.advance(task),
             ops=RUN_OPS,
             set=CACHES,
             workload_args={"populate": POPULATE},
-            guest_output=output.discard,
         )
+        return list(compared.runs)
 
 
 def _crash(design: str, begin: float) -> CrashResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from rich.text import Text
 from durasim import output
 from durasim.cli import render
 from durasim.cli.tables import FoldedTable
+from durasim.documents.escaping import csv_text, in_csv, printable_lines
 from durasim.errors import refusal, unknown_name
 
 if TYPE_CHECKING:
@@ -63,17 +65,17 @@ def markdown(shown: RenderableType) -> str:
     if isinstance(shown, FoldedTable):
         return shown.markdown()
     # Preserve the line breaks of commands and timelines.
-    return f"```text\n{shown.plain if isinstance(shown, Text) else shown}\n```"
+    text = printable_lines(shown.plain if isinstance(shown, Text) else str(shown))
+    # A longer fence than any in the text.
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}text\n{text}\n{fence}"
 
 
 def runs_csv(results: Sequence[RunResult], baseline: str | None = None) -> str:
     """Returns a row for each run; column names end with the unit. List elements are separated by spaces."""
-    import polars  # noqa: PLC0415 - slow to load
-
     from durasim.documents.frame import comparison_frame  # noqa: PLC0415 - polars takes a while to load
 
-    frame = comparison_frame(results, baseline)
-    return frame.with_columns(polars.col("set").list.join(" ")).write_csv()
+    return csv_text(comparison_frame(results, baseline))
 
 
 def crash_csv(result: CrashResult) -> str:
@@ -81,5 +83,6 @@ def crash_csv(result: CrashResult) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("id", "oracle", "message", "alike", "command"))
-    writer.writerows((of.id, of.oracle, of.message, of.alike, of.command) for of in result.failures)
+    rows = ((of.id, of.oracle, of.message, of.alike, of.command) for of in result.failures)
+    writer.writerows(map(in_csv, row) for row in rows)
     return text.getvalue()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
+from durasim.documents.escaping import printable
 from durasim.documents.results import RunResult
 from durasim.programs import workload_tables
 
@@ -24,7 +25,7 @@ def warn_if_data_fits_in_cache(results: Iterable[RunResult]) -> None:
         if stayed_in_caches(result):
             by_workload.setdefault(result.workload, []).append(result)
     for runs in by_workload.values():
-        print(f"durasim: {_sentence(runs)}", file=sys.stderr)
+        print(f"durasim: {printable(_sentence(runs))}", file=sys.stderr)
 
 
 def report_reuse(reused: int, runs: int) -> None:

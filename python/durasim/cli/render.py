@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.progress import (
     BarColumn,
     Progress,
@@ -17,12 +17,26 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
 from rich.text import Text
 
 from durasim.cli.tables import Column, FoldedTable
 from durasim.crashes.timeline import timeline_text
 from durasim.documents.difference import Difference
-from durasim.documents.results import METRICS, CrashResult, RunResult, Transactions
+from durasim.documents.escaping import printable, printable_lines
+from durasim.documents.results import CrashResult, RunResult
+from durasim.documents.summaries import (
+    BAD,
+    FAILURES_SHOWN,
+    GOOD,
+    UNCLEAR,
+    count,
+    crash_case,
+    first_failures,
+    number,
+    run_rows,
+    verdict,
+)
 from durasim.output import write_stdout
 from durasim.runs.sensitivity import footnote, with_dagger
 
@@ -33,6 +47,18 @@ if TYPE_CHECKING:
 _WIDTH_OF_PIPES = 200
 
 
+class _Printable:
+    """Another renderable, in which control characters in texts of others are visible and have no effect."""
+
+    def __init__(self, shown: RenderableType) -> None:
+        self._shown = shown
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yields the segments to rich."""
+        for segment in console.render(self._shown, options):
+            yield segment if segment.control else Segment(printable_lines(segment.text), segment.style)
+
+
 def show(renderable: RenderableType) -> None:
     """Prints to standard output.
 
@@ -40,9 +66,11 @@ def show(renderable: RenderableType) -> None:
         HostIoError: Standard output is not writable.
     """
     console = _console()
+    # A string would be parsed as markup.
+    shown = Text(renderable) if isinstance(renderable, str) else renderable
     with console.capture() as capture:
         # A text in a group keeps its own wrapping.
-        console.print(Group(renderable), crop=False)
+        console.print(_Printable(Group(shown)), crop=False)
     write_stdout(capture.get())
 
 
@@ -61,7 +89,8 @@ def progress_bar() -> Progress:
     console = Console(stderr=True)
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        # Names are no markup.
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         TaskProgressColumn(),
         TimeElapsedColumn(),
@@ -76,25 +105,6 @@ def progress_bar() -> Progress:
     )
 
 
-def _add_functional_rows(table: FoldedTable, result: RunResult) -> None:
-    """Counts of a functional run, without caches and time."""
-    if result.ops is not None:
-        table.add_row("operations", number(result.ops), "")
-    table.add_row("instructions", number(result.roi.instructions), "")
-    table.add_row("transactions committed", number(result.tx.committed), "")
-    _add_last_rows(table, result)
-
-
-def _add_last_rows(table: FoldedTable, result: RunResult) -> None:
-    table.add_row("guest exit code", _ending(result), "")
-    table.add_row("simulation speed", number(result.host.mips), "MIPS")
-    table.add_row("digest", result.digest, "")
-
-
-def _ending(result: RunResult) -> str:
-    return "stopped after the region" if result.guest_exit_code is None else str(result.guest_exit_code)
-
-
 def run_table(result: RunResult, *, wide: bool = False) -> FoldedTable:
     """Returns the summary of a run: the main measures, or all of them."""
     table = FoldedTable(
@@ -102,92 +112,22 @@ def run_table(result: RunResult, *, wide: bool = False) -> FoldedTable:
         (Column("measure"), Column("value", right=True), Column("unit")),
         header=False,
     )
-    if result.provenance.functional:
-        _add_functional_rows(table, result)
-        return table
-    if result.throughput_ops_per_us is not None:
-        table.add_row("throughput", number(result.throughput_ops_per_us), "ops/us")
-        table.add_row("operations", number(result.ops), "")
-    if wide:
-        _add_all_rows(table, result)
-    else:
-        _add_first_rows(table, result)
-    table.caption = footnote(result.design, result.machine)
+    for row in run_rows(result, wide=wide):
+        table.add_row(*row)
+    if not result.provenance.functional:
+        table.caption = footnote(result.design, result.machine)
     return table
 
 
-def _add_first_rows(table: FoldedTable, result: RunResult) -> None:
-    """The main measures; aborts and the exit code only if they are not zero."""
-    table.add_row("cycles", number(result.roi.cycles), "")
-    table.add_row("instructions per cycle", number(result.roi.ipc), "")
-    table.add_row("pmem written", number(result.pmem_write_bytes.total), "bytes")
-    if result.latency_ns is not None:
-        table.add_row("latency p99", number(result.latency_ns.p99), "ns")
-    table.add_row("transactions committed", number(result.tx.committed), "")
-    if result.tx.aborted:
-        table.add_row("transactions aborted", number(result.tx.aborted), "")
-    if result.guest_exit_code != 0:
-        table.add_row("guest exit code", _ending(result), "")
-
-
-def _add_all_rows(table: FoldedTable, result: RunResult) -> None:
-    table.add_row("instructions per cycle", number(result.roi.ipc), "")
-    table.add_row("instructions", number(result.roi.instructions), "")
-    table.add_row("cycles", number(result.roi.cycles), "")
-    for cause, size_bytes in result.pmem_write_bytes.to_dict().items():
-        if cause == "total" or size_bytes:
-            table.add_row(f"pmem written, {cause}", number(size_bytes), "bytes")
-    for metric in METRICS:
-        label = metric.metadata.get("label", metric.name.replace("_", " "))
-        unit = metric.metadata["unit"]
-        table.add_row(label, number(getattr(result, metric.name)), "" if label.startswith(unit) else unit)
-    if result.latency_ns is not None:
-        for name, label in (("p50", "p50"), ("p99", "p99"), ("p999", "p99.9"), ("max", "maximum")):
-            table.add_row(f"latency {label}", number(getattr(result.latency_ns, name)), "ns")
-    if result.phases is not None:
-        for name, phase in result.phases.to_dict().items():
-            table.add_row(f"mean cycles to {name}", number(phase["mean_cycles"]), "cycles")
-    if result.accesses_per_tx is not None:
-        for kind, value in result.accesses_per_tx.to_dict().items():
-            table.add_row(f"media {kind} per transaction", number(value), "")
-    table.add_row("transactions committed", number(result.tx.committed), "")
-    table.add_row("transactions aborted", number(result.tx.aborted), "")
-    _add_hardware_transaction_rows(table, result.tx)
-    _add_replay_rows(table, result)
-    _add_last_rows(table, result)
-
-
-def _add_hardware_transaction_rows(table: FoldedTable, tx: Transactions) -> None:
-    """Commits and aborts, with their causes, of a design with hardware transactions."""
-    if tx.htm_committed is None or tx.sgl_committed is None or tx.aborted_by is None:
-        return
-    table.add_row("committed in hardware", number(tx.htm_committed), "")
-    table.add_row("committed under the lock", number(tx.sgl_committed), "")
-    causes = tx.aborted_by.to_dict()
-    table.add_row("attempts in hardware aborted", number(sum(causes.values())), "")
-    for cause, attempts in causes.items():
-        if attempts:
-            table.add_row(f"attempts aborted, {cause}", number(attempts), "")
-
-
-def _add_replay_rows(table: FoldedTable, result: RunResult) -> None:
-    if result.replay is None or not any(result.replay.to_dict().values()):
-        return
-    table.add_row("transactions replayed", number(result.replay.transactions), "")
-    table.add_row("waits for space in logs", number(result.replay.stall_cycles), "cycles")
-
-
-_FAILURES_SHOWN = 3
+_STYLES = {GOOD: "bold green", UNCLEAR: "bold yellow", BAD: "bold red"}
 
 
 def crash_text(result: CrashResult, *, wide: bool = False) -> Text:
     """Returns the verdict of a campaign, with its first failures or all failures listed in the document."""
     text = _unwrapped()
-    case = f"{with_dagger(result.design)} on {result.machine} ({result.domain}), {result.workload}"
-    if result.ops is not None:
-        case += f", {result.ops} operations"
-    text.append(f"{case}: {_count(result.trials, 'crash')} at {_count(result.points, 'persist event')}: ")
-    text.append(*_verdict(result))
+    text.append(f"{crash_case(result, with_dagger(result.design))}: ")
+    sentence, judged = verdict(result)
+    text.append(sentence, style=_STYLES[judged])
     if result.hangs:
         text.append(f"; the program does not terminate in {result.hangs:,}", style="bold red")
     if result.disagreements:
@@ -208,7 +148,7 @@ def crash_text(result: CrashResult, *, wide: bool = False) -> Text:
             "\n  never at risk: at no crash point did a clean power failure lose a dirty line of persistent memory",
             style="bold yellow",
         )
-    _add_failures(text, result, len(result.failures) if wide else _FAILURES_SHOWN)
+    _add_failures(text, result, len(result.failures) if wide else FAILURES_SHOWN)
     if result.timeline is not None:
         text.append("\n\n").append(timeline_text(result.timeline, _console().width))
     if result.shrunk is not None:
@@ -216,36 +156,17 @@ def crash_text(result: CrashResult, *, wide: bool = False) -> Text:
     return text
 
 
-def _count(number_of: int, noun: str) -> str:
-    """Returns a number with its noun."""
-    plural = noun + ("es" if noun.endswith("sh") else "s")
-    return f"{number_of:,} {noun if number_of == 1 else plural}"
-
-
-def _verdict(result: CrashResult) -> tuple[str, str]:
-    """Returns the verdict and its style. Without nested or recrash trials, recoveries are not called correct."""
-    if result.violations:
-        return _count(result.violations, "violation"), "bold red"
-    if not result.trials:
-        return "no trials", "bold yellow"
-    if {"nested", "recrash"} & result.not_tried.keys():
-        return "no violation", "bold green"
-    return "all recoveries correct", "bold green"
-
-
 def _add_failures(text: Text, result: CrashResult, most: int) -> None:
     """Adds at most `most` of the listed failures, one per message."""
-    shown = set()
-    for failure in result.failures:
-        if (failure.oracle, failure.message) in shown or len(shown) == most:
-            continue
-        shown.add((failure.oracle, failure.message))
+    shown = first_failures(result, most)
+    for failure in shown:
         times = f" [{failure.alike:,} times]" if failure.alike > 1 else ""
-        text.append(f"\n  {failure.id} ({failure.oracle}): {failure.message}{times}\n    {failure.command}")
+        message = printable(failure.message)
+        text.append(f"\n  {failure.id} ({failure.oracle}): {message}{times}\n    {failure.command}")
     alike = {(failure.oracle, failure.message): failure.alike for failure in result.failures}
-    if further := result.violations - sum(alike[kind] for kind in shown):
+    if further := result.violations - sum(failure.alike for failure in shown):
         hint = f" (--wide lists {len(alike) - len(shown)} of these messages)" if len(alike) > len(shown) else ""
-        text.append(f"\n  and {_count(further, 'violation')} with other messages{hint}")
+        text.append(f"\n  and {count(further, 'violation')} with other messages{hint}")
 
 
 def _unwrapped() -> Text:
@@ -291,9 +212,8 @@ def campaign_tables(document: Mapping[str, Any]) -> Group:
         # Show only the first failure of each message.
         if times := listed.pop((failure["oracle"], failure["message"]), 0):
             also = f" [{times} listed]" if times > 1 else ""
-            text.append(
-                f"\n  {failure['id']} ({failure['oracle']}): {failure['message']}{also}\n    {failure['command']}"
-            )
+            message = printable(failure["message"])
+            text.append(f"\n  {failure['id']} ({failure['oracle']}): {message}{also}\n    {failure['command']}")
     for shrunk in document["shrunk"]:
         text.append(f"\n\nfirst failure of {shrunk['design']}, {shrunk['workload']}: ").append(shrunk_text(shrunk))
     if document["failed_checks"]:
@@ -314,7 +234,7 @@ def random_tables(document: Mapping[str, Any]) -> Group:
         table.add_row(*(cell(shown[name]) for name in names), style=_alarm(row["violations"]))
     text = _unwrapped().append(f"{document['runs']} runs, {document['trials']} crashes")
     for failure in document["failures"]:
-        text.append(f"\n  {failure['id']}: {failure['message']}\n    {failure['command']}")
+        text.append(f"\n  {failure['id']}: {printable(failure['message'])}\n    {failure['command']}")
     if document["violations"]:
         text.append(f"\nfailed: {document['violations']} runs with violations", style="bold red")
     else:
@@ -396,12 +316,3 @@ def cell(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(cell(item) for item in value)
     return str(value)
-
-
-def number(value: float | None) -> str:
-    """Formats a number with a readable precision; a dash for None."""
-    if value is None:
-        return "-"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004

@@ -15,6 +15,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
+from durasim.documents.escaping import printable
 from durasim.errors import DurasimError, ToolchainError, refusal
 from durasim.output import NoReaderError
 
@@ -174,7 +175,7 @@ class CrashCommand(TyperCommand):
 
 def complain(sentence: str, exit_code: int) -> int:
     """Prints the sentence on one line of standard error and returns the exit code."""
-    line = " ".join(sentence.split())
+    line = printable(" ".join(sentence.split()))
     if line:
         print(f"durasim: {line}", file=sys.stderr)
     return exit_code

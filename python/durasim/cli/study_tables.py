@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from durasim.cli.render import number
 from durasim.cli.tables import Column, FoldedTable
+from durasim.documents.summaries import (
+    POINT_METRICS,
+    axis_value,
+    has_several_values,
+    number,
+    point_rows,
+    shown_axes,
+    sweep_title,
+)
 from durasim.documents.sweep import Refined, SweepResult
 from durasim.store.database import Entry
 from durasim.studies.pareto import COLUMN
@@ -19,13 +27,6 @@ from durasim.studies.plan import Plan
 if TYPE_CHECKING:
     import polars
 
-_SHOWN = {
-    "run": {
-        "throughput_ops_per_us": "throughput\nops/us", "ipc": "IPC", "pmem_write_total_bytes": "pmem bytes\nwritten",
-        "latency_p99_ns": "p99\nns",
-    },
-    "crash": {"points": "persist\nevents", "trials": "trials", "violations": "violations"},
-}  # fmt: skip
 _ROWS_MAX = 60
 """Rows of a table without `--wide`."""
 
@@ -53,25 +54,18 @@ def study_tables(result: SweepResult, frame: polars.DataFrame, *, wide: bool = F
 
 
 def _points(result: SweepResult, marks: Sequence[bool], *, wide: bool) -> FoldedTable:
-    axes = [key for key in result.axes if wide or key in ("design", "workload", "program") or _varies(result, key)]
+    axes = list(result.axes) if wide else shown_axes(result)
     names = {name for point in result.points for name in point.metrics}
-    shown = {name: name for name in sorted(names)} if wide else _SHOWN[result.kind]
+    shown = {name: name for name in sorted(names)} if wide else POINT_METRICS[result.kind]
     columns = [*map(_axis, axes), *(Column(header, right=True) for header in shown.values()), Column("state")]
     columns += [Column("on\nfrontier")] if marks else []
-    counts = f"{result.simulated} simulated, {result.reused} from the store, {result.failed} failed"
-    table = FoldedTable(f"{result.name}: {counts}", columns, keys=len(axes))
-    rows = [point for point in result.points if point.error is None]
-    for place, point in enumerate(rows if wide else rows[:_ROWS_MAX]):
-        cells = [number(point.metrics.get(name)) for name in shown]
-        cells += [point.state, *(["yes" if marks[place] else "no"] if marks else [])]
-        table.add_row(*(_value(point.values[key]) for key in axes), *cells)
+    table = FoldedTable(sweep_title(result), columns, keys=len(axes))
+    rows = point_rows(result, axes, shown)
+    for place, row in enumerate(rows if wide else rows[:_ROWS_MAX]):
+        table.add_row(*row, *(["yes" if marks[place] else "no"] if marks else []))
     if not wide and len(rows) > _ROWS_MAX:
         table.caption = f"the first {_ROWS_MAX} of {len(rows)} points; --wide or --format csv has all"
     return table
-
-
-def _varies(result: SweepResult, key: str) -> bool:
-    return len({str(point.values[key]) for point in result.points}) > 1
 
 
 def _axis(key: str) -> Column:
@@ -79,18 +73,14 @@ def _axis(key: str) -> Column:
     return Column(key.replace(".", ".\n", 1) if key.startswith("design.") else key)
 
 
-def _value(value: Any) -> str:
-    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-
-
 def _refined(result: SweepResult) -> FoldedTable:
     first = result.refined[0]
-    others = [key for key in first.values if key in ("design", "workload") or _varies(result, key)]
+    others = [key for key in first.values if key in ("design", "workload") or has_several_values(result, key)]
     headers = ("below", "at or above", "metric\nbelow", "metric\nat or above", "threshold")
     columns = [*map(_axis, others), *(Column(header, right=True) for header in headers)]
     table = FoldedTable(f"{first.axis}: values that enclose the threshold", columns, keys=len(others))
     for found in result.refined:
-        table.add_row(*(_value(found.values[key]) for key in others), *_enclosed(found), number(found.threshold))
+        table.add_row(*(axis_value(found.values[key]) for key in others), *_enclosed(found), number(found.threshold))
     return table
 
 
@@ -101,7 +91,7 @@ def _enclosed(found: Refined) -> tuple[str, str, str, str]:
     if found.metric_low >= found.threshold:
         # The metric falls along the axis.
         ends.reverse()
-    return _value(ends[0][0]), _value(ends[1][0]), number(ends[0][1]), number(ends[1][1])
+    return axis_value(ends[0][0]), axis_value(ends[1][0]), number(ends[0][1]), number(ends[1][1])
 
 
 def plan_tables(plans: Sequence[Plan], *, wide: bool = False) -> Group:
@@ -123,7 +113,7 @@ def plan_table(plan: Plan, *, wide: bool = False) -> FoldedTable:
     for point in plan.points if wide else plan.points[:_ROWS_MAX]:
         seconds = "unknown" if point.seconds is None else f"{point.seconds:.1f}"
         cells = ("", "yes") if point.is_stored else (seconds, "no")
-        table.add_row(*(_value(point.values[key]) for key in axes), *cells)
+        table.add_row(*(axis_value(point.values[key]) for key in axes), *cells)
     if not wide and len(plan.points) > _ROWS_MAX:
         table.caption = f"the first {_ROWS_MAX} of {len(plan.points)} points; --wide or --json has all"
     return table

@@ -10,6 +10,7 @@ from durasim import api, output
 from durasim.cli import formats, options, render
 from durasim.cli.options import check_json, finish
 from durasim.cli.shell import EXIT_NEGATIVE
+from durasim.documents.escaping import csv_text
 from durasim.documents.sweep import SweepResult
 from durasim.errors import refusal
 
@@ -78,7 +79,7 @@ def sweep(
     if json != output.STANDARD_OUTPUT:
         frame = pareto.frame_of(study, result)
         shown = study_tables.study_tables(result, frame, wide=wide or form != formats.TABLE)
-        formats.show(form, result.to_dict(), shown, frame.write_csv)
+        formats.show(form, result.to_dict(), shown, lambda: csv_text(frame))
     if wanted is not None:
         plots.write(result, wanted)
     if _is_negative(result):

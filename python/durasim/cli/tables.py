@@ -11,6 +11,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from durasim.documents.escaping import printable
+
 # In addition to its text, a column has a space on both sides and a border.
 _COLUMN_EXTRA = 3
 _MARKUP = re.compile(r"[\\`*_\[\]<>|]")
@@ -63,7 +65,7 @@ class FoldedTable:
 
     def add_row(self, *cells: str, style: str = "") -> None:
         """Adds a row with a cell for each column."""
-        self._rows.append(_Row(cells, style))
+        self._rows.append(_Row(tuple(map(printable, cells)), style))
 
     def add_section(self) -> None:
         """Draws a line below the last row."""
@@ -79,7 +81,7 @@ class FoldedTable:
         rows = [headers, marks, *(row.cells for row in self._rows)]
         lines = [f"| {' | '.join(_escaped(cell) for cell in cells)} |" for cells in rows]
         caption = [] if self.caption is None else ["", self.caption]
-        return "\n".join([f"**{_escaped(self.title)}**", "", *lines, *caption])
+        return "\n".join([f"**{_escaped(printable(self.title))}**", "", *lines, *caption])
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
         """Yields the blocks to rich."""
@@ -116,16 +118,18 @@ class FoldedTable:
         return max((cell_len(text) for text in texts), default=0)
 
     def _block(self, numbers: list[int], *, is_first: bool, is_last: bool) -> Table:
+        caption = self.caption
+        # Titles and headers contain names, whose brackets are not markup.
         table = Table(
-            title=self.title if is_first else None,
-            caption=self.caption if is_last else None,
+            title=Text(printable(self.title), style="table.title") if is_first else None,
+            caption=Text(printable(caption), style="table.caption") if is_last and caption is not None else None,
             show_header=self.header,
         )
         for number in numbers:
             column = self.columns[number]
             is_fixed = not column.wraps and (number >= self.keys or self._natural_width(number) <= _KEY_MAX)
             table.add_column(
-                column.header, justify="right" if column.right else "left", no_wrap=is_fixed, overflow="fold"
+                Text(column.header), justify="right" if column.right else "left", no_wrap=is_fixed, overflow="fold"
             )
         for row in self._rows:
             # A cell is plain text; brackets are not markup.

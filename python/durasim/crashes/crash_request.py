@@ -13,7 +13,7 @@ from durasim import _core
 from durasim.documents.described_crash import CrashOptionArguments, CrashOptions
 from durasim.documents.results import CrashResult
 from durasim.errors import refusal
-from durasim.runs.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario, ScenarioArguments
+from durasim.runs.scenario import DEFAULT_MACHINE, DEFAULT_SEED, CommonArguments, Scenario
 from durasim.store.reuse import Reuse
 
 DEFAULT_OPS = 200
@@ -29,8 +29,11 @@ _DIGITS_MAX = 20
 _U64_MAX = 2**64 - 1
 
 
-class CrashArguments(ScenarioArguments, CrashOptionArguments, total=False):
+class CrashArguments(CommonArguments, CrashOptionArguments, total=False):
     """The fields of a scenario and of its crash options, as arguments of the Python API."""
+
+    workload: str | None
+    threads: int
 
 
 def flag_of(name: str) -> str:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from durasim.documents.document import Document
+from durasim.documents.presentation import PresentedRun
 from durasim.documents.stats import StatTree
 
 
@@ -227,7 +228,7 @@ class Provenance(Document):
 
 
 @dataclass(frozen=True, slots=True)
-class RunResult(Document):
+class RunResult(PresentedRun):
     """The result of `durasim run`. All but `host` is the same bytes on every run.
 
     Attributes:
@@ -289,10 +290,6 @@ class RunResult(Document):
     provenance: Provenance
     configuration: Mapping[str, Any]
     stats: StatTree
-
-
-METRICS = tuple(of for of in fields(RunResult) if "unit" in of.metadata)
-"""The numeric measures of a run; the metadata of each field has its unit and a readable label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,20 @@
-"""Comparisons as a polars data frame. A separate module because polars is slow to load."""
+"""Results as data frames of polars and pandas. A separate module because polars is slow to load.
+
+Classes of results call these functions, so results are typed as Any.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import polars
 
-from durasim.documents.described import METRICS, RunResult
+from durasim.documents.described_metrics import METRICS
+from durasim.errors import refusal
+
+if TYPE_CHECKING:
+    import pandas
 
 _METRICS = tuple(metric.name for metric in METRICS)
 _OPT = "opt"
@@ -52,13 +60,13 @@ SCHEMA = {
 }
 
 
-def comparison_frame(results: Sequence[RunResult], baseline: str | None = None) -> polars.DataFrame:
+def comparison_frame(results: Sequence[Any], baseline: str | None = None) -> polars.DataFrame:
     """Returns one row for each result; `relative_to_baseline` is relative to this design, by default to opt."""
     throughputs = {(result.workload, result.design): result.throughput_ops_per_us for result in results}
     return polars.DataFrame([_row(result, throughputs, baseline or _OPT) for result in results], schema=SCHEMA)
 
 
-def _row(result: RunResult, throughputs: dict[tuple[str, str], float | None], baseline: str) -> dict[str, object]:
+def _row(result: Any, throughputs: dict[tuple[str, str], float | None], baseline: str) -> dict[str, object]:
     def relative_to(design: str) -> float | None:
         throughput, reference = result.throughput_ops_per_us, throughputs.get((result.workload, design))
         return throughput / reference if throughput is not None and reference else None
@@ -69,7 +77,7 @@ def _row(result: RunResult, throughputs: dict[tuple[str, str], float | None], ba
     }
 
 
-def run_row(result: RunResult) -> dict[str, object]:
+def run_row(result: Any) -> dict[str, object]:
     """Returns the columns of one result, without those that relate it to others."""
     row: dict[str, object] = {
         "set": list(result.provenance.set),
@@ -91,3 +99,50 @@ def run_row(result: RunResult) -> dict[str, object]:
     row |= {f"tx_{fate}": number for fate, number in result.tx.to_dict().items()}
     row |= {f"host_{name}": value for name, value in result.host.to_dict().items()}
     return row
+
+
+FAILURE_SCHEMA = {
+    "design": polars.String,
+    "workload": polars.String,
+    "id": polars.String,
+    "oracle": polars.String,
+    "disagreement": polars.Boolean,
+    "message": polars.String,
+    "alike": polars.UInt64,
+    "command": polars.String,
+}
+
+
+def failures_frame(result: Any) -> polars.DataFrame:
+    """Returns one row for each listed failure of a crash campaign."""
+    of = {"design": result.design, "workload": result.workload}
+    return polars.DataFrame([of | failure.to_dict() for failure in result.failures], schema=FAILURE_SCHEMA)
+
+
+def campaign_frame(document: Mapping[str, Any]) -> polars.DataFrame:
+    """Returns one row for each design, domain, workload and number of threads of the document of a campaign."""
+    names = {"design": polars.String, "domain": polars.String, "workload": polars.String}
+    counts = dict.fromkeys(("threads", "runs", "trials", "violations"), polars.UInt64)
+    return polars.DataFrame(document["results"], schema=names | counts)
+
+
+def pandas_frame(frame: polars.DataFrame) -> pandas.DataFrame:
+    """Returns a data frame of pandas; whole numbers stay whole where some are missing.
+
+    Raises:
+        ConfigError: pandas is not installed.
+    """
+    try:
+        import pandas  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise refusal("to_pandas", "pandas is not installed: `pip install 'durasim[pandas]'`") from None
+    columns = {}
+    for name, kind in frame.schema.items():
+        values = frame[name].to_list()
+        if kind.is_integer():
+            # The types of pandas with a capital letter have missing values.
+            width = f"{'U' if kind.is_unsigned_integer() else ''}Int64"
+            columns[name] = pandas.Series(values, dtype=width if None in values else width.lower())
+        else:
+            columns[name] = pandas.Series(values, dtype="float64" if kind.is_float() else None)
+    return pandas.DataFrame(columns)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from durasim import output
+from durasim.documents.campaign import CampaignResult
 from durasim.documents.difference import Difference
 from durasim.documents.results import Comparison, CrashResult, RunResult
 from durasim.documents.sweep import SweepResult
@@ -43,7 +44,7 @@ def load(path: str | os.PathLike[str]) -> Loaded:
     document = output.read_json(path, "load")
     schema = document.get("schema") if isinstance(document, Mapping) else None
     if schema in _PLAIN and isinstance(document, dict):
-        return document
+        return CampaignResult(document) if schema == _PLAIN[0] else document
     if not isinstance(schema, str) or schema not in _TYPED:
         found = f"a document {schema}" if isinstance(schema, str) else "a document without a schema"
         raise refusal("load", f"{path} is {found}; this version reads {', '.join([*_TYPED, *_PLAIN])}")

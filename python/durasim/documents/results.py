@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from durasim.documents.described import (
-    METRICS,
     Host,
     LatencyNs,
     PmemWriteBytes,
@@ -16,10 +15,14 @@ from durasim.documents.described import (
     RunResult,
     Transactions,
 )
+from durasim.documents.described_metrics import METRICS
 from durasim.documents.document import Document
+from durasim.documents.presentation import Presented, Summary
 from durasim.documents.stats import StatTree
+from durasim.errors import refusal
 
 if TYPE_CHECKING:
+    import altair
     import polars
 
 __all__ = [
@@ -98,7 +101,7 @@ class CrashFailure(Document):
 
 
 @dataclass(frozen=True, slots=True)
-class CrashResult(Document):
+class CrashResult(Presented, Document):
     """The result of a crash campaign.
 
     Attributes:
@@ -169,6 +172,42 @@ class CrashResult(Document):
     provenance: Provenance
     configuration: Mapping[str, Any]
     stats: StatTree
+
+    def summary(self) -> Summary:
+        """Returns the verdict, the numbers of trials by fault, and the first failures with the commands to replay."""
+        from durasim.documents import summaries  # noqa: PLC0415 - keeps the start-up of commands short
+
+        text, _ = summaries.verdict(self)
+        rows = [
+            (failure.id, failure.oracle, failure.message, summaries.number(failure.alike))
+            for failure in summaries.first_failures(self)
+        ]
+        notes = [f"replay {failure.id}: {failure.command}" for failure in summaries.first_failures(self)]
+        notes += [f"not applicable: {fault}: {reason}" for fault, reason in self.not_tried.items()]
+        title = f"{summaries.crash_case(self, self.design)}: {text}"
+        if rows:
+            return Summary(title, ("failure", "oracle", "message", "times"), rows, 1, notes)
+        faults = [(fault, summaries.number(trials)) for fault, trials in self.trials_by_fault.items() if trials]
+        return Summary(title, ("power failure", "crashes"), faults, 1, notes)
+
+    def to_frame(self) -> polars.DataFrame:
+        """Returns a polars data frame with one row for each listed failure."""
+        from durasim.documents.frame import failures_frame  # noqa: PLC0415 - polars takes a while to load
+
+        return failures_frame(self)
+
+    def plot(self) -> altair.Chart:
+        """Returns a chart of the trials by fault, with the verdict in its title.
+
+        Raises:
+            ConfigError: There is no trial.
+        """
+        from durasim.documents.charts import bar_chart  # noqa: PLC0415 - keeps the start-up of commands short
+        from durasim.documents.summaries import verdict  # noqa: PLC0415
+
+        rows = [(fault, None, trials) for fault, trials in self.trials_by_fault.items() if trials]
+        title = f"{self.workload} under {self.design}: {verdict(self)[0]}"
+        return bar_chart(rows, title=title, of="power failure", value="crashes (count)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +288,7 @@ class LostCycles(Document):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Document):
+class Comparison(Presented, Document):
     """The document of `durasim compare`.
 
     Attributes:
@@ -276,8 +315,42 @@ class Comparison(Document):
     lost_cycles: tuple[LostCycles, ...]
     runs: tuple[RunResult, ...]
 
-    def frame(self) -> polars.DataFrame:
-        """Returns the data frame of `durasim.compare`: one row per run, in order."""
+    def summary(self) -> Summary:
+        """Returns the main measures of each run, with its ratios to the baselines."""
+        from durasim.documents import summaries  # noqa: PLC0415 - keeps the start-up of commands short
+
+        headers = summaries.comparison_headers(self.baseline, self.pmem_baseline)
+        rows = list(summaries.comparison_rows(zip(self.runs, self.relative, strict=True)))
+        machines = ", ".join(dict.fromkeys(run.machine for run in self.runs))
+        return Summary(f"designs on {machines}", ("workload", "design", *headers), rows, len(headers))
+
+    def plot(self, metric: str = "throughput") -> altair.Chart:
+        """Returns a chart of a metric: a group of bars for each workload, a bar for each design.
+
+        Args:
+            metric: A column of `to_frame` with numbers, or the begin of its name.
+
+        Raises:
+            ConfigError: The metric is unknown, has no numbers, or no run has it.
+        """
+        from durasim.documents.charts import bar_chart  # noqa: PLC0415 - keeps the start-up of commands short
+        from durasim.documents.metrics import metric_named, unit_of  # noqa: PLC0415
+
+        frame = self.to_frame()
+        name = metric_named(metric, frame.columns)
+        if not frame.schema[name].is_numeric():
+            raise refusal("metric", f"{name} has no numbers")
+        of_runs = frame.select("workload", "design", name).iter_rows()
+        rows = [(workload, design, value) for workload, design, value in of_runs if value is not None]
+        unit = unit_of(name)
+        value = f"{name} ({unit})" if unit and not name.endswith(f"_{unit}") else name
+        return bar_chart(rows, title="designs compared", of="workload", value=value, group="design")
+
+    def to_frame(self) -> polars.DataFrame:
+        """Returns a polars data frame with one row for each run, in order; the names of columns end with the unit.
+
+        `relative_to_opt` is the throughput divided by that of `opt` on the same workload, null without `opt`.
+        """
         from durasim.documents.frame import comparison_frame  # noqa: PLC0415 - polars takes a while to load
 
         return comparison_frame(self.runs, self.baseline)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from durasim.documents.document import Document
+from durasim.documents.presentation import Presented, Summary
 
 if TYPE_CHECKING:
+    import altair
     import polars
 
 SCHEMA = "durasim-sweep/1"
@@ -67,7 +69,7 @@ class Refined(Document):
 
 
 @dataclass(frozen=True, slots=True)
-class SweepResult(Document):
+class SweepResult(Presented, Document):
     """The document of `durasim sweep`.
 
     Attributes:
@@ -96,8 +98,35 @@ class SweepResult(Document):
     notes: tuple[str, ...]
     refined: tuple[Refined, ...]
 
-    def frame(self) -> polars.DataFrame:
-        """Returns a data frame with one row per point that did not fail: values of axes, metrics, digest."""
+    def summary(self) -> Summary:
+        """Returns the main metrics of each point that did not fail, and the reasons of those that did."""
+        from durasim.documents import summaries  # noqa: PLC0415 - keeps the start-up of commands short
+
+        axes, metrics = summaries.shown_axes(self), summaries.POINT_METRICS[self.kind]
+        rows = summaries.point_rows(self, axes, metrics)
+        notes = [f"failed: {point.error} ({point.command})" for point in self.points if point.error is not None]
+        notes += [f"note: {note}" for note in self.notes]
+        headers = (*axes, *metrics.values(), "state")
+        return Summary(summaries.sweep_title(self), headers, rows, len(metrics) + 1, notes)
+
+    def plot(self, metric: str | None = None, *, x: str | None = None, by: str | None = None) -> altair.Chart:
+        """Returns a chart of a metric over an axis: means over all other axes, with a point per value.
+
+        Args:
+            metric: A metric, or the begin of its name; the bisected axis for its value at the threshold. Throughput,
+                or violations of a study of crashes, if None.
+            x: The key of the horizontal axis; the last numeric axis with several values if None.
+            by: The key with a line per value; the design or another axis with several values if None.
+
+        Raises:
+            ConfigError: The metric or a key is unknown, no point has the metric, or no axis has several values.
+        """
+        from durasim.documents.charts import sweep_chart  # noqa: PLC0415 - keeps the start-up of commands short
+
+        return sweep_chart(self, metric, x, by)
+
+    def to_frame(self) -> polars.DataFrame:
+        """Returns a polars data frame with one row per point that did not fail: values of axes, metrics, digest."""
         import polars  # noqa: PLC0415 - polars takes a while to load
 
         rows = [{**of.metrics, **of.values, "digest": of.digest} for of in self.points if of.error is None]

@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from durasim.errors import host_io, refusal
+from durasim.errors import host_io, refusal, unknown_name
 
 
 def read_toml(path: Path, field: str) -> dict[str, Any]:
@@ -45,6 +45,9 @@ def validate(tables: Mapping[str, Any], schema: Mapping[str, Any], field: str, w
     problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(tables))
     if problem is not None:
         place = ".".join(str(part) for part in problem.absolute_path) or field
+        known = problem.schema.get("properties", {}) if isinstance(problem.schema, Mapping) else {}
+        if problem.validator == "additionalProperties" and (unknown := set(problem.instance) - set(known)):
+            raise refusal(place, where + str(unknown_name(place, min(unknown), known).problem))
         raise refusal(place, where + problem.message)
 
 

@@ -19,10 +19,11 @@ from durasim.output import discard
 from durasim.programs.scale import DEFAULT_SCALE, scale_named
 from durasim.runs import settings as parameter_settings
 from durasim.runs.command import run_command
+from durasim.runs.machine import machine_option
 from durasim.runs.scenario import (
     DEFAULT_DESIGN,
+    ComparisonArguments,
     Scenario,
-    ScenarioArguments,
     design_variants,
     scenario_of,
     settings_of,
@@ -70,7 +71,7 @@ def scenarios(
     workloads: Iterable[str] | None,
     *,
     threads: int | None = None,
-    **fields: Unpack[ScenarioArguments],
+    **fields: Unpack[ComparisonArguments],
 ) -> list[Scenario]:
     """Returns the scenarios of every workload under every design, workload by workload, with suites expanded.
 
@@ -102,6 +103,9 @@ def scenarios(
         workload_info(name)
     hardware = {name: str(design_variants()[name]["hardware"]) for name in design_names}
     settings = settings_of(fields.pop("set", None))
+    if "machine" in fields:
+        fields["machine"], changed = machine_option(fields["machine"])
+        settings = settings_of(changed) + settings
     parameter_settings.check_any(settings, hardware.values())
     set_of = {name: parameter_settings.of_design(settings, hardware[name]) for name in design_names}
     if workloads is None:

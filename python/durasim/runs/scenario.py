@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from durasim import _core
 from durasim.documents.described import RunOptionArguments, RunOptions
@@ -18,6 +18,7 @@ from durasim.output import check_writable
 from durasim.programs import workload_tables
 from durasim.programs.scale import DEFAULT_SCALE, scale_named
 from durasim.runs import settings as parameter_settings
+from durasim.runs.machine import Machine, machine_option
 
 if TYPE_CHECKING:
     from durasim.programs.workload_tables import Argument, WorkloadInfo
@@ -35,14 +36,11 @@ Settings = Mapping[str, Any] | Sequence[str]
 """Machine and design parameters: `{"path.to.key": value}` or `["path.to.key=value"]`."""
 
 
-class ScenarioArguments(RunOptionArguments, total=False):
-    """The fields of a scenario as arguments of the Python API."""
+class CommonArguments(TypedDict, total=False):
+    """The fields of a scenario that runs, crashes and comparisons have as arguments of the Python API."""
 
-    design: str
-    workload: str | None
-    machine: str
+    machine: str | os.PathLike[str] | Machine
     ops: int | None
-    threads: int
     seed: int
     set: Settings | None
     domain: str | None
@@ -51,7 +49,20 @@ class ScenarioArguments(RunOptionArguments, total=False):
     args: Iterable[str]
     env: Iterable[str]
     workload_args: Mapping[str, Any] | None
+
+
+class ComparisonArguments(CommonArguments, RunOptionArguments, total=False):
+    """The fields of all scenarios of a comparison as arguments of the Python API."""
+
     scale: str
+
+
+class ScenarioArguments(ComparisonArguments, total=False):
+    """The fields of a scenario as arguments of the Python API."""
+
+    design: str
+    workload: str | None
+    threads: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +74,7 @@ class Scenario(RunOptions):
     Attributes:
         design: Durability design.
         workload: Name of a workload, or of a member of a suite; give either `workload` or `elf`.
-        machine: Preset, or path of a machine file.
+        machine: Preset, or path of a machine file; the API also accepts a `Machine`.
         ops: Operations in the region of interest; None takes the workload's default.
         threads: Threads of the guest.
         seed: Seed of all random choices.
@@ -336,9 +347,13 @@ def scenario_of(
     **fields: Any,
 ) -> Scenario:
     """Builds a scenario from the arguments of the API."""
+    settings = settings_of(set)
+    if "machine" in fields:
+        fields["machine"], changed = machine_option(fields["machine"])
+        settings = settings_of(changed) + settings
     paths = {name: os.fspath(value) for name, value in fields.items() if isinstance(value, os.PathLike)}
     return Scenario(
-        settings=settings_of(set),
+        settings=settings,
         args=tuple(args),
         env=tuple(env),
         workload_args=tuple((name, _argument(value)) for name, value in (workload_args or {}).items()),

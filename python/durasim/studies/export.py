@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durasim import output
+from durasim.documents.escaping import csv_text
+from durasim.documents.metrics import crash_metrics, run_metrics, unit_of
 from durasim.documents.results import CrashResult, RunResult
 from durasim.errors import host_io, refusal
 from durasim.store.database import Entry, Store
-from durasim.studies.metrics import crash_metrics, run_metrics, unit_of
 
 if TYPE_CHECKING:
     import polars
@@ -85,7 +86,7 @@ def write_frame(frame: polars.DataFrame, path: str) -> str:
     if suffix == ".parquet":
         frame.write_parquet(data)
     elif suffix == ".csv":
-        frame.write_csv(data)
+        data.write(csv_text(frame).encode())
     else:
         frame.write_ndjson(data)
     units: Mapping[str, str] = {name: unit for name in frame.columns if (unit := unit_of(name))}

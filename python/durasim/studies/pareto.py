@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from durasim.documents.metrics import metric_named
 from durasim.documents.sweep import SweepResult
 from durasim.errors import refusal
-from durasim.studies.metrics import metric_named
 from durasim.studies.study import Study
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def pareto(
 
 def frame_of(study: Study, result: SweepResult) -> polars.DataFrame:
     """Returns the data frame of a study, with the frontier that its file asks for."""
-    frame, asked = result.frame(), study.tables.get("pareto")
+    frame, asked = result.to_frame(), study.tables.get("pareto")
     return frame if asked is None or frame.is_empty() else pareto(frame, **asked)
 
 

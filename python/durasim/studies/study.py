@@ -13,6 +13,7 @@ from typing import Any
 
 from durasim.crashes.crash_request import FIELDS, CrashOptions, check_options, has, options_of
 from durasim.documents.described import RunOptions
+from durasim.documents.metrics import metric_named, metric_names
 from durasim.documents.toml_files import read_toml, schema_named, validate
 from durasim.errors import refusal, unknown_name
 from durasim.programs import suites
@@ -28,7 +29,6 @@ from durasim.runs.scenario import (
 )
 from durasim.studies.axes import Axis, Value, axes_of, drawn, refuse_open
 from durasim.studies.constraints import Constraint, constraint_of, machine_values
-from durasim.studies.metrics import metric_named, metric_names
 
 POINTS_UNASKED_MAX = 10_000
 """Number of points above which a study asks for `--yes`."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from durasim import _core
 from durasim.crashes.crash_request import crash_command, crash_request, finish_crash
+from durasim.documents.metrics import crash_metrics, run_metrics
 from durasim.documents.results import RunResult
 from durasim.documents.sweep import SCHEMA, PointResult, SweepResult
 from durasim.errors import refusal
@@ -19,7 +20,6 @@ from durasim.runs.scenario import design_variants
 from durasim.store.database import Store, digest_of
 from durasim.store.keys import Keys, writes
 from durasim.studies.executor import Answer, Executor
-from durasim.studies.metrics import crash_metrics, run_metrics
 from durasim.studies.notes import Evidence, evidence_of, notes
 from durasim.studies.population import Populations, populations
 from durasim.studies.refine import Bisections

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from durasim.documents.results import METRICS, CrashResult, RunResult
+from durasim.documents.described_metrics import METRICS
 from durasim.errors import refusal, unknown_name
 
 _CRASH_METRICS = (
@@ -30,7 +31,7 @@ def metric_names(kind: str) -> tuple[str, ...]:
     return tuple(name for name in SCHEMA if name not in _OF_POINT and not name.startswith("relative_"))
 
 
-def run_metrics(result: RunResult) -> dict[str, object]:
+def run_metrics(result: Any) -> dict[str, object]:
     """Returns the metrics of a run by name; None for those that the run does not have."""
     from durasim.documents.frame import run_row  # noqa: PLC0415 - polars takes a while to load
 
@@ -38,7 +39,7 @@ def run_metrics(result: RunResult) -> dict[str, object]:
     return {name: row.get(name) for name in metric_names("run")}
 
 
-def crash_metrics(result: CrashResult) -> dict[str, object]:
+def crash_metrics(result: Any) -> dict[str, object]:
     """Returns the metrics of a crash campaign by name."""
     host = {f"host_{name}": value for name, value in result.host.to_dict().items()}
     return {name: getattr(result, name) for name in _CRASH_METRICS} | host
