@@ -44,6 +44,8 @@ class Program(TyperGroup):
         "mutation": "crash_commands",
         "diff": "run_commands",
         "results": "results_commands",
+        "new": "own_commands",
+        "cc": "own_commands",
         "designs": "list_commands",
         "workloads": "list_commands",
         "machines": "list_commands",
