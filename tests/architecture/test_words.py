@@ -76,6 +76,7 @@ PATTERN_PLACES = [
     "crates/kernel",
     "crates/memory",
     "crates/models",
+    "crates/binding",
     "crates/py",
     "crates/random",
     "crates/robustness",
