@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 pub struct OwnDesign {
     /// Its entry in the registry.
     pub variant: Variant,
-    /// How it is tested: the campaigns of `durasim mutation`, and options of the random tester.
+    /// Its test plan: the campaigns of `durasim mutation`, and options of the random tester.
     pub plan: &'static TestPlan,
 }
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from durasim import _core
 from durasim._core import __version__
 from durasim.errors import host_io, refusal
 
@@ -76,6 +77,9 @@ def new_design(name: str, directory: str, sources: str | None) -> Path:
     module = name.replace("-", "_")
     if name in _NAMES_TAKEN or keyword.iskeyword(module):
         raise refusal("name", f"{name!r} is a name of Python, Rust or durasim already: choose another name")
+    registered = json.loads(_core.designs())
+    if name in {each for row in registered for each in (row["name"], row["hardware"], *row["aliases"])}:
+        raise refusal("name", f"the design {name!r} exists already: choose another name")
     root = _sources(sources)
     # The crate is built with the versions of its dependencies that the workspace has.
     dependencies = _toml(root / "Cargo.toml")["workspace"]["dependencies"]
