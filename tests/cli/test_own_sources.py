@@ -85,7 +85,7 @@ def test_a_compile_error_is_a_sentence_and_the_message_of_the_compiler(program, 
 
 
 def test_a_workload_is_crashed_with_its_macros_and_headers(program, mine, tmp_path):
-    """The header doubles all amounts of the pool, but not those of the check, if the macro says so."""
+    """The macro of the command and the header double all amounts of the pool, but not those of the check."""
     headers = tmp_path / "headers"
     headers.mkdir()
     (headers / "factor.h").write_text("constexpr int factor = FACTOR;\n")
@@ -94,10 +94,7 @@ def test_a_workload_is_crashed_with_its_macros_and_headers(program, mine, tmp_pa
         text.replace("add(t, transfer.to, transfer.amount)", "add(t, transfer.to, factor * transfer.amount)")
     )
     options = ["--machine", "tiny", "--workload", mine, "--arg", "populate=8", "--ops", "6", "-I", headers]
-    crash = ["crash", "--design", "hercules", *options, "--points", "8", "--json", "-"]
-    right, wrong = (program(*crash, "-D", f"FACTOR={factor}") for factor in (1, 2))
-    assert json.loads(right.stdout)["violations"] == 0, right.stderr
-    assert json.loads(right.stdout)["trials"] > 0
+    wrong = program("crash", "--design", "hercules", *options, "-D", "FACTOR=2", "--points", "8")
     assert wrong.returncode == 3
     assert "mine: violation: account" in wrong.stderr
 
