@@ -1,6 +1,5 @@
 """Workloads and programs of the user, outside of the repository: what is taken, what is refused, when it is built."""
 
-import json
 from pathlib import Path
 
 import pytest
