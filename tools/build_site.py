@@ -263,7 +263,8 @@ def navigation() -> Nav:
                ("docs/machine-assumptions.md", "Assumptions about machines"),
                ("docs/performance.md", "Speed, and memory beside Ramulator")),
         _group("Programs", ("docs/workloads.md", "Workloads"), ("docs/own-programs.md", "Programs with own flushes"),
-               ("docs/programs-of-others.md", "Programs with transactions")),
+               ("docs/programs-of-others.md", "Programs with transactions"),
+               ("docs/own-designs.md", "A design of your own")),
         _group(
             "Studies",
             ("docs/studies.md", "Sweeps and the store of results"),

@@ -10,6 +10,11 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from durasim import own_core
+
+if (_own := own_core.load()) is not None:
+    _core = _own
+
 from durasim._core import __version__
 
 if TYPE_CHECKING:

@@ -266,13 +266,22 @@ def random_replay(design: str, run_id: str) -> dict[str, Any]:
 
 
 def mutation(
-    *, design: str | None = None, mutants: Iterable[str] | None = None, progress: MutationProgress | None = None
+    *,
+    design: str | None = None,
+    mutants: Iterable[str] | None = None,
+    workload: str | os.PathLike[str] | None = None,
+    macros: Iterable[str] = (),
+    include_folders: Iterable[str | os.PathLike[str]] = (),
+    progress: MutationProgress | None = None,
 ) -> MutationResult:
     """Injects one fault at a time into a design and checks that short crash campaigns detect it.
 
     Args:
         design: The design whose mutants are tried; every durable one if None.
         mutants: Names of planted faults; all if None.
+        workload: Replaces the workloads of the campaigns: a name, or the path of a source.
+        macros: Macros with which `workload` is compiled.
+        include_folders: Folders of further headers of `workload`.
         progress: Called with the outcome of each mutant as soon as it is known.
 
     Returns:
@@ -285,7 +294,11 @@ def mutation(
     from durasim.crashes import mutants as mutation_tests  # noqa: PLC0415 - keeps the start-up of other commands short
 
     chosen = mutation_tests.chosen_mutants(design, None if mutants is None else list(mutants))
-    return mutation_tests.run_mutants(chosen, progress)
+    own = None
+    if workload is not None:
+        folders = tuple(map(os.fspath, include_folders))
+        own = mutation_tests.OwnWorkload(os.fspath(workload), tuple(macros), folders)
+    return mutation_tests.run_mutants(chosen, progress, own)
 
 
 @takes_fields_of(StudyArguments)

@@ -15,7 +15,7 @@ CLOCKS = {
     "crates/machine/src/runs/run.rs",
     "crates/machine/src/runs/session.rs",
     "crates/crash/src/campaign.rs",
-    "crates/py/src/snapshots.rs",
+    "crates/binding/src/snapshots.rs",
 }
 
 

@@ -75,6 +75,7 @@ PATTERN_PLACES = [
     "crates/kernel",
     "crates/memory",
     "crates/models",
+    "crates/binding",
     "crates/py",
     "crates/random",
     "crates/robustness",

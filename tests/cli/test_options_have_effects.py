@@ -30,7 +30,20 @@ CHANGED = {
     "stop_after_roi": (True, {}),
 }
 # Files, which other tests cover; external programs; --control, which only permits.
-ELSEWHERE = {"root", "pool", "snapshot_at", "snapshot", "from_", "elf", "args", "env", "control", "scale"}
+ELSEWHERE = {
+    "root",
+    "pool",
+    "snapshot_at",
+    "snapshot",
+    "from_",
+    "elf",
+    "args",
+    "env",
+    "control",
+    "scale",
+    "macros",
+    "include_folders",
+}
 
 
 def _outcome(fields):

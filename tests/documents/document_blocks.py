@@ -197,6 +197,8 @@ def run_commands(place: str, commands: Sequence[str], folder: Path) -> list[tupl
     # The store of results of a page, which the next test of it does not find.
     environment |= {"XDG_DATA_HOME": str(folder / ".data")}
     environment |= {"PATH": os.pathsep.join(folders), "PWD": str(folder), "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+    # Crates that a page compiles, compiled once for all tests.
+    environment.setdefault("CARGO_TARGET_DIR", str(ROOT / "build" / "documents-target"))
     shell = subprocess.Popen(
         ["bash", "-c", script],
         cwd=folder,

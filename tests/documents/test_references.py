@@ -16,7 +16,8 @@ from durasim.cli import app
 PAGES = [*document_blocks.pages(), ROOT / "tests/timing/README.md"]
 FILE = re.compile(r"[\w.{}-]+(?:/[\w.-]+)+\.(?:rs|py|toml|h|cpp|c|json|csv|md)|[\w.-]+(?:/[\w.-]+)*/[\w.-]+/")
 # Created by commands, chosen by the reader, or paths of a paper or of the guest.
-NOT_FILES = re.compile(r"^(build|target|lib)/|NAME|TARGET")
+# Results of builds, and files of a folder that `durasim new design` writes.
+NOT_FILES = re.compile(r"^(build|target|lib)/|^src/\w+\.rs$|NAME|TARGET")
 REFUSED = 2
 FUNCTION = re.compile(r"(?:[A-Z]\w*)::([a-z_]\w*)")
 

@@ -17,6 +17,8 @@ mod small_runs;
 mod software_logging;
 mod tc;
 
+use std::sync::OnceLock;
+
 pub use plan::{
     Alternatives, Choice, CommonOnTiny, Draw, RandomTester, Settings, ShortCampaign, SmallestRegion, TestPlan, Values,
 };
@@ -53,13 +55,30 @@ pub const TEST_PLANS: &[(&str, &TestPlan)] = &[
     ("nv-htm", &rtm::NV_HTM),
 ];
 
+type Plans = Vec<(&'static str, &'static TestPlan)>;
+
+/// The test plans of designs that another crate has added to the registry.
+static ADDED: OnceLock<Plans> = OnceLock::new();
+
+/// Adds the test plans of designs of another crate, by the names of their variants. Returns whether this was the first
+/// call in the process; another one changes nothing.
+#[must_use]
+pub fn add_test_plans(plans: Plans) -> bool {
+    ADDED.set(plans).is_ok()
+}
+
+/// The test plan of each variant by its name: those of the registry, then those that were added.
+pub fn all_test_plans() -> impl Iterator<Item = (&'static str, &'static TestPlan)> {
+    TEST_PLANS.iter().chain(ADDED.get().into_iter().flatten()).copied()
+}
+
 /// The test plan of a variant, by the variant's name.
 ///
 /// # Panics
-/// If the variant is not in the registry.
+/// If it has none.
 #[must_use]
 pub fn test_plan(variant: &str) -> &'static TestPlan {
-    let found = TEST_PLANS.iter().find(|(name, _)| *name == variant);
+    let found = all_test_plans().find(|(name, _)| *name == variant);
     found.unwrap_or_else(|| panic!("{variant} has no test plan in TEST_PLANS")).1
 }
 

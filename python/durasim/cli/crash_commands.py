@@ -34,6 +34,8 @@ def crash(
     domain: options.Domain = None,
     control: options.Control = False,
     arg: options.WorkloadArgs = None,
+    macros: options.Macros = None,
+    include_folders: options.IncludeFolders = None,
     elf: options.Elf = None,
     env: options.Env = None,
     reuse: options.Reuse = False,
@@ -57,7 +59,8 @@ def crash(
     formats.check(form, json)
     scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
-        domain=domain, control=control, arg=arg, elf=elf, args=args, env=env,
+        domain=domain, control=control, arg=arg, macros=macros,
+        include_folders=include_folders, elf=elf, args=args, env=env,
     )  # fmt: skip
     result = _crash_one(scenario, chosen, shrink, kept)
     if json is not None:
@@ -204,6 +207,9 @@ def _replay_random(given: set[str], designs: list[str], replay: str, json: str |
 def mutation(
     design: options.MutatedDesign = None,
     mutant: options.Mutants = None,
+    workload: options.MutatedWorkload = None,
+    macros: options.Macros = None,
+    include_folders: options.IncludeFolders = None,
     json: options.JsonFile = None,
 ) -> None:
     """Inject one fault at a time and check that short crash campaigns detect it."""
@@ -211,9 +217,16 @@ def mutation(
 
     check_json(json)
     chosen = mutants.chosen_mutants(design, mutant)
+    own = None
+    if workload is not None:
+        own = mutants.OwnWorkload(workload, tuple(macros or ()), tuple(include_folders or ()))
+    elif macros or include_folders:
+        raise refusal(
+            "D" if macros else "I", "requires --workload: the workloads of the campaigns are compiled already"
+        )
     with render.progress_bar() as bar:
         task = bar.add_task("catching mutants", total=sum(one.equivalent is None for one in chosen))
-        result = mutants.run_mutants(chosen, lambda _: bar.advance(task))
+        result = mutants.run_mutants(chosen, lambda _: bar.advance(task), own)
     finish(json, result.to_dict(), render.mutation_tables(result))
     if result.missed:
         raise typer.Exit(EXIT_NEGATIVE)

@@ -14,6 +14,7 @@ from durasim.documents.mechanisms import check_document, verdict_lines
 from durasim.documents.results import TxProfile
 from durasim.errors import refusal
 from durasim.programs import workload_list
+from durasim.programs.workload_tables import is_path
 
 
 def designs(
@@ -61,7 +62,7 @@ def workloads(
         list[str] | None,
         typer.Argument(
             metavar="[NAME]...",
-            help="Workloads to describe with their arguments; all-SUITE: all of a suite.",
+            help="Workloads, or sources of some, to describe with their arguments; all-SUITE: all of a suite.",
             autocompletion=completion.workloads_and_suites,
         ),
     ] = None,
@@ -85,7 +86,8 @@ def workloads(
     if measure:
         with render.progress_bar() as bar:
             for entry in bar.track(entries, description="measuring"):
-                profiles[entry.info.name] = api.measure_workload(entry.info.name, ops=ops, threads=entry.threads)
+                named = entry.info.program if is_path(entry.info.program) else entry.info.name
+                profiles[entry.info.name] = api.measure_workload(named, ops=ops, threads=entry.threads)
     shown = list_tables.workloads_table(entries, profiles) if names or measure else list_tables.workloads_list(entries)
     finish(json, workload_list.workload_rows(entries, profiles), shown)
 

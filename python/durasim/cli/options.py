@@ -58,8 +58,8 @@ Workload = Annotated[
     str | None,
     typer.Option(
         "--workload",
-        metavar="NAME",
-        help="Guest workload, see `durasim workloads`.",
+        metavar="NAME|FILE.cpp",
+        help="Guest workload, see `durasim workloads`, or the source of one.",
         autocompletion=completion.workloads,
     ),
 ]
@@ -104,6 +104,13 @@ Domain = Annotated[
 WorkloadArgs = Annotated[
     list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="Argument of the workload; repeatable.")
 ]
+Macros = Annotated[
+    list[str] | None,
+    typer.Option("-D", metavar="NAME[=VALUE]", help="Macro with which the sources are compiled; repeatable."),
+]
+IncludeFolders = Annotated[
+    list[str] | None, typer.Option("-I", metavar="DIR", help="Folder of further headers of the sources; repeatable.")
+]
 ProgramArgs = Annotated[
     list[str] | None, typer.Argument(metavar="[ARGS]...", help="Arguments of the program of --elf, after --.")
 ]
@@ -112,6 +119,15 @@ Env = Annotated[
     list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Environment of the guest; repeatable.")
 ]
 Shrink = Annotated[bool, typer.Option("--shrink", help="Minimize the first failure and print its timeline.")]
+MutatedWorkload = Annotated[
+    str | None,
+    typer.Option(
+        "--workload",
+        metavar="NAME|FILE.cpp",
+        help="Run each campaign with this workload, or with the source of one, in place of its own.",
+        autocompletion=completion.workloads,
+    ),
+]
 Mutants = Annotated[
     list[str] | None,
     typer.Option("--mutant", metavar="NAME", help="Test only the mutant with this planted fault; repeatable."),
@@ -170,7 +186,7 @@ Workloads = Annotated[
     typer.Option(
         "--workloads",
         metavar="X,Y",
-        help="Workloads, separated by commas; all-SUITE: all of a suite.",
+        help="Workloads or sources of some, separated by commas; all-SUITE: all of a suite.",
         autocompletion=completion.workload_lists,
     ),
 ]
@@ -267,7 +283,8 @@ def pairs_of(arguments: list[str] | None) -> tuple[tuple[str, str], ...]:
 
 def scenario_of(**fields: Any) -> Scenario:
     """Builds the scenario from the options. Its request checks it before any program is built or run."""
-    fields |= {name: tuple(fields.get(name) or ()) for name in ("args", "env")}
+    tuples = ("args", "env", "macros", "include_folders")
+    fields |= {name: tuple(fields.get(name) or ()) for name in tuples}
     fields |= fields.pop("run_options", {})
     settings, workload_args = fields.pop("set_", None), fields.pop("arg", None)
     return Scenario(settings=tuple(settings or ()), workload_args=pairs_of(workload_args), **fields)

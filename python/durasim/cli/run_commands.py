@@ -36,6 +36,8 @@ def run(
     domain: options.Domain = None,
     control: options.Control = False,
     arg: options.WorkloadArgs = None,
+    macros: options.Macros = None,
+    include_folders: options.IncludeFolders = None,
     elf: options.Elf = None,
     env: options.Env = None,
     run_options: options.OptionValues = None,
@@ -54,7 +56,8 @@ def run(
     """
     scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
-        domain=domain, control=control, arg=arg, elf=elf, args=args, env=env, run_options=run_options, scale=scale,
+        domain=domain, control=control, arg=arg, macros=macros,
+        include_folders=include_folders, elf=elf, args=args, env=env, run_options=run_options, scale=scale,
     )  # fmt: skip
     kept = options.reused_store(reuse, store)
     check_json(json)
@@ -87,6 +90,8 @@ def compare(
     set_: options.Set = None,
     control: options.Control = False,
     arg: options.WorkloadArgs = None,
+    macros: options.Macros = None,
+    include_folders: options.IncludeFolders = None,
     elf: options.Elf = None,
     env: options.Env = None,
     baseline: options.Baseline = None,
@@ -117,6 +122,7 @@ def compare(
         None if workloads is None else options.names_of(workloads),
         machine=machine, ops=ops, threads=threads, seed=seed, elf=elf, args=args or (), env=env or (),
         scale=scale, set=set_, control=control, workload_args=dict(options.pairs_of(arg)), fast_forward=fast_forward,
+        macros=macros or (), include_folders=include_folders or (),
     )  # fmt: skip
     comparison.check_lost_cycles(lost, scenarios)
     throughput_of = comparison.baseline_of("baseline", baseline, scenarios)

@@ -46,6 +46,8 @@ class Program(TyperGroup):
         "diff": "run_commands",
         "reproduce": "reproduce_command",
         "results": "results_commands",
+        "new": "own_commands",
+        "cc": "own_commands",
         "designs": "list_commands",
         "workloads": "list_commands",
         "machines": "list_commands",

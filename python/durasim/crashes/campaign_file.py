@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from durasim.documents.described_crash import DEFAULT_FAULTS
 from durasim.documents.toml_files import read_toml, schema_named, validate
 from durasim.errors import refusal, unknown_name
 from durasim.programs import suites
+from durasim.programs.workload_tables import is_path
 from durasim.runs import settings as parameter_settings
 from durasim.runs.scenario import (
     OWN_OPTIONS,
@@ -128,6 +130,7 @@ def read(path: str) -> CampaignFile:
     schema = schema_named("campaign-file")
     tables = read_toml(file, "campaign")
     validate(tables, schema, "campaign")
+    _find_sources(tables, file.parent)
     for table, kind in itertools.product(tables["sweep"], ("draw", "draw_args")):
         for name, choice in table.get(kind, {}).items():
             _check_range(kind, name, choice)
@@ -136,10 +139,26 @@ def read(path: str) -> CampaignFile:
         only = {"type": "object", "required": ["control"], "additionalProperties": False}
         of_controls = {"control": schema["properties"]["control"]}
         validate(controls, only | {"properties": of_controls, "$defs": schema["$defs"]}, "campaign", f"{name}: ")
+        _find_sources(controls, (file.parent / name).parent)
         tables["control"] = [*tables.get("control", []), *controls["control"]]
     return CampaignFile(
         tables["name"], tables.get("marks", False), tuple(tables.get("mutants", ())), tables.get("trials"), tables
     )
+
+
+def _find_sources(tables: dict[str, Any], folder: Path) -> None:
+    """Replaces paths of workloads, which are relative to their file, in the sweeps and controls of a file."""
+    where = "" if folder == Path() else os.fspath(folder)
+
+    def found(name: str) -> str:
+        return os.path.join(where, name) if is_path(name) else name  # noqa: PTH118 - a text
+
+    for table in tables.get("sweep", []):
+        table["workloads"] = [found(name) for name in table["workloads"]]
+        if "workload_args" in table:
+            table["workload_args"] = {found(name): given for name, given in table["workload_args"].items()}
+    for table in tables.get("control", []):
+        table["workload"] = found(table["workload"])
 
 
 def _design_names(names: list[str]) -> list[str]:

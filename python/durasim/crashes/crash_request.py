@@ -13,6 +13,8 @@ from durasim import _core
 from durasim.documents.described_crash import CrashOptionArguments, CrashOptions
 from durasim.documents.results import CrashResult
 from durasim.errors import refusal
+from durasim.own_core import command
+from durasim.runs.command import words_of_compiler
 from durasim.runs.scenario import DEFAULT_MACHINE, DEFAULT_SEED, CommonArguments, Scenario
 from durasim.store.reuse import Reuse
 
@@ -231,9 +233,9 @@ def crash_command(scenario: Scenario, options: CrashOptions) -> str:
 
 
 def _words_of_scenario(scenario: Scenario, ops: int | None, options: CrashOptions) -> list[str]:
-    words = ["durasim", "crash", "--design", scenario.design]
+    words = [command(), "crash", "--design", scenario.design]
     if scenario.elf is None:
-        words += ["--workload", scenario.workload or "", "--ops", str(ops)]
+        words += ["--workload", scenario.workload or "", "--ops", str(ops), *words_of_compiler(scenario)]
     else:
         words += ["--elf", scenario.elf, *_words_of(options, of_elf=True)]
         for pair in scenario.env:

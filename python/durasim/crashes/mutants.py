@@ -11,7 +11,7 @@ import json
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from durasim.crashes.crash_request import CrashOptions, crash_request
 from durasim.crashes.test_plans import ShortCampaign, plan_of
 from durasim.errors import GuestFault, InternalError, StuckError, unknown_name
 from durasim.programs import workload_tables
-from durasim.runs.scenario import Scenario, design_variants, variant_name
+from durasim.runs.scenario import Scenario, design_variants, variant_name, workload_info
 
 Tried = Callable[["Outcome"], None]
 """Called with the outcome of each mutant as soon as it is known."""
@@ -163,15 +163,41 @@ def chosen_mutants(design: str | None = None, names: Sequence[str] | None = None
     return [mutant for mutant in mutants if not names or mutant.name in names]
 
 
-def run_mutants(mutants: Iterable[Mutant], progress: Tried | None = None) -> MutationResult:
-    """Runs the campaigns of each mutant's design until one catches it."""
+@dataclass(frozen=True)
+class OwnWorkload:
+    """A workload that replaces those of all campaigns.
+
+    Attributes:
+        name: Its name, or the path of its source.
+        macros: Macros with which it is compiled.
+        include_folders: Folders of its headers.
+    """
+
+    name: str
+    macros: tuple[str, ...] = ()
+    include_folders: tuple[str, ...] = ()
+
+    def in_place_of(self, campaign: ShortCampaign) -> ShortCampaign:
+        """Returns a campaign with this workload, at the sizes of its short run."""
+        small = dict(workload_info(self.name).small)
+        small.pop("ops", None)
+        arguments = tuple((name, str(value)) for name, value in small.items())
+        return replace(
+            campaign, workload=self.name, arguments=arguments, macros=self.macros, include_folders=self.include_folders
+        )
+
+
+def run_mutants(
+    mutants: Iterable[Mutant], progress: Tried | None = None, workload: OwnWorkload | None = None
+) -> MutationResult:
+    """Runs the campaigns of each mutant's design until one catches it; `workload` replaces those of the campaigns."""
     outcomes, equivalent = [], []
     for mutant in mutants:
         if mutant.equivalent is not None:
             equivalent.append(mutant)
             continue
         try:
-            outcomes.append(try_mutant(mutant))
+            outcomes.append(try_mutant(mutant, workload))
         except KeyboardInterrupt as interrupt:
             interrupt.add_note(f"the outcomes of {len(outcomes)} mutants are lost")
             raise
@@ -180,10 +206,11 @@ def run_mutants(mutants: Iterable[Mutant], progress: Tried | None = None) -> Mut
     return MutationResult(outcomes, equivalent)
 
 
-def try_mutant(mutant: Mutant) -> Outcome:
-    """Runs the campaigns of a mutant's design until one catches it."""
+def try_mutant(mutant: Mutant, workload: OwnWorkload | None = None) -> Outcome:
+    """Runs the campaigns of a mutant's design until one catches it; `workload` replaces those of the campaigns."""
     started = time.perf_counter()
-    for campaign in plan_of(mutant.design).campaigns:
+    planned = plan_of(mutant.design).campaigns
+    for campaign in planned if workload is None else map(workload.in_place_of, planned):
         objection = first_objection(mutant.design, mutant, campaign)
         if objection is not None:
             _require_that_sound_runs_end(mutant.design, campaign, objection)
@@ -252,6 +279,8 @@ def request_of(design: str, mutant: Mutant | None, campaign: ShortCampaign, seed
         settings=campaign.settings,
         domain=campaign.domain,
         workload_args=campaign.arguments,
+        macros=campaign.macros,
+        include_folders=campaign.include_folders,
         max_instructions=INSTRUCTIONS_MAX,
     )
     in_guest = mutant is not None and mutant.in_guest

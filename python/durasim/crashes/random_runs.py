@@ -9,6 +9,7 @@ from typing import Any
 
 from durasim import _core
 from durasim.errors import refusal
+from durasim.own_core import command
 from durasim.runs.scenario import variant_name
 
 DEFAULT_RUNS = 200
@@ -53,7 +54,7 @@ def _check(runs: int | None, seconds: float | None, seed: int) -> None:
 
 
 def _command(failure: dict[str, Any]) -> str:
-    return f"durasim campaign --random --design {failure['design']} --replay {failure['id']}"
+    return f"{command()} campaign --random --design {failure['design']} --replay {failure['id']}"
 
 
 def replay(design: str, run_id: str, planted: str | None = None) -> dict[str, Any]:

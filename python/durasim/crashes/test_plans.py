@@ -31,6 +31,8 @@ class ShortCampaign:
         domain: Persistence domain; the design's default if None.
         rehearsals: Whether every transaction is aborted and retried once before it commits.
         seeds: Number of runs, each with a different seed.
+        macros: Macros with which the workload is compiled.
+        include_folders: Folders of further headers of the workload.
     """
 
     workload: str
@@ -43,6 +45,8 @@ class ShortCampaign:
     domain: str | None
     rehearsals: bool
     seeds: int
+    macros: tuple[str, ...] = ()
+    include_folders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from functools import cache
 from pathlib import Path
 
 from durasim.errors import ToolchainError
+from durasim.programs import included_files
 from durasim.programs.prebuilt import prebuilt
 from durasim.programs.workload_tables import (
     COMMANDS,
@@ -39,6 +41,7 @@ from durasim.programs.workload_tables import (
     describe,
     extra_arguments,
     guest_folder,
+    is_path,
     once,
     read_toml,
     state_of,
@@ -60,6 +63,7 @@ __all__ = [
     "build_all",
     "build_folder",
     "build_stamp",
+    "compile_file",
     "compile_program",
     "compiler",
     "describe",
@@ -192,22 +196,30 @@ def build(
     history: bool = False,
     planted: bool = False,
     rehearsals: bool = False,
+    flags: Sequence[str] = (),
 ) -> Path:
     """Builds a workload with a transaction runtime, unless it is cached, and returns the executable.
 
     With ``history`` it reports its operations and can dump its pool, see guest/include/durasim/history.h. With
     ``planted`` the runtime contains the faults of ``guest/runtimes/planted`` and takes the name of one; with
     ``rehearsals`` every transaction is aborted and retried once before it commits. ``durasim mutation`` uses both.
+    ``flags`` are additional flags for the compiler, such as ``-I`` and ``-D``.
 
     Raises ToolchainError if a name is unknown, no compiler is available, or the compiler reports an error.
     """
-    variant = (workload, backend, history, planted, rehearsals)
+    variant = (workload, backend, history, planted, rehearsals, tuple(flags))
     executable: Path = once(("program", *variant), lambda: _build_now(*variant, progress))
     return executable
 
 
 def _build_now(
-    workload: str, backend: str, history: bool, planted: bool, rehearsals: bool, progress: Progress | None
+    workload: str,
+    backend: str,
+    history: bool,
+    planted: bool,
+    rehearsals: bool,
+    flags: tuple[str, ...],
+    progress: Progress | None,
 ) -> Path:
     work, back = workload_named(workload), backend_named(backend)
     if work.interface not in back.interfaces:
@@ -218,7 +230,10 @@ def _build_now(
     chosen = [name for name, is_chosen in variants.items() if is_chosen]
     defines = (f"-D{back.define}", *(f"-DDURASIM_{name.upper()}" for name in chosen))
     header = arguments_header(workload, backend, history=history, planted=planted)
-    return _build("-".join([work.name, back.name, *chosen]), work.source, header, defines, progress)
+    name = "-".join([work.name, back.name, *chosen])
+    if flags or is_path(work.program):
+        return _build_own(name, work.source, header, (*flags, *defines), progress)
+    return _build(name, work.source, header, defines, progress)
 
 
 def build_all(progress: Progress | None = None, only: Sequence[str] = ()) -> dict[tuple[str, str], Path]:
@@ -242,8 +257,12 @@ def compile_program(source: str | Path, output: str | Path, flags: Sequence[str]
     source, output = Path(source), Path(output)
     if not source.is_file():
         raise ToolchainError(f"the source file {source} does not exist")
-    _compile(source, output, _include_flags() + tuple(flags))
-    return output
+    return compile_file(source, output, flags)
+
+
+def compile_file(source: Path, output: Path, flags: Sequence[str] = ()) -> Path:
+    """Compiles or links one file with the headers of durasim on the include path. Raises ToolchainError."""
+    return _compile(source, output, (*_include_flags(), *flags))
 
 
 _STAMP_HEADERS = ("tm.h", "thread.h", "memory.h", "timer.h")
@@ -319,6 +338,24 @@ def _build(name: str, source: Path, header: str, defines: tuple[str, ...], progr
         _compile_with_header(source, program, header, defines)
     say(f"built {name}: {program.stat().st_size} bytes")
     return program
+
+
+def _build_own(name: str, source: Path, header: str, flags: tuple[str, ...], progress: Progress | None) -> Path:
+    """Builds a workload that may include files of the user; it is built again when one of these has changed."""
+    key = _digest(source, f"{source.resolve()}\0{header}", compiler(), flags)
+    base = build_folder() / "guest" / f"{name}-{key}"
+    if (program := included_files.built_before(base)) is not None:
+        return program
+    if progress is not None:
+        progress(f"building {name}")
+    try:
+        base.parent.mkdir(parents=True, exist_ok=True)
+        with _first_build, tempfile.TemporaryDirectory(prefix=".durasim-", dir=base.parent) as folder:
+            started_ns, built, listed = time.time_ns(), Path(folder) / name, Path(folder) / "included"
+            _compile_with_header(source, built, header, ("-MMD", f"-MF{listed}", *flags))
+            return included_files.keep(base, built, listed, started_ns)
+    except OSError as error:
+        raise ToolchainError(f"cannot write to {base.parent}: {error.strerror}") from error
 
 
 def _write_program(program: Path, content: bytes) -> Path:

@@ -24,6 +24,8 @@ def workload_entries(names: Sequence[str] | None) -> list[suites.Member]:
     for name in chosen:
         if name in broken:
             raise broken[name]
+        if workload_tables.is_path(name) and (own := workload_tables.find_workload(name)) is not None:
+            known[name] = suites.Member(own, None, "")
         if name not in known:
             raise unknown_name("workload", name, known, "durasim workloads")
     return [known[name] for name in dict.fromkeys(chosen)]

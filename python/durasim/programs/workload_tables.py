@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -15,9 +16,14 @@ from typing import Any, NoReturn
 
 from durasim.errors import ToolchainError
 
+SOURCE_SUFFIXES = (".cpp", ".cc", ".cxx")
+"""Ends of the names of C++ sources."""
 COMMANDS = ("run", "check", "recover", "recover-and-check")
 INTERFACES = ("transactions", "objects")
 _U64_MAX = 2**64 - 1
+# A workload of the user.
+_KEYS_OF_OWN = {"argument", "constants", "interface", "small"}
+_SMALL_OF_OWN: dict[str, int | str] = {"ops": 20, "populate": 20}
 _FILE_NAME = re.compile(r"[a-z0-9-]+")
 _WORKLOAD_LINE = re.compile(rf"// durasim-workload: ({_FILE_NAME.pattern}) — (.+)")
 # Argument names become fields of a C++ struct.
@@ -68,7 +74,7 @@ class WorkloadInfo:
     ``small`` are arguments of a run short enough to crash at each of its events. A workload of a suite has its own name
     and the arguments ``given`` to ``program`` instead of the defaults of ``program``; ``quick`` are those of a run with
     smaller data and a smaller machine. ``interface`` is ``transactions`` (durasim/tx.h) or ``objects``
-    (durasim/objects.h).
+    (durasim/objects.h). ``program`` is the name of the program, or the path of its source if it is one of the user.
     """
 
     name: str
@@ -164,13 +170,53 @@ def _read_workloads() -> dict[str, WorkloadInfo | ToolchainError]:
     return found
 
 
-def find_workload(name: str) -> WorkloadInfo | None:
-    """Returns one workload of ``guest/workloads``, or None if there is none, without the tables of the others.
+def is_path(name: str) -> bool:
+    """Whether a workload is given by the path of its source and not by a name."""
+    return "." in name or os.sep in name
 
-    Raises ToolchainError if its table is missing or wrong.
+
+def find_workload(name: str) -> WorkloadInfo | None:
+    """Returns one workload: that of a source of the user by its path, or of ``guest/workloads`` by its name.
+
+    Returns None if there is none of that name. The tables of the others are not read. Raises ToolchainError if its
+    source or its table is missing or wrong.
     """
-    found: WorkloadInfo | None = once(("workload", name), lambda: _find_workload_now(name))
+    find = _own_workload if is_path(name) else _find_workload_now
+    found: WorkloadInfo | None = once(("workload", name), lambda: find(name))
     return found
+
+
+def _own_workload(path: str) -> WorkloadInfo:
+    """Returns the workload of a source of the user. Its first line may describe it, a table beside it is optional."""
+    source = Path(path)
+    if source.suffix not in SOURCE_SUFFIXES:
+        endings = f"{', '.join(SOURCE_SUFFIXES[:-1])} or {SOURCE_SUFFIXES[-1]}"
+        raise ToolchainError(f"{path} is not the source of a workload: its name does not end in {endings}")
+    try:
+        first_line = _first_line(source, *state_of(source))
+    except (OSError, ToolchainError) as error:
+        cause = error.__cause__ if isinstance(error, ToolchainError) else error
+        raise ToolchainError(f"the source file {path} cannot be read: {getattr(cause, 'strerror', cause)}") from cause
+    except UnicodeDecodeError:
+        raise ToolchainError(f"the source file {path} is not text in UTF-8") from None
+    described, table = _WORKLOAD_LINE.fullmatch(first_line), source.with_suffix(".toml")
+    summary = described[2] if described else f"the workload of {source.name}"
+    document = _document(table) if table.is_file() else {}
+    if unknown := set(document) - _KEYS_OF_OWN:
+        allowed = ", ".join(sorted(_KEYS_OF_OWN))
+        raise ToolchainError(f"{table}: unknown key {min(unknown)!r} (allowed: {allowed})")
+    interface = _interface_of(table, document)
+    shipped = guest_folder() / "workloads"
+    arguments = _read_arguments(shipped / "common.toml")
+    if interface == "objects":
+        arguments += _read_arguments(shipped / "objects.toml")
+    own = _read_arguments(table) if document else ()
+    if twice := {argument.name for argument in arguments} & {argument.name for argument in own}:
+        raise ToolchainError(f"{table}: every workload has the argument {min(twice)!r} already: choose another name")
+    arguments += own
+    small = _read_small(table, arguments) if "small" in document else dict(_SMALL_OF_OWN)
+    constants = dict(document.get("constants", {}))  # type: ignore[call-overload]
+    return WorkloadInfo(source.stem, summary, source, arguments, small, path, interface, constants)
 
 
 def _find_workload_now(name: str) -> WorkloadInfo | None:
@@ -261,9 +307,7 @@ def _summary_of(source: Path) -> str:
 
 def _read_workload(name: str, summary: str, source: Path, table: Path, shared: tuple[Argument, ...]) -> WorkloadInfo:
     document = _document(table)
-    interface = str(document.get("interface", INTERFACES[0]))
-    if interface not in INTERFACES:
-        raise ToolchainError(f"{table}: interface {interface!r} is unknown (allowed: {', '.join(INTERFACES)})")
+    interface = _interface_of(table, document)
     common = document.get("argument-tables", [])
     if not isinstance(common, list):
         raise ToolchainError(f"{table}: argument-tables must be a list of files")
@@ -272,6 +316,13 @@ def _read_workload(name: str, summary: str, source: Path, table: Path, shared: t
     constants = dict(document.get("constants", {}))  # type: ignore[call-overload]
     small = _read_small(table, arguments)
     return WorkloadInfo(name, summary, source, arguments, small, name, interface, constants)
+
+
+def _interface_of(table: Path, document: Mapping[str, object]) -> str:
+    interface = str(document.get("interface", INTERFACES[0]))
+    if interface not in INTERFACES:
+        raise ToolchainError(f"{table}: interface {interface!r} is unknown (allowed: {', '.join(INTERFACES)})")
+    return interface
 
 
 @cache

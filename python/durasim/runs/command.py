@@ -6,6 +6,7 @@ import dataclasses
 import shlex
 
 from durasim.documents.described import RunOptions
+from durasim.own_core import command
 from durasim.runs.scenario import Scenario
 
 _OWN = {"machine": "--machine", "domain": "--domain", "ops": "--ops", "threads": "--threads", "seed": "--seed"}
@@ -13,7 +14,7 @@ _OWN = {"machine": "--machine", "domain": "--domain", "ops": "--ops", "threads":
 
 def run_command(scenario: Scenario) -> str:
     """Returns the command that repeats the run of `scenario`; options with their default are left out."""
-    words = ["durasim", "run", "--design", scenario.design]
+    words = [command(), "run", "--design", scenario.design]
     words += ["--workload", scenario.workload] if scenario.workload is not None else ["--elf", scenario.elf or ""]
     defaults = {field.name: field.default for field in dataclasses.fields(Scenario)}
     changed = {
@@ -30,8 +31,15 @@ def run_command(scenario: Scenario) -> str:
         words += ["--set", setting]
     for name, value in scenario.workload_args:
         words += ["--arg", f"{name}={value}"]
+    words += words_of_compiler(scenario)
     for pair in scenario.env:
         words += ["--env", pair]
     if scenario.control:
         words.append("--control")
     return shlex.join([*words, "--", *scenario.args] if scenario.args else words)
+
+
+def words_of_compiler(scenario: Scenario) -> list[str]:
+    """Returns the options with which the workload of `scenario` is compiled, as words of a command."""
+    macros = [word for macro in scenario.macros for word in ("-D", macro)]
+    return macros + [word for folder in scenario.include_folders for word in ("-I", folder)]

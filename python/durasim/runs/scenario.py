@@ -49,6 +49,8 @@ class CommonArguments(TypedDict, total=False):
     args: Iterable[str]
     env: Iterable[str]
     workload_args: Mapping[str, Any] | None
+    macros: Iterable[str]
+    include_folders: Iterable[str | os.PathLike[str]]
 
 
 class ComparisonArguments(CommonArguments, RunOptionArguments, total=False):
@@ -73,7 +75,8 @@ class Scenario(RunOptions):
 
     Attributes:
         design: Durability design.
-        workload: Name of a workload, or of a member of a suite; give either `workload` or `elf`.
+        workload: Name of a workload or of a member of a suite, or the path of a workload's source; give either
+            `workload` or `elf`.
         machine: Preset, or path of a machine file; the API also accepts a `Machine`.
         ops: Operations in the region of interest; None takes the workload's default.
         threads: Threads of the guest.
@@ -85,6 +88,8 @@ class Scenario(RunOptions):
         args: Its arguments.
         env: Its environment, as `NAME=value`.
         workload_args: Arguments of the workload, by name.
+        macros: Macros with which the workload is compiled, `NAME` or `NAME=VALUE` each.
+        include_folders: Folders of further headers of the workload.
         scale: Size of machine, design and workload relative to the paper, see `durasim.programs.scale`.
     """
 
@@ -101,6 +106,8 @@ class Scenario(RunOptions):
     args: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     workload_args: tuple[tuple[str, str], ...] = ()
+    macros: tuple[str, ...] = ()
+    include_folders: tuple[str, ...] = ()
     scale: str = DEFAULT_SCALE
 
     def __post_init__(self) -> None:
@@ -170,6 +177,9 @@ class Scenario(RunOptions):
         """
         if self.scale != DEFAULT_SCALE:
             raise refusal("scale", "applies only to suite workloads, not to --elf programs")
+        if self.macros or self.include_folders:
+            option = "D" if self.macros else "I"
+            raise refusal(option, "applies only to a workload, which is compiled here, not to an --elf program")
         own = {"ops": self.ops is not None, "arg": bool(self.workload_args), "threads": self.threads != 1}
         if given := [option for option, is_given in own.items() if is_given]:
             raise refusal(given[0], "applies only to workloads; give the arguments of an --elf program after --")
@@ -272,17 +282,19 @@ class Scenario(RunOptions):
         return request | self._workload_request(build)
 
     def _workload_request(self, build: Mapping[str, bool]) -> dict[str, Any]:
-        from durasim.programs import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
+        from durasim.programs import own_programs, toolchain  # noqa: PLC0415 - keeps the start-up of others short
 
         if build.get("history"):
             # Crashes are judged by the history.
             self.check_promise()
         info = self._info()
-        elf = toolchain.build(info.program, self.backend, **build)
+        flags = own_programs.compiler_flags(self.macros, self.include_folders)
+        elf = toolchain.build(info.program, self.backend, flags=flags, **build)
         ops = self.arguments()["ops"].default if self.ops is None else self.ops
         return {
             "elf": os.fspath(elf),
-            "elf_name": info.program,
+            # The place of a source of the user changes no byte that the program sees.
+            "elf_name": Path(info.program).stem,
             "workload": self.workload,
             "ops": ops,
             "args": self.guest_command("run", int(ops)),
@@ -344,6 +356,8 @@ def scenario_of(
     args: Iterable[str] = (),
     env: Iterable[str] = (),
     workload_args: Mapping[str, Any] | None = None,
+    macros: Iterable[str] = (),
+    include_folders: Iterable[str | os.PathLike[str]] = (),
     **fields: Any,
 ) -> Scenario:
     """Builds a scenario from the arguments of the API."""
@@ -357,6 +371,8 @@ def scenario_of(
         args=tuple(args),
         env=tuple(env),
         workload_args=tuple((name, _argument(value)) for name, value in (workload_args or {}).items()),
+        macros=tuple(macros),
+        include_folders=tuple(map(os.fspath, include_folders)),
         **(fields | paths),
     )
 
@@ -400,7 +416,7 @@ def workloads_of(design: str) -> list[WorkloadInfo]:
 
 
 def workload_info(name: str) -> WorkloadInfo:
-    """Returns the description of the workload `name`, which may be a member of a suite.
+    """Returns the description of the workload `name`, which may be a member of a suite or the path of a source.
 
     Raises:
         ConfigError: The name is unknown.

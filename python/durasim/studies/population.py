@@ -95,6 +95,8 @@ class Populations:
             args=of.args,
             env=of.env,
             workload_args=of.workload_args,
+            macros=of.macros,
+            include_folders=of.include_folders,
             scale=of.scale,
             control=True,
             fast_forward=0,

@@ -18,6 +18,7 @@ from durasim.documents.toml_files import read_toml, schema_named, validate
 from durasim.errors import refusal, unknown_name
 from durasim.programs import suites
 from durasim.programs.scale import DEFAULT_SCALE
+from durasim.programs.workload_tables import is_path
 from durasim.runs import settings as parameter_settings
 from durasim.runs.scenario import (
     DEFAULT_MACHINE,
@@ -167,7 +168,14 @@ class Study:
 
     def _machine(self, values: Mapping[str, Value]) -> str:
         machine = str(values.get("machine", DEFAULT_MACHINE))
-        return os.path.join(self.folder, machine) if machine.endswith(".toml") else machine  # noqa: PTH118 - a text
+        return self._path(machine) if machine.endswith(".toml") else machine
+
+    def _path(self, path: str) -> str:
+        return os.path.join(self.folder, path)  # noqa: PTH118 - a text
+
+    def workload(self, name: str) -> str:
+        """Returns a name of a workload, or the path of its source, which is relative to the study file."""
+        return self._path(name) if is_path(name) else name
 
     def point(self, values: Mapping[str, Value]) -> Point:
         """Returns the point with these values of the axes.
@@ -206,7 +214,9 @@ class Study:
         options["machine"] = self._machine(values)
         program = self._program(str(values["program"]), arguments) if "program" in values else None
         if program is None:
-            options |= {"workload": values["workload"], "workload_args": _texts(arguments)}
+            options |= {"workload": self.workload(str(values["workload"])), "workload_args": _texts(arguments)}
+            options["macros"] = tuple(tables.get("macros", ()))
+            options["include_folders"] = tuple(map(self._path, tables.get("include_folders", ())))
             options.setdefault("threads", suites.threads_of(str(values["workload"])))
             is_small = options.get("scale", DEFAULT_SCALE) != DEFAULT_SCALE
             is_timed = self.kind == "run" and not options.get("functional", False)
@@ -231,8 +241,7 @@ class Study:
             words.append(word)
         if unused := sorted(set(texts) - used):
             raise refusal(f"axes.arg.{unused[0]}", f"no argument of {name} contains {{{unused[0]}}}")
-        elf = os.path.join(self.folder, table["elf"])  # noqa: PTH118 - a text
-        return {"elf": elf, "args": tuple(words), "env": tuple(table.get("env", ()))}
+        return {"elf": self._path(table["elf"]), "args": tuple(words), "env": tuple(table.get("env", ()))}
 
 
 def _product(axes: Mapping[str, Axis]) -> Iterator[dict[str, Value]]:
@@ -296,6 +305,7 @@ def study_of(tables: Mapping[str, Any], folder: str = "") -> Study:
 def _check_options(tables: Mapping[str, Any], kind: str) -> None:
     if ("workloads" in tables) == ("programs" in tables) and "workload" not in tables.get("axes", {}):
         raise refusal("workloads", "give either workloads or programs")
+    _check_compiler(tables)
     for name in tables.get("run", {}):
         if kind == "crash":
             raise refusal("run", "applies only to a study of kind run")
@@ -316,6 +326,12 @@ def _check_options(tables: Mapping[str, Any], kind: str) -> None:
             raise unknown_name("crash", name, allowed)
     if kind == "crash":
         check_options(options_of(tables.get("crash", {})))
+
+
+def _check_compiler(tables: Mapping[str, Any]) -> None:
+    for name in ("macros", "include_folders"):
+        if name in tables and "programs" in tables:
+            raise refusal(name, "applies only to workloads, which are compiled here, not to programs")
 
 
 def _axes_of_fields(tables: Mapping[str, Any]) -> dict[str, Axis]:
@@ -396,7 +412,7 @@ def _check_keys(study: Study) -> None:
         if design not in design_variants():
             raise unknown_name("designs", str(design), design_variants())
     for workload in study.axes["workload"].values if "workload" in study.axes else ():
-        workload_info(str(workload))
+        workload_info(study.workload(str(workload)))
     swept: Sequence[str] = [key for key in study.axes if _is_parameter(key)]
     for key in swept:
         parameter_settings.check_known(key)

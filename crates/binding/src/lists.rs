@@ -1,9 +1,9 @@
 //! Lists of designs and machines, and the schemas.
 
 use crate::errors::to_python;
+use crate::registry::variants;
 use durasim_contract::{CommitRule, HardwareCost, PlantedFault, Promise, Variant};
 use durasim_crash::CrashRequest;
-use durasim_designs::VARIANTS;
 use durasim_machine::{MachineConfig, Plan, RunRequest, RunResult, presets};
 use durasim_types::{ConfigError, Domain, Error};
 use pyo3::prelude::*;
@@ -72,7 +72,7 @@ fn backends_of(program: PathBuf) -> Vec<String> {
 fn designs(py: Python<'_>) -> PyResult<String> {
     let machine = preset(py, DEFAULT_MACHINE)?;
     let variants: Result<Vec<DesignVariant>, Error> =
-        VARIANTS.iter().map(|variant| describe(variant, &machine)).collect();
+        variants().iter().map(|variant| describe(variant, &machine)).collect();
     variants.map(|variants| to_json(&variants)).map_err(|error| to_python(py, &error))
 }
 
@@ -119,7 +119,7 @@ fn planted() -> String {
         variant.planted().map(describe).collect()
     };
     let variants: Map<String, Value> =
-        VARIANTS.iter().map(|variant| (variant.name.to_owned(), faults(variant).into())).collect();
+        variants().iter().map(|variant| (variant.name.to_owned(), faults(variant).into())).collect();
     Value::Object(variants).to_string()
 }
 
@@ -179,7 +179,7 @@ fn machine_schema() -> String {
     let mut schema = schemars::schema_for!(MachineConfig).to_value();
     let mut sections = Map::new();
     let mut definitions = schema.get("$defs").and_then(Value::as_object).cloned().unwrap_or_default();
-    for variant in VARIANTS {
+    for variant in variants() {
         let mut parameters = (variant.hardware.schema)().to_value();
         let fields = parameters.as_object_mut().expect("parameters are a struct");
         fields.remove("$schema");

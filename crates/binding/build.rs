@@ -16,7 +16,7 @@ fn main() -> io::Result<()> {
         .filter_map(|line| line.strip_prefix("durasim-")?.split_once(".workspace"))
         .map(|(name, _)| format!("crates/{}/src", name.replace('-', "_")))
         .collect();
-    folders.extend(["crates/py/src".to_owned(), "machines".to_owned()]);
+    folders.extend(["crates/binding/src".to_owned(), "machines".to_owned()]);
     folders.sort();
     let mut hasher = blake3::Hasher::new();
     add(&root, "Cargo.lock", &mut hasher)?;

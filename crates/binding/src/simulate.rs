@@ -1,9 +1,9 @@
 //! Runs and crash campaigns: a JSON request in, a JSON result out.
 
 use crate::errors::to_python;
+use crate::registry::variants;
 use crate::supervise::{Cancellation, ProgressChannel, supervise};
 use durasim_crash::CrashRequest;
-use durasim_designs::VARIANTS;
 use durasim_kernel::{Output, Stream};
 use durasim_machine::RunRequest;
 use durasim_types::{ConfigError, Error};
@@ -59,7 +59,7 @@ fn run(
 ) -> PyResult<String> {
     let request: RunRequest = parse(py, request)?;
     watched(py, output, progress, cancellation, |channel| {
-        durasim_machine::run(&request, VARIANTS, &mut Forward(channel))
+        durasim_machine::run(&request, variants(), &mut Forward(channel))
     })
 }
 
@@ -67,7 +67,7 @@ fn run(
 #[pyfunction]
 fn profile(py: Python<'_>, request: &str, output: &Bound<'_, PyAny>) -> PyResult<String> {
     let request: RunRequest = parse(py, request)?;
-    watched(py, output, None, None, |channel| durasim_machine::profile(&request, VARIANTS, &mut Forward(channel)))
+    watched(py, output, None, None, |channel| durasim_machine::profile(&request, variants(), &mut Forward(channel)))
 }
 
 /// Does the work and passes the guest's output to `output` and its operations to `progress`. Returns the result as JSON.
@@ -107,7 +107,7 @@ fn crash(py: Python<'_>, request: &str, progress: Option<&Bound<'_, PyAny>>) -> 
         py,
         None,
         |channel| {
-            durasim_crash::crash(&request, VARIANTS, channel.stop(), &mut |done, total| channel.send((done, total)))
+            durasim_crash::crash(&request, variants(), channel.stop(), &mut |done, total| channel.send((done, total)))
         },
         |_, (done, total): (u64, u64)| match progress {
             Some(progress) => progress.call1((done, total))?.extract(),

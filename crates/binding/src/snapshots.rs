@@ -1,8 +1,8 @@
 //! Functions for tests and measurements of snapshots and forks: a run in pieces, and the duration of forks.
 
 use crate::errors::to_python;
+use crate::registry::variants;
 use crate::simulate::parse;
-use durasim_designs::VARIANTS;
 use durasim_machine::{Captured, Ending, Machine, RunRequest, RunResult, Session, Snapshot, prepare};
 use durasim_types::{ConfigError, Error};
 use pyo3::prelude::*;
@@ -42,7 +42,7 @@ fn run_in_pieces(py: Python<'_>, request: &str, stops: Vec<u64>, how: &str) -> P
 
 fn pieces(request: &RunRequest, stops: &[u64], how: &str) -> Result<Pieces, Error> {
     let mut output = Captured::default();
-    let mut session = Session::start(request, prepare(request, VARIANTS)?, VARIANTS, &mut output)?;
+    let mut session = Session::start(request, prepare(request, variants())?, variants(), &mut output)?;
     let mut in_progress = BTreeMap::new();
     let (mut made, mut ahead, mut snapshot_bytes) = (0, Vec::new(), 0);
     for &stop in stops {
@@ -93,7 +93,7 @@ fn time_forks(py: Python<'_>, request: &str, mark: u64, count: u32, between: u64
 
 fn forks(request: &RunRequest, mark: u64, count: u32, between: u64) -> Result<(Vec<f64>, usize), Error> {
     let mut output = Captured::default();
-    let mut session = Session::start(request, prepare(request, VARIANTS)?, VARIANTS, &mut output)?;
+    let mut session = Session::start(request, prepare(request, variants())?, variants(), &mut output)?;
     if session.run(Some(mark), None, &mut output)? != Ending::SnapshotPoint {
         return Err(ConfigError::new("mark", format!("the program did not reach the snapshot point {mark}")).into());
     }

@@ -1,9 +1,9 @@
 //! Campaigns of the random tester: a JSON request in, a JSON result out.
 
 use crate::errors::to_python;
+use crate::registry::variants;
 use crate::simulate::parse;
 use crate::supervise::supervise;
-use durasim_designs::VARIANTS;
 use durasim_random::RandomRequest;
 use pyo3::prelude::*;
 
@@ -21,7 +21,7 @@ fn random_campaign(py: Python<'_>, request: &str, progress: Option<&Bound<'_, Py
     let result = supervise(
         py,
         None,
-        |channel| durasim_random::campaign(&request, VARIANTS, channel.stop(), &mut |done| channel.send(done)),
+        |channel| durasim_random::campaign(&request, variants(), channel.stop(), &mut |done| channel.send(done)),
         |_, done: u64| match progress {
             Some(progress) => progress.call1((done,))?.extract(),
             None => Ok(true),
@@ -38,7 +38,7 @@ fn random_replay(py: Python<'_>, design: &str, run: &str, planted: Option<String
     let result = supervise(
         py,
         None,
-        |channel| durasim_random::replay(design, run, planted.as_ref(), VARIANTS, channel.stop()),
+        |channel| durasim_random::replay(design, run, planted.as_ref(), variants(), channel.stop()),
         |_, ()| Ok(true),
     )?;
     let result = result.map_err(|error| to_python(py, &error.into()))?;

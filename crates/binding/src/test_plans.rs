@@ -1,6 +1,6 @@
 //! The test plans of variants, for tests and tools in Python.
 
-use durasim_test_plans::{Alternatives, ShortCampaign, TEST_PLANS, TestPlan};
+use durasim_test_plans::{Alternatives, ShortCampaign, TestPlan, all_test_plans};
 use durasim_types::Domain;
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// The test plans by the name of the variant: a JSON object. Options of the random tester are left out.
 #[pyfunction]
 fn test_plans() -> String {
-    let plans = TEST_PLANS.iter().map(|(variant, plan)| ((*variant).to_owned(), describe(plan)));
+    let plans = all_test_plans().map(|(variant, plan)| (variant.to_owned(), describe(plan)));
     Value::Object(plans.collect::<Map<String, Value>>()).to_string()
 }
 
