@@ -230,7 +230,7 @@ def write_recorded(*, is_missing_enough: bool) -> None:
 
 def write_schemas() -> None:
     """Writes the schema, the typed result and the options generated from the description of a run."""
-    subprocess.run([sys.executable, str(ROOT / "tools" / "generate_schemas.py")], check=True)
+    subprocess.run([sys.executable, "-m", "tools.generate_schemas"], cwd=ROOT, check=True)
 
 
 def write_assumptions() -> None:

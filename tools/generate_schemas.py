@@ -4,8 +4,8 @@
 
 The files are the schema of the JSON document of a run; the module `durasim.documents.described`, with the typed result
 and the options that a run passes on unchanged; the module `durasim.documents.described_crash`, with the options of a
-crash campaign; and the keys of these options in the schema of campaign files. `--check` writes nothing, and fails if a
-file is out of date.
+crash campaign; the keys of these options in the schema of campaign files; and the schemas of the tasks and answers of
+studies. `--check` writes nothing, and fails if a file is out of date.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from tools.task_schemas import answer_schema, task_schema
 
 PACKAGE = Path(__file__).resolve().parents[1] / "python" / "durasim"
 CAMPAIGN_FILE = PACKAGE / "schemas" / "campaign-file.json"
@@ -381,6 +383,8 @@ def generate() -> dict[Path, str]:
         PACKAGE / "documents" / "described.py": _formatted(described(schemas["request"], schemas["result"])),
         PACKAGE / "documents" / "described_crash.py": _formatted(described_crash(crash_options(schemas))),
         CAMPAIGN_FILE: campaign_file_schema(crash_options(schemas)),
+        PACKAGE / "schemas" / "task.json": json.dumps(task_schema(schemas), indent=1) + "\n",
+        PACKAGE / "schemas" / "answer.json": json.dumps(answer_schema(), indent=1) + "\n",
     }
 
 

@@ -34,6 +34,17 @@ def sweep(
         typer.Option("--plot-file", metavar="FILE", help="File of the plot: .svg, .png or .html (default: NAME.svg)."),
     ] = None,
     jobs: options.Jobs = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            metavar="ADDRESS|NAME",
+            help="Simulate on a Dask scheduler (tls://HOST:PORT) or in --jobs jobs of slurm, pbs or lsf.",
+        ),
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Permit --cluster tcp://HOST:PORT beyond this computer.")
+    ] = False,
     store: options.StoreFile = None,
     no_store: options.NoStore = False,
     yes: Annotated[bool, typer.Option("--yes", help="Permit more than 10,000 points.")] = False,
@@ -57,6 +68,8 @@ def sweep(
     refuse_many(study, yes=yes)
     wanted = plots.plot_of(study, metric=plot, x=x, by=by, file=plot_file)
     if plan:
+        if cluster is not None or insecure:
+            raise refusal("cluster", "is for simulating: leave it out with --plan")
         if plot is not None:
             raise refusal("plot", "requires results: leave --plan out")
         with api.opened_store(kept) as opened:
@@ -70,7 +83,7 @@ def sweep(
     with render.progress_bar() as bar:
         task = bar.add_task(f"simulating {study.name}", total=None)
         result = api.run_study(
-            study, store=kept, jobs=jobs, yes=yes,
+            study, store=kept, jobs=jobs, cluster=cluster, insecure=insecure, yes=yes,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )  # fmt: skip
     if json is not None:
