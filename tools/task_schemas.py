@@ -95,6 +95,9 @@ def _plain(schema: Any) -> Any:
     for key, value in schema.items():
         if key == "properties":
             found[key] = {name: _plain(value[name]) for name in value}
+        elif key == "required":
+            # The core fills in defaults.
+            found[key] = [name for name in value if "default" not in schema["properties"][name]]
         elif key not in (*_OF_RUST, "$schema") and not key.startswith("x-"):
             found[key] = _plain(value)
     return found

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Mapping
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import TracebackType
@@ -170,10 +171,12 @@ class DaskCluster:
             found = json.loads(text)
             validate(found, schema_named("answer"), "answer")
             if running.task["kind"] == "run" and "document" in found:
-                validate(found["document"], schema_named("run"), "answer")
+                validate(found["document"], _result_schema(), "answer")
         except KilledWorker as killed:
             problem = f"its worker process ended {killed.allowed_failures + 1} times"
             self._ready.append(Answer(running.number, None, given_up=problem))
+        except DurasimError as error:
+            self._ready.append(Answer(running.number, None, given_up=f"the answer of its worker is refused: {error}"))
         except (TimeoutError, OSError, CancelledError):
             # The worker ended between its answer and our question.
             self._ready.append(Answer(running.number, None, is_blameless=True))
@@ -362,6 +365,12 @@ class DaskCluster:
             raise host_io(self._cluster.name, OSError(0, str(problem))) from None
         finally:
             self._cluster.stop()
+
+
+@cache
+def _result_schema() -> Any:
+    """Returns the schema of the result of a run as the Rust core writes it."""
+    return json.loads(_core.run_schemas())["result"]
 
 
 def _problem_of(name: str, build: str | None) -> str:
