@@ -42,7 +42,8 @@ class DaskProcesses:
     def start_worker(self, *arguments: str, address: str = "", **environment: str) -> subprocess.Popen[bytes]:
         """Starts a worker process without a process that watches it."""
         words = ["dask_worker", address or self.address, "--host", "127.0.0.1", "--nthreads", "1", "--no-dashboard"]
-        words += ["--no-nanny", "--memory-limit", "0", "--local-directory", str(self.folder), *self._arguments]
+        words += ["--memory-limit", "0", "--local-directory", str(self.folder), *self._arguments]
+        words += [] if "--nanny" in arguments else ["--no-nanny"]
         return self._start(self.folder / f"worker-{len(self._started)}.log", [*words, *arguments], environment)
 
     def _start(self, log: Path, words: list[str], environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
