@@ -55,7 +55,7 @@ def task_schema(schemas: dict[str, Any]) -> dict[str, Any]:
         "allOf": [
             {
                 "if": {"properties": {"kind": {"const": kind}}},
-                "then": {"properties": {"request": _plain(request)}},
+                "then": {"properties": {"request": _plain(request) | {"additionalProperties": False}}},
             }
             for kind, request in requests.items()
         ],
