@@ -7,7 +7,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from cluster_study import POINTS, check_complete, reference, rows, start, write_study
-from dask_processes import DaskProcesses
+from dask_processes import DaskProcesses, awaited
 from in_process import SMALL, InProcess, sweep
 
 import command_line
@@ -36,6 +36,7 @@ def test_a_cluster_gives_the_results_of_this_computer_and_refuses_another_build(
         assert check_complete(study, tmp_path, reference(tmp_path, 4)) == ""
         (tmp_path / "other.py").write_text(OTHER_BUILD)
         other = dask.start_worker("--preload", str(tmp_path / "other.py"))
+        awaited(lambda: "Registered to" in (tmp_path / "worker-3.log").read_text())
         study = start(file, "--no-store", "--cluster", address)
         _, messages = study.communicate(timeout=300)
         assert (study.returncode, messages.count("\n")) == (4, 1), messages

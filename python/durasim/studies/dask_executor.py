@@ -81,6 +81,7 @@ class DaskCluster:
         self._ready: list[Answer] = []
         self._senders = ThreadPoolExecutor(4, thread_name_prefix="durasim-send")
         self._next_look_s = 0.0
+        self._has_begun = False
         self._alone_since_s: float | None = None
         self._client: Client
 
@@ -285,11 +286,11 @@ class DaskCluster:
             self._refuse(name, None)
 
     def _refuse(self, name: str, build: str | None) -> None:
-        """Excludes a worker, with a warning. Without any other worker the study ends."""
+        """Excludes a worker, with a warning. At the begin, and without any other worker, the study ends."""
         self._refused.add(name)
         self._accepted.pop(name, None)
         problem = _problem_of(name, build)
-        if not self._accepted:
+        if not self._has_begun or not self._accepted:
             raise HostIoError(problem)
         print(f"durasim: warning: {problem}; it gets no points", file=sys.stderr)
 
@@ -329,6 +330,7 @@ class DaskCluster:
         try:
             self._client = self._cluster.connect()
             self._await_workers()
+            self._has_begun = True
         except BaseException:
             self.__exit__(*sys.exc_info())
             raise
@@ -338,10 +340,6 @@ class DaskCluster:
         deadline_s = time.monotonic() + self._cluster.wait_s
         while True:
             self._look()
-            if self._refused:
-                name = min(self._refused)
-                greeting = self._greeted[name]
-                raise HostIoError(_problem_of(name, greeting.result() if greeting.status == "finished" else None))
             if self._accepted and (len(self._accepted) == len(self._greeted) or time.monotonic() > deadline_s):
                 return
             if time.monotonic() > deadline_s:
