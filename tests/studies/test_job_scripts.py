@@ -31,7 +31,7 @@ SCRIPTS = {
     "slurm": [
         "#SBATCH -J durasim", "#SBATCH -n 1", "#SBATCH --cpus-per-task=1", "#SBATCH --mem=2G", "#SBATCH -t 00:30:00",
     ],
-    "pbs": ["#PBS -N durasim", "#PBS -l select=1:ncpus=1:mem=2GB", "#PBS -l walltime=00:30:00"],
+    "pbs": ["#PBS -N durasim", "#PBS -l select=1:ncpus=1:mem=2048MB", "#PBS -l walltime=00:30:00"],
     "lsf": ["#BSUB -J durasim", "#BSUB -n 1", "#BSUB -M 2147484", "#BSUB -W 00:30"],
 }  # fmt: skip
 COMMANDS = {"slurm": ("sbatch", "scancel"), "pbs": ("qsub", "qdel"), "lsf": ("bsub", "bkill")}

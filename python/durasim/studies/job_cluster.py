@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shutil
 import sys
+from queue import SimpleQueue
 from typing import Any
 
 import dask.config
@@ -22,11 +24,28 @@ _SYSTEMS = {
 }
 _MEMORY = "2GiB"
 """Memory of a job, if the configuration of dask-jobqueue has none."""
+_NAME, _DEFAULT_NAME = "durasim", "dask-worker"
+"""Name of a job, unless the configuration has another one than that of dask-jobqueue."""
 _FAILURES_ALLOWED = 2
 """A task fails if it loses its worker once more."""
 _WAIT_S = 10.0**9
 """Jobs may wait in their queue as long as it takes."""
 _WITHOUT_PAGES = "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES=[]"
+
+
+def _noting(job: Any, submitted: SimpleQueue[str | None]) -> Any:
+    """Returns a class of jobs that reports each submission: None, or its error, which Dask would only log."""
+
+    class NotingJob(job):
+        async def start(self) -> None:
+            try:
+                await super().start()
+            except Exception as error:
+                submitted.put(str(error))
+                raise
+            submitted.put(None)
+
+    return NotingJob
 
 
 class JobCluster:
@@ -45,16 +64,22 @@ class JobCluster:
         Raises:
             HostIoError: The batch system does not take them.
         """
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        for name in ("distributed", "tornado.application"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         kind, command = _SYSTEMS[self.name]
         if shutil.which(command) is None:
             raise HostIoError(f"{self.name}: there is no command {command} here: run durasim where jobs are submitted")
         try:
+            submitted: SimpleQueue[str | None] = SimpleQueue()
             with dask.config.set({"distributed.scheduler.http.routes": []}):
-                self._cluster = kind(n_workers=self.jobs, **self.options())
+                self._cluster = kind(job_cls=_noting(kind.job_cls, submitted), **self.options())
+            self._cluster.scale(jobs=self.jobs)
+            problems = [problem for _ in range(self.jobs) if (problem := submitted.get()) is not None]
         except (RuntimeError, ValueError, OSError) as error:
-            problem = " ".join(str(error).split())
-            raise HostIoError(f"{self.name}: the jobs cannot be submitted: {problem}") from None
+            problems = [str(error)]
+        if problems:
+            self.stop()
+            raise HostIoError(f"{self.name}: the jobs cannot be submitted: {' '.join(problems[0].split())}")
         print(f"durasim: {self.name}: {self.jobs} jobs submitted, waiting for workers", file=sys.stderr)
 
     def options(self) -> dict[str, Any]:
@@ -68,16 +93,22 @@ class JobCluster:
         given = dask.config.get(f"{section}.scheduler-options", None) or {}
         prologue = dask.config.get(f"{section}.job-script-prologue", None) or []
         extra = dask.config.get(f"{section}.worker-extra-args", None) or []
+        name = dask.config.get(f"{section}.name", None)
         return {
             "cores": 1,
             "processes": 1,
             "memory": dask.config.get(f"{section}.memory", None) or _MEMORY,
             "security": Security.temporary(),
             "shared_temp_directory": folder,
-            "job_name": dask.config.get(f"{section}.name", None) or "durasim",
+            "job_name": _NAME if name in (None, _DEFAULT_NAME) else name,
             "job_script_prologue": [*prologue, f"export {_WITHOUT_PAGES}"],
             "worker_extra_args": [*extra, "--no-dashboard"],
-            "scheduler_options": {"dashboard": False, "allowed_failures": _FAILURES_ALLOWED, **given},
+            "scheduler_options": {
+                "dashboard": False,
+                "dashboard_address": ":0",
+                "allowed_failures": _FAILURES_ALLOWED,
+                **given,
+            },
         }
 
     def connect(self) -> Client:
@@ -90,5 +121,7 @@ class JobCluster:
     def stop(self) -> None:
         """Cancels the jobs and ends the scheduler."""
         if self._cluster is not None:
-            self._cluster.close()
+            # Dask asserts that all jobs were submitted.
+            with contextlib.suppress(AssertionError, OSError, TimeoutError):
+                self._cluster.close()
             self._cluster = None
