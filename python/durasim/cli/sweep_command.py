@@ -34,17 +34,8 @@ def sweep(
         typer.Option("--plot-file", metavar="FILE", help="File of the plot: .svg, .png or .html (default: NAME.svg)."),
     ] = None,
     jobs: options.Jobs = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster",
-            metavar="ADDRESS|NAME",
-            help="Simulate on a Dask scheduler (tls://HOST:PORT) or in --jobs jobs of slurm, pbs or lsf.",
-        ),
-    ] = None,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Permit --cluster tcp://HOST:PORT beyond this computer.")
-    ] = False,
+    cluster: options.Cluster = None,
+    insecure: options.Insecure = False,
     store: options.StoreFile = None,
     no_store: options.NoStore = False,
     yes: Annotated[bool, typer.Option("--yes", help="Permit more than 10,000 points.")] = False,
