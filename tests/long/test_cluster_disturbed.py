@@ -55,7 +55,8 @@ class Proxy:
 
     @staticmethod
     def _copy(one, other):
-        with contextlib.suppress(OSError, ValueError):
+        # An end of one side is an end of the other.
+        with one, other, contextlib.suppress(OSError, ValueError):
             while True:
                 for ready in select.select([one, other], [], [])[0]:
                     data = ready.recv(2**16)
