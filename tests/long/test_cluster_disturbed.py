@@ -18,7 +18,7 @@ from cluster_study import POINTS, check_complete, reference, rows, start, write_
 from dask_processes import DaskProcesses, awaited
 
 pytestmark = pytest.mark.long
-OPS = 2000
+OPS = 1000
 KILLS_ITS_PROCESS = """
 import json, os
 from durasim import _core

@@ -59,10 +59,7 @@ def sweep(
     refuse_many(study, yes=yes)
     wanted = plots.plot_of(study, metric=plot, x=x, by=by, file=plot_file)
     if plan:
-        if cluster is not None or insecure:
-            raise refusal("cluster", "is for simulating: leave it out with --plan")
-        if plot is not None:
-            raise refusal("plot", "requires results: leave --plan out")
+        _refuse_with_plan(plot, is_remote=cluster is not None or insecure)
         with api.opened_store(kept) as opened:
             planned = plans.plan_of(study, opened, jobs)
         if form not in (formats.TABLE, "markdown"):
@@ -87,6 +84,14 @@ def sweep(
         plots.write(result, wanted)
     if _is_negative(result):
         raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _refuse_with_plan(plot: str | None, *, is_remote: bool) -> None:
+    """Refuses options that a plan does not use."""
+    if is_remote:
+        raise refusal("cluster", "is for simulating: leave it out with --plan")
+    if plot is not None:
+        raise refusal("plot", "requires results: leave --plan out")
 
 
 def _is_negative(result: SweepResult) -> bool:
