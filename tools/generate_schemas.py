@@ -4,8 +4,9 @@
 
 The files are the schema of the JSON document of a run; the module `durasim.documents.described`, with the typed result
 and the options that a run passes on unchanged; the module `durasim.documents.described_crash`, with the options of a
-crash campaign; the keys of these options in the schema of campaign files; and the modules of
-`tools/generate_arguments.py`. `--check` writes nothing, and fails if a file is out of date.
+crash campaign; the keys of these options in the schema of campaign files; the modules of
+`tools/generate_arguments.py`; and the schemas of the tasks and answers of studies. `--check` writes nothing, and fails
+if a file is out of date.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from tools.generate_arguments import machine_module, study_module
+from tools.task_schemas import answer_schema, task_schema
 
 PACKAGE = Path(__file__).resolve().parents[1] / "python" / "durasim"
 CAMPAIGN_FILE = PACKAGE / "schemas" / "campaign-file.json"
@@ -425,6 +427,8 @@ def generate() -> dict[Path, str]:
         CAMPAIGN_FILE: campaign_file_schema(crash_options(schemas)),
         PACKAGE / "documents" / "described_machine.py": _formatted(machine_module(json.loads(core.machine_schema()))),
         PACKAGE / "studies" / "described_study.py": _formatted(study_module(json.loads(STUDY_FILE.read_text()))),
+        PACKAGE / "schemas" / "task.json": json.dumps(task_schema(schemas), indent=1) + "\n",
+        PACKAGE / "schemas" / "answer.json": json.dumps(answer_schema(), indent=1) + "\n",
     }
 
 

@@ -307,6 +307,8 @@ def sweep(
     *,
     store: StoreChoice = True,
     jobs: int | None = None,
+    cluster: str | None = None,
+    insecure: bool = False,
     yes: bool = False,
     progress: SweepProgress | None = None,
     **keys: Unpack[StudyArguments],
@@ -320,6 +322,9 @@ def sweep(
         study: A study file; give either it or the keys of one.
         store: The store of results; True is the user's store, False keeps nothing.
         jobs: Number of concurrent simulations; all cores if None. Results do not depend on it.
+        cluster: Where points are simulated: `tls://HOST:PORT` or `tcp://HOST:PORT` of a Dask scheduler, `slurm`, `pbs`
+            or `lsf`; processes of this computer if None or `local`.
+        insecure: Permits `tcp://` beyond this computer.
         yes: Permits more than 10,000 points.
         progress: Called with the points done and the total.
 
@@ -328,7 +333,10 @@ def sweep(
         HostIoError: The store or a file cannot be read or written.
         ToolchainError: A guest program cannot be built.
     """
-    return run_study(described_study(study, keys), store=store, jobs=jobs, yes=yes, progress=progress)
+    return run_study(
+        described_study(study, keys),
+        store=store, jobs=jobs, cluster=cluster, insecure=insecure, yes=yes, progress=progress,
+    )  # fmt: skip
 
 
 def run_study(
@@ -336,16 +344,26 @@ def run_study(
     *,
     store: StoreChoice = True,
     jobs: int | None = None,
+    cluster: str | None = None,
+    insecure: bool = False,
     yes: bool = False,
     progress: SweepProgress | None = None,
 ) -> SweepResult:
     """Runs a study; see `sweep`."""
-    from durasim.studies.executor import LocalProcesses  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.studies.cluster import cluster_named  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.studies.contents import check  # noqa: PLC0415
+    from durasim.studies.executor import LocalProcesses  # noqa: PLC0415
     from durasim.studies.study_run import StudyRun  # noqa: PLC0415
 
+    named = cluster_named(cluster, jobs, is_insecure=insecure)
+    report = progress or (lambda *_: None)
     with opened_store(store) as kept:
-        run_of_study = StudyRun(study, kept, progress or (lambda *_: None), yes=yes)
-        return run_of_study.run(lambda: LocalProcesses(jobs))
+        if named is None:
+            return StudyRun(study, kept, report, yes=yes).run(lambda: LocalProcesses(jobs))
+        from durasim.studies.dask_executor import DaskCluster  # noqa: PLC0415 - requires Dask
+
+        run_of_study = StudyRun(study, kept, report, yes=yes, check=check)
+        return run_of_study.run(lambda: DaskCluster(named), populating=LocalProcesses)
 
 
 def described_study(study: str | os.PathLike[str] | None, keys: Mapping[str, Any]) -> Study:

@@ -160,6 +160,15 @@ Seconds = Annotated[
 Jobs = Annotated[
     int | None, typer.Option("--jobs", min=1, help="Number of concurrent simulations (default: all cores).")
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS|NAME",
+        help="Simulate on a Dask scheduler (tls://HOST:PORT) or in --jobs jobs of slurm, pbs or lsf.",
+    ),
+]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Permit --cluster tcp://HOST:PORT beyond this computer.")]
 StoreFile = Annotated[
     str | None,
     typer.Option("--store", metavar="FILE", help="Store of results (default: a file in the user's folder for data)."),

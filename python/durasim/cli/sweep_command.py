@@ -35,6 +35,8 @@ def sweep(
         typer.Option("--plot-file", metavar="FILE", help="File of the plot: .svg, .png or .html (default: NAME.svg)."),
     ] = None,
     jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
+    insecure: options.Insecure = False,
     store: options.StoreFile = None,
     no_store: options.NoStore = False,
     yes: Annotated[bool, typer.Option("--yes", help="Permit more than 10,000 points.")] = False,
@@ -58,8 +60,7 @@ def sweep(
     refuse_many(study, yes=yes)
     wanted = plots.plot_of(study, metric=plot, x=x, by=by, file=plot_file)
     if plan:
-        if plot is not None:
-            raise refusal("plot", "requires results: leave --plan out")
+        _refuse_with_plan(plot, is_remote=cluster is not None or insecure)
         with api.opened_store(kept) as opened:
             planned = plans.plan_of(study, opened, jobs)
         if form not in (formats.TABLE, "markdown"):
@@ -71,7 +72,7 @@ def sweep(
     with render.progress_bar() as bar:
         task = bar.add_task(f"simulating {study.name}", total=None)
         result = api.run_study(
-            study, store=kept, jobs=jobs, yes=yes,
+            study, store=kept, jobs=jobs, cluster=cluster, insecure=insecure, yes=yes,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )  # fmt: skip
     if json is not None:
@@ -84,6 +85,14 @@ def sweep(
         plots.write(result, wanted)
     if _is_negative(result):
         raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _refuse_with_plan(plot: str | None, *, is_remote: bool) -> None:
+    """Refuses options that a plan does not use."""
+    if is_remote:
+        raise refusal("cluster", "is for simulating: leave it out with --plan")
+    if plot is not None:
+        raise refusal("plot", "requires results: leave --plan out")
 
 
 def _is_negative(result: SweepResult) -> bool:

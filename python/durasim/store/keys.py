@@ -55,7 +55,7 @@ class Keys:
         """
         described = {name: value for name, value in request.items() if name not in (*_READ, *_WITHOUT_EFFECT)}
         read = {name: self._content(str(request[name])) for name in _READ if request.get(name) is not None}
-        if (machine := str(request["machine"])) not in _presets():
+        if (machine := str(request["machine"])) not in presets():
             # A machine file: its path changes no result.
             read["machine"] = described["machine"] = self._content(machine)
         standard_input = hashlib.blake2b(STANDARD_INPUT, digest_size=16).hexdigest()
@@ -111,5 +111,6 @@ def build() -> str:
 
 
 @cache
-def _presets() -> frozenset[str]:
+def presets() -> frozenset[str]:
+    """Returns the machine presets, which every installation has."""
     return frozenset(row["name"] for row in json.loads(_core.machines()))

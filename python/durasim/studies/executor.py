@@ -20,10 +20,14 @@ class Answer:
     Attributes:
         number: The number with which the task was submitted.
         text: The answer of `simulate`; None if the worker ended without one.
+        given_up: The reason why the executor does not try the task again; None if it may be submitted again.
+        is_blameless: Whether the task is certainly not the reason why there is no answer.
     """
 
     number: int
     text: str | None
+    given_up: str | None = None
+    is_blameless: bool = False
 
 
 class Executor(Protocol):

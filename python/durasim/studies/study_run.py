@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from durasim import _core
-from durasim.crashes.crash_request import crash_command, crash_request, finish_crash
+from durasim.crashes.crash_request import finish_crash
 from durasim.documents.metrics import crash_metrics, run_metrics
 from durasim.documents.results import RunResult
 from durasim.documents.sweep import SCHEMA, PointResult, SweepResult
-from durasim.errors import refusal
+from durasim.errors import ConfigError
 from durasim.programs.workload_tables import unchanged_sources
-from durasim.runs.command import run_command
 from durasim.runs.scenario import design_variants
 from durasim.store.database import Store, digest_of
-from durasim.store.keys import Keys, writes
+from durasim.store.keys import Keys
+from durasim.studies.estimates import Estimates
 from durasim.studies.executor import Answer, Executor
 from durasim.studies.notes import Evidence, evidence_of, notes
 from durasim.studies.population import Populations, populations
+from durasim.studies.prepared import Prepared, prepare
 from durasim.studies.refine import Bisections
 from durasim.studies.study import Point, Study, refuse_many
-from durasim.studies.tasks import task_text
+from durasim.studies.tasks import Expected, task_text
 
 Progress = Callable[[int, int], None]
 """Called with the points done and the total, which grows while an axis is bisected."""
@@ -36,23 +38,6 @@ REUSED, SIMULATED, FAILED = "reused", "simulated", "failed"
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """A point whose guest program is built.
-
-    Attributes:
-        point: The point.
-        request: The request passed to the Rust core.
-        key: The key of its result.
-        command: The command that repeats it alone.
-    """
-
-    point: Point
-    request: Mapping[str, Any]
-    key: str
-    command: str
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of a point, and the evidence for notes."""
 
@@ -60,31 +45,33 @@ class Outcome:
     evidence: Evidence | None
 
 
-def prepare(point: Point, keys: Keys) -> Prepared:
-    """Checks a point, builds its guest program if needed, and computes its key.
-
-    Raises:
-        ConfigError: A name or number is not allowed.
-        HostIoError: A file of the point cannot be read.
-        ToolchainError: The guest program cannot be built.
-    """
-    if point.crash is None:
-        request, command = point.scenario.request(), run_command(point.scenario)
-        if (written := writes(request)) is not None:
-            raise refusal(written, "each point would write it: a study only reads")
-    else:
-        request, command = crash_request(point.scenario, point.crash), crash_command(point.scenario, point.crash)
-    return Prepared(point, request, keys.of(point.kind, request), command)
-
-
 class StudyRun:
     """One run of a study."""
 
     def __init__(
-        self, study: Study, store: Store | None, progress: Progress, *, yes: bool = False, see: See | None = None
+        self,
+        study: Study,
+        store: Store | None,
+        progress: Progress,
+        *,
+        yes: bool = False,
+        check: Callable[[Mapping[str, Any]], None] | None = None,
+        see: See | None = None,
     ) -> None:
-        """`see` is called with each document, simulated or stored, for what its metrics do not contain."""
+        """Begins a run.
+
+        Args:
+            study: The study.
+            store: The store of results, or None.
+            progress: Called with the points done and the total.
+            yes: Whether a study with very many points may run.
+            check: Refuses requests that the workers cannot simulate; given if they are on other computers. Then the
+                cost of each point is estimated, and long ones are simulated first.
+            see: Called with each document, simulated or stored, for what its metrics do not contain.
+        """
         refuse_many(study, yes=yes)
+        self._check = check
+        self._expected: dict[int, Expected] = {}
         self._study, self._store, self._progress, self._see = study, store, progress, see
         self._keys = Keys()
         self._outcomes: list[Outcome | None] = []
@@ -92,8 +79,12 @@ class StudyRun:
         self._done = 0
         self._populations: Populations | None = None
 
-    def run(self, executor: Callable[[], Executor]) -> SweepResult:
+    def run(self, executor: Callable[[], Executor], populating: Callable[[], Executor] | None = None) -> SweepResult:
         """Simulates all points that are not stored and returns the result of the study.
+
+        Args:
+            executor: Starts the workers.
+            populating: Starts workers that can write snapshots to the store; `executor` if None.
 
         Raises:
             ConfigError: A point is refused before any is simulated.
@@ -102,7 +93,10 @@ class StudyRun:
         """
         bisections = None if self._study.refinement is None else Bisections(self._study)
         try:
-            with unchanged_sources(), populations(self._study, self._store, executor) as self._populations:
+            with (
+                unchanged_sources(),
+                populations(self._study, self._store, populating or executor) as self._populations,
+            ):
                 self._run_all(executor, bisections)
         except KeyboardInterrupt as interrupt:
             interrupt.add_note(self.kept())
@@ -140,6 +134,8 @@ class StudyRun:
     def _add(self, points: Sequence[Point]) -> list[int]:
         started = points if self._populations is None else self._populations.start(list(points))
         prepared = [prepare(point, self._keys) for point in started]
+        for each in prepared if self._check is not None else ():
+            self._check(each.request)
         first = len(self._prepared)
         self._prepared += prepared
         self._outcomes += [None] * len(prepared)
@@ -161,13 +157,14 @@ class StudyRun:
 
     def _simulate(self, workers: Executor, numbers: Sequence[int]) -> None:
         """Simulates points. Those in progress when a worker process ends are tried again one at a time."""
-        fresh, suspects, running = iter(numbers), deque[int](), set[int]()
+        fresh, suspects, running = deque(self._longest_first(numbers)), deque[int](), set[int]()
         attempts: Counter[int] = Counter()
         while True:
             for number in _to_begin(fresh, suspects, running, 1 if running & attempts.keys() else workers.capacity):
                 # Another study may have stored it meanwhile.
                 if not self._answer_from_store(number):
-                    workers.submit(number, task_text(self._prepared[number].point.kind, self._prepared[number].request))
+                    prepared = self._prepared[number]
+                    workers.submit(number, task_text(prepared.point.kind, prepared.request, self._expected.get(number)))
                     running.add(number)
             if not running:
                 return
@@ -177,6 +174,12 @@ class StudyRun:
                 if answer.text is not None:
                     self._take(answer)
                     continue
+                if answer.given_up is not None:
+                    self._finish(answer.number, _failed(self._prepared[answer.number], answer.given_up, 0.0))
+                    continue
+                if answer.is_blameless:
+                    fresh.appendleft(answer.number)
+                    continue
                 # A process that ends beside others says nothing about this point.
                 attempts[answer.number] += is_alone
                 if attempts[answer.number] < ATTEMPTS_MAX:
@@ -184,6 +187,16 @@ class StudyRun:
                 else:
                     problem = f"its worker process was killed {ATTEMPTS_MAX} times"
                     self._finish(answer.number, _failed(self._prepared[answer.number], problem, 0.0))
+
+    def _longest_first(self, numbers: Sequence[int]) -> Sequence[int]:
+        """Estimates the cost of points on other computers, and returns them with the longest, or unknown, first."""
+        if self._check is None:
+            return numbers
+        estimates = Estimates([] if self._store is None else self._store.entries())
+        seconds = {number: estimates.seconds(self._prepared[number]) for number in numbers}
+        for number in numbers:
+            self._expected[number] = Expected(estimates.memory_bytes, seconds[number])
+        return sorted(numbers, key=lambda number: -(math.inf if seconds[number] is None else seconds[number]))
 
     def _take(self, answer: Answer) -> None:
         prepared, found = self._prepared[answer.number], json.loads(answer.text or "")
@@ -195,7 +208,11 @@ class StudyRun:
             problem = "a file that it reads changed during the study: run the study again"
             self._finish(answer.number, _failed(prepared, problem, seconds))
             return
-        outcome = self._seen(answer.number, document, SIMULATED, seconds)
+        try:
+            outcome = self._seen(answer.number, document, SIMULATED, seconds)
+        except ConfigError as error:
+            self._finish(answer.number, _failed(prepared, f"the answer of its worker is refused: {error}", seconds))
+            return
         if self._store is not None:
             self._store.put(
                 prepared.key, prepared.point.kind, prepared.request, document,
@@ -234,13 +251,13 @@ class StudyRun:
         )
 
 
-def _to_begin(fresh: Iterator[int], suspects: deque[int], running: set[int], capacity: int) -> Iterator[int]:
+def _to_begin(fresh: deque[int], suspects: deque[int], running: set[int], capacity: int) -> Iterator[int]:
     """Yields the points to begin now: a suspect alone, or fresh ones up to the capacity."""
     while suspects and not running:
         yield suspects.popleft()
     # A point from the store is done at once and takes no place.
-    while not suspects and len(running) < capacity and (number := next(fresh, None)) is not None:
-        yield number
+    while not suspects and len(running) < capacity and fresh:
+        yield fresh.popleft()
 
 
 def _outcome(prepared: Prepared, document: Mapping[str, Any], state: str, seconds: float) -> Outcome:

@@ -1,0 +1,83 @@
+"""Estimates of the host time and memory of points before they are simulated."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from durasim import _core
+from durasim.errors import DurasimError
+from durasim.output import discard
+from durasim.studies.prepared import Prepared
+
+_PROBE_INSTRUCTIONS = 200_000_000
+"""Instructions after which a functional run that counts those of a program is given up."""
+_SIMULATED_PER_S = 4_000_000
+"""Instructions per second of a simulation, where the store has no measurement (docs/performance.md)."""
+_FUNCTIONAL_PER_S = 60_000_000
+"""Instructions per second without caches and time: recovery and checks after a crash."""
+WORKER_BYTES = 100 * 2**20
+"""Memory of a worker process without a simulated machine."""
+
+
+class Estimates:
+    """Expected times: from results of the same program, or from the number of instructions of its run."""
+
+    def __init__(self, entries: Sequence[Any]) -> None:
+        """`entries` are those of the store."""
+        self._measured: dict[tuple[str, ...], list[float]] = {}
+        for entry in entries:
+            of = (entry.kind, entry.design, entry.workload, entry.machine, _size_of(entry.command))
+            self._measured.setdefault(of, []).append(entry.seconds)
+        self._instructions: dict[str, int | None] = {}
+        self.memory_bytes = WORKER_BYTES
+        """Largest memory of a process that simulates one of the points, as far as it is known."""
+
+    def seconds(self, one: Prepared) -> float | None:
+        """Returns the expected host time of a point; None if it is unknown."""
+        request, scenario = one.request, one.point.scenario
+        of = (one.point.kind, scenario.design, str(request["workload"]), scenario.machine, _size_of(one.command))
+        if of in self._measured:
+            return statistics.median(self._measured[of])
+        count = self._count(one)
+        if count is None:
+            return None
+        running = count / _SIMULATED_PER_S
+        if one.point.crash is None:
+            return running
+        # The program runs twice; each trial recovers and checks.
+        trials = 1000 if one.point.crash.points == "all" else one.point.crash.points
+        return 2 * running + trials * one.point.crash.variants * count / _FUNCTIONAL_PER_S
+
+    def _count(self, one: Prepared) -> int | None:
+        """Returns the instructions of a run; None if they are too many to count, or it cannot run functionally."""
+        kept = ("elf", "elf_name", "args", "env", "seed", "ops", "threads", "workload", "root")
+        text = json.dumps([one.request[name] for name in kept])
+        if text not in self._instructions:
+            self._instructions[text] = self._probe(one.request)
+        return self._instructions[text]
+
+    def _probe(self, request: Mapping[str, Any]) -> int | None:
+        of_run = {name: value for name, value in request.items() if name in _RUN_FIELDS}
+        changed = {"functional": True, "max_instructions": _PROBE_INSTRUCTIONS, "fast_forward": None, "from": None}
+        changed |= {"stop_after_roi": False, "root": None}
+        try:
+            document = json.loads(_core.run(json.dumps(of_run | changed), discard))
+        except DurasimError:
+            return None
+        self.memory_bytes = max(self.memory_bytes, int(document["host"]["peak_rss_bytes"]))
+        return int(document["program"]["instructions"])
+
+
+def _size_of(command: str) -> str:
+    """Returns the words of a command that decide how much its program does."""
+    words = command.split()
+    pairs = itertools.pairwise(words)
+    return " ".join(f"{name} {value}" for name, value in pairs if name in ("--ops", "--threads", "--arg", "--points"))
+
+
+_RUN_FIELDS = frozenset(json.loads(_core.run_schemas())["request"]["properties"])
+"""Fields of the request of a run; that of a crash has more."""
