@@ -1,6 +1,6 @@
 """A design outside of the repository: written, built, used from its command and from Python, broken, refused.
 
-docs/own-designs.md does the same by hand, and its blocks run too (`test_documents_in_full.py`).
+The blocks of docs/own-designs.md show the same steps and run too (`test_documents_in_full.py`).
 """
 
 from __future__ import annotations
