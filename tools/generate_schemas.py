@@ -434,14 +434,14 @@ def generate() -> dict[Path, str]:
 
 def main(arguments: list[str]) -> int:
     """Writes the files, or reports those that are out of date."""
-    stale = [path for path, text in generate().items() if not path.exists() or path.read_text() != text]
+    generated = generate()
+    stale = [path for path, text in generated.items() if not path.exists() or path.read_text() != text]
     if arguments == ["--check"]:
         for path in stale:
             print(f"{path} is out of date: run tools/generate_schemas.py", file=sys.stderr)
         return 1 if stale else 0
-    for path, text in generate().items():
-        if path in stale:
-            path.write_text(text)
+    for path in stale:
+        path.write_text(generated[path])
     return 0
 
 

@@ -19,7 +19,9 @@ class StudyArguments(TypedDict, total=False):
         name: Name of the study, in the store and in files that it writes.
         kind: `run` simulates each point, `crash` crashes it; `run` if not given.
         designs: Designs; `all-SUITE` stands for those of a paper.
-        workloads: Workloads; `all-SUITE` stands for all of a suite.
+        workloads: Workloads, or paths of sources relative to the study file; `all-SUITE` stands for all of a suite.
+        macros: Macros with which the workloads are compiled, NAME or NAME=VALUE each.
+        include_folders: Folders of further headers of the workloads, relative to the study file.
         programs: Own programs instead of workloads.
         machine: A preset or machine file, or several; files are relative to the study file.
         ops: Operations of each workload.
@@ -46,6 +48,8 @@ class StudyArguments(TypedDict, total=False):
     kind: Literal["run", "crash"]
     designs: Sequence[str]
     workloads: Sequence[str]
+    macros: Sequence[str]
+    include_folders: Sequence[str]
     programs: Sequence[Mapping[str, Any]]
     machine: str | Machine | Sequence[str | Machine]
     ops: int
