@@ -405,6 +405,9 @@ def _formatted(text: str) -> str:
 
 def _core() -> ModuleType:
     """Returns the Rust core without the package around it, which imports the generated modules."""
+    # A process loads it once.
+    if "durasim._core" in sys.modules:
+        return sys.modules["durasim._core"]
     (path,) = PACKAGE.glob("_core*.so")
     spec = importlib.util.spec_from_file_location("_core", path)
     if spec is None or spec.loader is None:
