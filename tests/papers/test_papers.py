@@ -162,6 +162,17 @@ def test_an_altered_published_number_changes_a_verdict(name):
 
 
 @pytest.mark.parametrize("name", PAPERS)
+def test_a_plot_has_one_bar_for_each_number(name):
+    for figure in PAPERS[name].figures:
+        shown = [claim.published for claim in figure.claims if claim.published.metric == figure.plot.get("metric")]
+        baseline = figure.plot.get("baseline")
+        shown = [of for of in shown if baseline in (None, of.baseline)]
+        bars = Counter((getattr(of, figure.plot["x"]), getattr(of, figure.plot.get("by", "unit"))) for of in shown)
+        assert bool(bars) == bool(figure.plot)
+        assert set(bars.values()) <= {1}, figure.file
+
+
+@pytest.mark.parametrize("name", PAPERS)
 def test_readings_change_runs(name):
     paper = PAPERS[name]
     chosen = Chosen(paper, paper.figures)

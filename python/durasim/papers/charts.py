@@ -25,7 +25,9 @@ def drawn_rows(plot: Mapping[str, Any], rows: Sequence[ReproducedRow]) -> list[d
     """Returns the data of a chart: single numbers of the plotted metric, ours and the published one."""
     found = []
     for row in rows:
-        if row.metric != plot["metric"] or len(row.ours) != 1 or not row.published:
+        if row.metric != plot["metric"] or row.baseline != plot.get("baseline", row.baseline):
+            continue
+        if len(row.ours) != 1 or not row.published:
             continue
         ends = [float(end) for end in row.published.split("-")] if row.published[0].isdigit() else []
         if not ends:
@@ -65,7 +67,7 @@ def chart(plot: Mapping[str, Any], rows: Sequence[ReproducedRow]) -> altair.Laye
         if is_grouped
         else altair.value(_COLOURS[0])
     )
-    y = altair.Y("ours:Q", title=title, scale=scale)
+    y = altair.Y("ours:Q", title=title, scale=scale, stack=None)
     # A bar has no meaning from a logarithmic axis' least value on: a point does.
     ours = base.mark_point(filled=True, size=60) if is_log else base.mark_bar()
     layers = [
