@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -47,7 +48,8 @@ def linked_files(page: Path) -> Iterator[Path]:
         for child in token.children or ():
             target = str(child.attrs.get("href") or child.attrs.get("src") or "").partition("#")[0]
             if target and not re.match(r"[a-z]+:", target):
-                yield (page.parent / target).resolve()
+                # Links of the file system are kept: the site has a page's files at its own place.
+                yield Path(os.path.normpath(page.parent / target))
 
 
 def sources() -> set[Path]:

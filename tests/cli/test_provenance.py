@@ -102,14 +102,14 @@ def test_documents_of_every_kind_are_read_back(program, tmp_path):
         (["crash", "--design", "tc", "--workload", "array-swap", *small, "--points", "5"], ds.CrashResult),
         (["compare", "--designs", "opt,tc", "--workloads", "array-swap", *small], ds.Comparison),
         (["diff", tmp_path / "run.json", tmp_path / "run.json"], ds.Difference),
-        (["campaign", tmp_path / "campaign.toml"], dict),
+        (["campaign", tmp_path / "campaign.toml"], ds.CampaignResult),
         (["mutation", "--design", "tc", "--mutant", "copying-entries-lost"], dict),
     ]:
         result = program(*words, "--json", path)
         assert result.returncode == 0, result.stderr
         loaded = ds.load(path)
         assert type(loaded) is kind
-        assert (loaded if kind is dict else loaded.to_dict()) == json.loads(path.read_text())
+        assert (loaded if isinstance(loaded, dict) else loaded.to_dict()) == json.loads(path.read_text())
 
 
 @pytest.mark.parametrize(
