@@ -252,7 +252,7 @@ def test_unknown_names(words, problem):
     ("file", "old", "new", "problem"),
     [
         ("figure-1", "geomean(ours", "geomean(our", "figure-1.toml:LINE: unknown name 'our' (did you mean 'ours'?"),
-        ("figure-1", "[plot]", "[plott]", "figure-1.toml: Additional properties are not allowed ('plott' was"),
+        ("figure-1", "[plot]", "[plott]", "figure-1.toml: unknown name 'plott' (did you mean 'plot'?"),
         ("figure-1", 'metric = "throughput_ops_per_us", design = "$design"', 'metric = "through", design = "$design"',
          "small-2020/figure-1.toml, relative, Ours, Swap: 'through' is no number in the result of"),
         ("figure-1", 'runs = "main", metric = "throughput_ops_per_us", design = "$design"', 'metric = "t"',
