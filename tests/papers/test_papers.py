@@ -4,6 +4,7 @@ import hashlib
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -38,6 +39,11 @@ COMPARES_DESIGNS = (*RATIOS, "at-least", "at-most", "near", "ascending", "lowest
 
 def claims_of(name):
     return [claim for paper, claim in CLAIMS if paper == name]
+
+
+@cache
+def grid_of(name, scale="quick"):
+    return Chosen(PAPERS[name], PAPERS[name].figures).grid(scale)
 
 
 def named(item):
@@ -102,7 +108,7 @@ def test_formulas_give_equal_designs_what_their_rows_say(name):
     paper = PAPERS[name]
     chosen = Chosen(paper, paper.figures)
     paths = paths_of(of for _, claim in chosen.claims() for of in claim.selections.values())
-    cells = [(cell, dict.fromkeys(paths, 1.0)) for labels in chosen.grid("quick").cells for cell in labels]
+    cells = [(cell, dict.fromkeys(paths, 1.0)) for labels in grid_of(name).cells for cell in labels]
     evidence = Evidence(cells, [], lambda _: Cells.of(1.0), [("key", "durasim run")] * len(cells))
     found = 0
     for figure, claim in chosen.claims():
@@ -121,8 +127,7 @@ def test_formulas_give_equal_designs_what_their_rows_say(name):
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_paper_has_a_grid_at_each_scale(name):
-    chosen = Chosen(PAPERS[name], PAPERS[name].figures)
-    quick, full = chosen.grid("quick"), chosen.grid("paper")
+    quick, full = grid_of(name), grid_of(name, "paper")
     assert len({point.scenario for point in quick.points()}) == len(quick.points()) > 30
     assert not any(point.scenario.scale == "quick" for point in full.points())
 
@@ -132,8 +137,7 @@ def test_every_run_is_read(name):
     """A table of runs that no figure reads would be dead."""
     paper = PAPERS[name]
     tables = {run for figure in paper.figures for run in figure.runs}
-    cells = Chosen(paper, paper.figures).grid("quick").cells
-    assert tables == {cell.runs for labels in cells for cell in labels}
+    assert tables == {cell.runs for labels in grid_of(name).cells for cell in labels}
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -178,6 +182,6 @@ def test_readings_change_runs(name):
     chosen = Chosen(paper, paper.figures)
     for reading in paper.readings:
         assert reading.sentence
-        plain, changed = chosen.grid("quick"), chosen.grid("quick", reading.change)
+        plain, changed = grid_of(name), chosen.grid("quick", reading.change)
         assert plain.cells == changed.cells
         assert plain.points() != changed.points()
