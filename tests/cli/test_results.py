@@ -5,7 +5,7 @@ import json
 import pickle
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import durasim as ds
@@ -82,6 +82,8 @@ def test_a_statistic_cannot_be_a_level_too():
         ds.StatTree.from_dict({"a": leaf, "a.b": leaf})
 
 
+# A busy machine draws slowly.
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(TREES)
 def test_any_tree_comes_back(tree):
     stats = ds.StatTree.from_dict(tree)
