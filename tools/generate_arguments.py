@@ -47,8 +47,13 @@ def machine_module(schema: Schema) -> str:
     sections = [name for name in definitions if "properties" in definitions[name]]
     parts = [_class(name, definitions[name], definitions) for name in sorted(sections)]
     designs = schema["properties"]["design"]["properties"]
-    named = {name: _design_class(name) for name, of in designs.items() if of.get("properties")}
-    parts += [_class(of, designs[name], definitions) for name, of in named.items()]
+    named: dict[str, str] = {}
+    for name, of in designs.items():
+        if of.get("properties"):
+            # Designs with equal parameters share a class.
+            same = next((named[other] for other in named if designs[other] == of), None)
+            named[name] = same or _design_class(name)
+            parts += [] if same else [_class(named[name], of, definitions)]
     pairs = ", ".join(f'"{name}": {of}' for name, of in named.items())
     text = '"""Parameters of durability designs by name; a design that is not given has its defaults."""'
     parts.append(f'DesignParameters = TypedDict("DesignParameters", {{{pairs}}}, total=False)\n{text}')
@@ -63,7 +68,7 @@ def study_module(schema: Schema) -> str:
 
 
 def _design_class(name: str) -> str:
-    return "".join(word.capitalize() for word in re.split(r"\W+", name)) + ("Ideal" if name.endswith("--") else "")
+    return "".join(word.capitalize() for word in re.split(r"\W+", name))
 
 
 def _class(name: str, schema: Schema, definitions: Schema, known: Mapping[str, str] | None = None) -> str:

@@ -780,32 +780,6 @@ class PInspect(TypedDict, total=False):
     wake_percent: int
 
 
-class PInspectIdeal(TypedDict, total=False):
-    """Parameters of P-INSPECT.
-
-    Attributes:
-        fence_holds_commit: Whether a store with a clean and a fence commits when it is durable. If not, it holds only
-            later stores, as section V-E says (DEVIATIONS.md, pinspect-fence).
-        fwd_bits: Bits of each of the two FWD filters; their room in memory is always four lines (Table VII; section
-            IX-B, Figure 8).
-        handler_entry_cycles: Cycles from a check that asks for a handler to its first instruction, beyond those of a
-            misprediction (not in the paper; DEVIATIONS.md, pinspect-handlers).
-        hash: The hash functions of the filters (Table VII; DEVIATIONS.md, pinspect-hash).
-        look_up_cycles: Cycles of a look into the filters, beside the access (Table VII).
-        trans_bits: Bits of the TRANS filter, whose room in memory is always one line (Table VII).
-        wake_percent: Bits of the active FWD filter, in percent, that have to be set before an insert asks for the
-            pointer update thread (Table VII, section IX-B).
-    """
-
-    fence_holds_commit: bool
-    fwd_bits: int
-    handler_entry_cycles: int
-    hash: Literal["crc", "constant"]
-    look_up_cycles: int
-    trans_bits: int
-    wake_percent: int
-
-
 class Picl(TypedDict, total=False):
     """Parameters of PiCL.
 
@@ -931,7 +905,7 @@ DesignParameters = TypedDict(
         "lad": Lad,
         "lad-llc": LadLlc,
         "p-inspect": PInspect,
-        "p-inspect--": PInspectIdeal,
+        "p-inspect--": PInspect,
         "picl": Picl,
         "proteus": Proteus,
         "rtm": Rtm,

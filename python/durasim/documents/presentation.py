@@ -5,6 +5,7 @@ A page of a notebook runs scripts, so the tables have none, and text of others i
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -63,18 +64,18 @@ def _cell(text: str) -> str:
     return "<br>".join(in_html(line) for line in text.split("\n"))
 
 
-class Presented:
+class Presented(abc.ABC):
     """A result that notebooks show as a table, and that becomes a data frame."""
 
     __slots__ = ()
 
+    @abc.abstractmethod
     def summary(self) -> Summary:
         """Returns the short table that a notebook shows."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def to_frame(self) -> polars.DataFrame:
         """Returns a polars data frame; the names of columns end with the unit."""
-        raise NotImplementedError
 
     def to_pandas(self) -> pandas.DataFrame:
         """Returns `to_frame` as a data frame of pandas, which the extra `durasim[pandas]` installs.
