@@ -1,10 +1,13 @@
 """`durasim reproduce` on a small paper: rows, verdicts, the store, failed runs, reports, and wrong files."""
 
 import json
+from pathlib import Path
 
+import jsonschema
 import pytest
 from typer.testing import CliRunner
 
+import durasim
 from durasim import api
 from durasim.cli import app
 from durasim.papers import paper_files
@@ -158,6 +161,19 @@ def test_rows_verdicts_and_reuse(tmp_path):
     assert (only.points, only.rows) == ((), (storage,))
 
 
+def test_a_number_that_a_program_does_not_have_is_not_comparable(paper, tmp_path):
+    """No attempt is aborted here, so a quotient by them is no number, and the document has none."""
+    throughput = 'baseline = { runs = "main", metric = "throughput_ops_per_us"'
+    text = FIGURE.replace(throughput, 'baseline = { runs = "main", metric = "tx.aborted_by.*"')
+    (paper / "figure-1.toml").write_text(text)
+    file = tmp_path / "r.json"
+    done = command("small", "--figure", "Fig1", "--no-store", "--json", file)
+    assert done.exit_code == 0, done.output
+    row = json.loads(file.read_text())["rows"][0]
+    assert (row["ours"], row["interval"], row["verdict"]) == ([], [], "not comparable")
+    assert row["note"].startswith("a program does not have what is counted")
+
+
 def test_an_altered_published_value_flips_its_verdict(paper, tmp_path):
     store = tmp_path / "s.sqlite"
     ours = api.reproduce("small", store=store).rows[0].ours[0]
@@ -200,6 +216,9 @@ def test_the_command_writes_a_report_and_a_document(tmp_path):
     done = command("small", "--no-store", "--report", report, "--json", file)
     assert done.exit_code == 0, done.output
     document = json.loads(file.read_text())
+    schema = json.loads((Path(durasim.__file__).parent / "schemas" / "reproduction.json").read_text())
+    jsonschema.validate(document, schema)
+    assert durasim.load(file).to_dict() == document
     assert document["rows"][0]["class"] == "measured"
     assert sorted(path.name for path in report.iterdir()) == ["reproduction.json", "small-2020.html"]
     assert json.loads((report / "reproduction.json").read_text())["rows"] == document["rows"]

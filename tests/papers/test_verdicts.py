@@ -113,7 +113,3 @@ def test_a_number_that_the_baseline_would_reproduce_is_null(compared: str, value
 )
 def test_a_verdict_has_to_hold_over_the_whole_interval(ours, interval, expected):
     assert verdict_of(number("gain", "29.2"), [ours], interval) == expected
-
-
-def test_a_number_that_a_program_does_not_have_is_not_comparable():
-    assert verdict_of(number("gain", "29.2"), [float("nan")], ()) == "not comparable"

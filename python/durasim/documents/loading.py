@@ -9,18 +9,21 @@ from typing import Any
 from durasim import output
 from durasim.documents.campaign import CampaignResult
 from durasim.documents.difference import Difference
+from durasim.documents.reproduction import Reproduction
 from durasim.documents.results import Comparison, CrashResult, RunResult
 from durasim.documents.sweep import SweepResult
 from durasim.errors import refusal
 
-Loaded = RunResult | CrashResult | Comparison | Difference | SweepResult | dict[str, Any]
+_Typed = RunResult | CrashResult | Comparison | Difference | SweepResult | Reproduction
+Loaded = _Typed | dict[str, Any]
 
-_TYPED: Mapping[str, type[RunResult | CrashResult | Comparison | Difference | SweepResult]] = {
+_TYPED: Mapping[str, type[_Typed]] = {
     "durasim-run/3": RunResult,
     "durasim-crash/5": CrashResult,
     "durasim-compare/4": Comparison,
     "durasim-diff/2": Difference,
     "durasim-sweep/1": SweepResult,
+    "durasim-reproduction/1": Reproduction,
 }
 _PLAIN = ("durasim-campaign/3", "durasim-mutation/1", "durasim-designs-check/2")
 """Documents that the API also returns as plain objects."""
@@ -33,8 +36,8 @@ def load(path: str | os.PathLike[str]) -> Loaded:
         path: The file.
 
     Returns:
-        A `RunResult`, a `CrashResult`, a `Comparison`, a `Difference` or a `SweepResult`; for campaigns, mutations and
-        `designs --check` the plain JSON object.
+        A `RunResult`, `CrashResult`, `Comparison`, `Difference`, `SweepResult` or `Reproduction`; for campaigns,
+        mutations and `designs --check` the JSON object.
 
     Raises:
         ConfigError: The file is not a document of durasim, or one of another version or kind.

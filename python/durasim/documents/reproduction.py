@@ -24,7 +24,8 @@ class ReproducedRow(Document):
         published: The number, a range of numbers, or words.
         unit: Its unit.
         relation: How it is compared.
-        ours: Our numbers, in the unit of the paper; empty if they are not measured.
+        ours: Our numbers, in the unit of the paper; empty if they are not measured, or a program does not have what is
+            counted.
         interval: Ends of the 95 % interval of our number over the seeds; empty with fewer than two seeds.
         text: Our numbers as they are shown.
         class_: The class of the number; `null` if the baseline itself would pass.

@@ -57,6 +57,8 @@ def row_of(paper: str, figure: Figure, claim: Claim, evidence: Evidence) -> Repr
         except ConfigError as error:
             where = ", ".join(part for part in (published.metric, published.design, published.workload) if part)
             raise refusal(error.field, f"{paper}/{figure.file}, {where}: {error.problem}") from None
+        if any(map(math.isnan, numbers)):
+            numbers, beside = (), ["a program does not have what is counted", *beside]
         note = "; ".join(part for part in (*beside, note) if part)
         sources = _sources(claim, evidence)
     more = f" (and {len(sources) - 1} more)" if len(sources) > 1 else ""
@@ -83,8 +85,6 @@ def row_of(paper: str, figure: Figure, claim: Claim, evidence: Evidence) -> Repr
 
 def verdict_of(published: verdicts.Published, numbers: Sequence[float], interval: Sequence[float]) -> str:
     """Returns the verdict of our numbers: `uncertain` if it is not the same over the whole interval."""
-    if any(math.isnan(number) for number in numbers):
-        return verdicts.NOT_COMPARABLE
     found = verdicts.verdict(published, numbers)
     if found != verdicts.NOT_COMPARABLE and interval:
         ends = {verdicts.verdict(published, [end]) for end in interval}
