@@ -12,7 +12,7 @@ from durasim.papers.cells import Cells
 from durasim.papers.evaluation import Evidence, row_of
 from durasim.papers.paper_files import paper_named, paper_names
 from durasim.papers.recorded import place_of, place_of_published, recorded_rows
-from durasim.papers.reproduction import Chosen
+from durasim.papers.reproduction import Chosen, chosen_figures
 from durasim.papers.selections import paths_of
 from durasim.papers.verdicts import (
     CLASSES,
@@ -163,6 +163,13 @@ def test_an_altered_published_number_changes_a_verdict(name):
         assert verdict(replace(published, value=str(other)), values) != REPRODUCED, published.key
         changed += 1
     assert changed
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_each_number_is_chosen_by_its_place(name):
+    for place in {claim.published.figure for claim in claims_of(name)}:
+        (chosen,) = chosen_figures([PAPERS[name]], place)
+        assert place in {claim.published.figure for _, claim in chosen.claims()}
 
 
 @pytest.mark.parametrize("name", PAPERS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from durasim import _core
@@ -62,11 +62,18 @@ def chosen_figures(papers: Sequence[Paper], place: str | None) -> list[Chosen]:
     if place is None:
         return [Chosen(paper, paper.figures) for paper in papers]
     found = [Chosen(of, figures) for of in papers if (figures := tuple(f for f in of.figures if place in f.names))]
+    # The file of a figure may have numbers of the text about it.
+    found = found or [Chosen(of, figures) for of in papers if (figures := _with_claims_of(place, of.figures))]
     if not found:
-        raise unknown_name(
-            "figure", place, {name for paper in papers for figure in paper.figures for name in figure.names}
-        )
+        places = {claim.published.figure for of in papers for figure in of.figures for claim in figure.claims}
+        raise unknown_name("figure", place, places.union(*(figure.names for of in papers for figure in of.figures)))
     return found
+
+
+def _with_claims_of(place: str, figures: Sequence[Figure]) -> tuple[Figure, ...]:
+    """Returns the figures that have published numbers of another place, with these alone and without a plot."""
+    claims = {of.file: tuple(claim for claim in of.claims if claim.published.figure == place) for of in figures}
+    return tuple(replace(of, claims=claims[of.file], plot={}) for of in figures if claims[of.file])
 
 
 def reproduce(
