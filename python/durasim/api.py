@@ -453,12 +453,17 @@ def run_reproduction(
 
 
 def planned_reproduction(
-    chosen: Sequence[Chosen], scale: str, *, store: StoreChoice = True, jobs: int | None = None
+    chosen: Sequence[Chosen],
+    scale: str,
+    *,
+    readings: bool = False,
+    store: StoreChoice = True,
+    jobs: int | None = None,
 ) -> list[Plan]:
-    """Returns a plan for each paper that needs runs; see `reproduce`."""
+    """Returns a plan for each paper that needs runs, and for each of its readings if asked for; see `reproduce`."""
     from durasim.studies.plan import plan_of  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    grids = [grid for of in chosen if (grid := of.grid(scale)).distinct]
+    grids = [grid for of in chosen for grid in of.grids(scale, with_readings=readings) if grid.distinct]
     with opened_store(store) as kept:
         return [plan_of(grid, kept, jobs) for grid in grids]
 

@@ -192,7 +192,7 @@ def test_readings_give_gained_and_lost_verdicts():
     (reading,) = document.readings
     assert (reading.name, reading.place, reading.sentence) == ("smaller", "Sec2", "a small queue")
     # The runs of `opt` are the same in both.
-    assert len(document.points) == 6
+    assert [point.state for point in document.points] == ["simulated"] * 6
     assert reading.claims["total"] == 2
 
 
@@ -210,10 +210,48 @@ def test_a_run_that_fails_is_listed_and_others_go_on(paper, tmp_path):
     assert storage["verdict"] == "reproduced"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('metric = "throughput_ops_per_us", design = "$design"', 'metric = "through", design = "$design"',
+         "relative, Ours, Swap: metric: 'through' is no number in the result of"),
+        ("percent(geomean(ours / baseline))", "ours / baseline", "formula: gives 2 numbers, and share compares one"),
+        ("geomean(ours / baseline)", "mean(ours, 'sede')", "formula: its values have no axis sede, but seed"),
+    ],
+)  # fmt: skip
+def test_a_number_that_cannot_be_measured_is_listed_and_others_go_on(paper, tmp_path, old, new, problem):
+    (paper / "figure-1.toml").write_text(FIGURE.replace(old, new, 1))
+    file, report = tmp_path / "r.json", tmp_path / "report"
+    done = command("small", "--no-store", "--json", file, "--report", report)
+    assert done.exit_code == 1, done.output
+    assert "numbers that could not be measured" in done.stdout
+    first, _, storage = json.loads(file.read_text())["rows"]
+    assert problem in first["error"]
+    assert first["verdict"] == "not comparable"
+    assert storage["verdict"] == "reproduced"
+    assert (report / "small-2020.html").is_file()
+
+
+def test_changes_at_the_scale_of_the_paper_follow_those_of_where(paper):
+    where = 'where = [{ design = "hercules", ops = 5 }]\npaper = { ops = 6 }\n'
+    (paper / "paper.toml").write_text(PAPER.replace("[[readings]]", where + "[[readings]]"))
+    chosen = api.chosen_papers("small", "Fig1", "quick")[0]
+    of_scale = {scale: [point.scenario.ops for point in chosen.grid(scale).points()] for scale in ("quick", "paper")}
+    assert of_scale == {"quick": [4, 4, 5, 5], "paper": [6, 6, 6, 6]}
+
+
+def test_runs_that_no_axis_distinguishes_are_refused(paper):
+    second = '[[runs]]\nname = "second"\nlike = "main"\nops = 5\n\n[[readings]]'
+    (paper / "paper.toml").write_text(PAPER.replace("[[readings]]", second))
+    (paper / "figure-1.toml").write_text(FIGURE.replace('ours = { runs = "main"', 'ours = { runs = ["main", "second"]'))
+    row = api.reproduce("small", figure="Fig1", store=False).rows[0]
+    assert "several runs of main, second have" in row.error
+
+
 @pytest.mark.usefixtures("paper")
 def test_the_command_writes_a_report_and_a_document(tmp_path):
     report, file = tmp_path / "report", tmp_path / "r.json"
-    done = command("small", "--no-store", "--report", report, "--json", file)
+    done = command("small", "--no-store", "--report", report, "--json", file, "--readings")
     assert done.exit_code == 0, done.output
     document = json.loads(file.read_text())
     schema = json.loads((Path(durasim.__file__).parent / "schemas" / "reproduction.json").read_text())
@@ -225,6 +263,10 @@ def test_the_command_writes_a_report_and_a_document(tmp_path):
     page = (report / "small-2020.html").read_text()
     assert "Throughput &amp; &lt;cost&gt;" in page
     assert "<svg" in page
+    assert "small-2020: smaller" in page
+    commands = [point["command"] for point in document["points"] if point["key"] in document["rows"][0]["runs"]]
+    assert len(commands) == 4
+    assert all(each in page for each in commands)
     assert "https://" not in page.replace('xmlns="http', "").replace("http://www.w3.org", "")
     assert "<script" not in page
     table = command("small", "--no-store", "--format", "csv").stdout.splitlines()
@@ -242,7 +284,8 @@ def test_fail_on_change(paper, tmp_path):
     (paper / "recorded.csv").write_text(recorded.replace(",arithmetic,reproduced,", ",arithmetic,differs,"))
     done = command("small", "--store", store, "--fail-on-change")
     assert done.exit_code == 1
-    assert "changed: Tab2, storage, Ours: reproduced (4), recorded differs (4)" in " ".join(done.stdout.split())
+    expected = "changed: Tab2, storage, Ours: reproduced (4), arithmetic; recorded differs (4), arithmetic"
+    assert expected in " ".join(done.stdout.split())
 
 
 @pytest.mark.usefixtures("paper")
@@ -259,6 +302,10 @@ def test_a_plan_simulates_nothing(tmp_path):
         (["smal"], "paper: unknown name 'smal' (did you mean 'small'?"),
         (["small", "--figure", "Fig7"], "figure: unknown name 'Fig7' (did you mean 'Fig1'?"),
         (["small", "--scale", "tiny"], "scale: unknown name 'tiny'"),
+        (["small", "--plan", "--report", "r"], "report: requires results: leave --plan out"),
+        (["small", "--plan", "--fail-on-change"], "requires results: leave --plan out"),
+        (["small", "--plan", "--format", "csv"], "format: is table or markdown with --plan"),
+        (["small", "--fail-on-change", "--scale", "paper"], "compares with recorded results of scale quick"),
     ],
 )
 def test_unknown_names(words, problem):
@@ -272,8 +319,6 @@ def test_unknown_names(words, problem):
     [
         ("figure-1", "geomean(ours", "geomean(our", "figure-1.toml:LINE: unknown name 'our' (did you mean 'ours'?"),
         ("figure-1", "[plot]", "[plott]", "figure-1.toml: unknown name 'plott' (did you mean 'plot'?"),
-        ("figure-1", 'metric = "throughput_ops_per_us", design = "$design"', 'metric = "through", design = "$design"',
-         "small-2020/figure-1.toml, relative, Ours, Swap: 'through' is no number in the result of"),
         ("figure-1", 'runs = "main", metric = "throughput_ops_per_us", design = "$design"', 'metric = "t"',
          "values.ours: "),
         ("figure-1", 'workload = "Swap"', 'workload = "Swop"', "figure-1.toml:LINE: does not have 'Swop'"),
@@ -281,6 +326,12 @@ def test_unknown_names(words, problem):
         ("paper", '"table-2"', '"table-3"', "table-3.toml"),
         ("paper", '["figure-1", "table-2"]', '["figure-1"]', "does not list table-2.toml"),
         ("paper", 'machine = "tiny"', 'machine = "tinny"', "unknown name 'tinny'"),
+        ("figure-1", 'relation = "share"', 'relation = "shar"', "figure-1.toml:LINE: unknown name 'shar'"),
+        ("figure-1", 'value = "60"', 'value = "about 60"', "figure-1.toml:LINE: 'about 60' is no number or range"),
+        ("figure-1", 'value = "60"', 'value = "0"', "'0' is no share of two positive numbers"),
+        ("figure-1", 'metric = "relative"\nx', 'metric = "other"\nx', "no published number has 'other'"),
+        ("paper", "aliases = [", "aliases = 3 # [", "paper.toml: 3 is not of type 'array'"),
+        ("paper", 'change = { design = "hercules"', 'change = { design = "herculess"', "unknown name 'herculess'"),
         ("paper", 'designs = ["opt", "hercules"]', 'designs = ["opt", "herkules"]', "unknown name 'herkules'"),
     ],
 )  # fmt: skip
@@ -289,7 +340,7 @@ def test_wrong_files_are_refused_with_their_place(paper, file, old, new, problem
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
-    code, complaint = sentence("small", "--no-store")
+    code, complaint = sentence("small", "--no-store", "--readings")
     assert code in (2, 4)
     line = text[: text.index(old)].count("\n") + 1
     assert problem.replace("LINE", str(line)) in " ".join(complaint.split())

@@ -2,8 +2,9 @@
 
 import pytest
 
+from durasim import ConfigError
 from durasim.papers.evaluation import verdict_of
-from durasim.papers.verdicts import REPRODUCED, Published, class_of, verdict
+from durasim.papers.verdicts import REPRODUCED, Published, check, class_of, verdict
 
 
 def number(compared: str, value: str, kind: str = "measured", unit: str = "%", if_equal: str = "") -> Published:
@@ -113,3 +114,14 @@ def test_a_number_that_the_baseline_would_reproduce_is_null(compared: str, value
 )
 def test_a_verdict_has_to_hold_over_the_whole_interval(ours, interval, expected):
     assert verdict_of(number("gain", "29.2"), [ours], interval) == expected
+
+
+@pytest.mark.parametrize(("compared", "ours", "interval"), [("near 1 0.15", 3, (-5, 11)), ("between 8 12", 3, (2, 14))])
+def test_an_interval_around_all_bounds_is_uncertain(compared, ours, interval):
+    assert verdict_of(number(compared, "words", "predicate", "qualitative"), [ours], interval) == "uncertain"
+
+
+@pytest.mark.parametrize("compared", ["ranked", "near 1", "between 3", "above x", "gain 3", "lowest 1", "above"])
+def test_wrong_bounds_are_refused(compared):
+    with pytest.raises(ConfigError):
+        check(number(compared, "words", "predicate", "qualitative"))

@@ -10,6 +10,7 @@ from durasim import api, output
 from durasim.cli import formats, options, render
 from durasim.cli.options import check_json, finish
 from durasim.cli.shell import EXIT_NEGATIVE
+from durasim.errors import refusal
 
 
 def reproduce(
@@ -44,7 +45,7 @@ def reproduce(
     """Run what the figures of a paper need, and print the published numbers beside durasim's with verdicts.
 
     Runs in the store are not simulated again, and an interrupted reproduction continues where it ended. The exit code
-    is 1 if a run failed; verdicts alone leave it 0.
+    is 1 if a run failed or a number could not be measured; verdicts alone leave it 0.
     """
     from durasim.cli import reproduction_tables, study_tables  # noqa: PLC0415 - keeps the start-up of others short
     from durasim.papers import recorded  # noqa: PLC0415
@@ -54,31 +55,39 @@ def reproduce(
     formats.check(form, json)
     chosen = api.chosen_papers(paper, figure, scale)
     kept = options.store_of(store, no_store)
-    if report is not None:
-        check_folder(report)
     if plan:
-        planned = api.planned_reproduction(chosen, scale, store=kept, jobs=jobs)
+        for name, given in (("report", report is not None), ("fail_on_change", fail_on_change)):
+            if given:
+                raise refusal(name, "requires results: leave --plan out")
+        if form not in (formats.TABLE, "markdown"):
+            raise refusal("format", "is table or markdown with --plan; --json FILE has all points")
+        planned = api.planned_reproduction(chosen, scale, readings=readings, store=kept, jobs=jobs)
         finish(json, [of.to_dict() for of in planned], study_tables.plan_tables(planned, wide=wide))
         return
+    if fail_on_change and scale != "quick":
+        raise refusal("fail_on_change", "compares with recorded results of scale quick")
+    recorded_of = {of.paper.name: recorded.recorded_rows(of.paper.name) for of in chosen} if fail_on_change else {}
+    if report is not None:
+        check_folder(report)
     with render.progress_bar() as bar:
         task = bar.add_task(f"reproducing {paper}", total=None)
         document = api.run_reproduction(
             chosen, scale, readings=readings, store=kept, jobs=jobs, yes=yes,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )  # fmt: skip
-    changed = [
-        change
-        for of in chosen
-        for change in recorded.changes(of.paper.name, [row for row in document.rows if row.paper == of.paper.name])
-    ] if fail_on_change else []  # fmt: skip
     if report is not None:
         write_report(report, chosen, document)
     if json is not None:
         output.write_json(json, document.to_dict())
+    changed = [
+        change
+        for name, known in recorded_of.items()
+        for change in recorded.changes(known, [row for row in document.rows if row.paper == name])
+    ]
     if json != output.STANDARD_OUTPUT:
         shown = reproduction_tables.tables(document, changed, wide=wide or form != formats.TABLE)
         formats.show(
             form, document.to_dict(), shown, lambda: recorded.text_of(list(map(recorded.as_recorded, document.rows)))
         )
-    if document.failed or changed:
+    if document.failed or document.unmeasured or changed:
         raise typer.Exit(EXIT_NEGATIVE)

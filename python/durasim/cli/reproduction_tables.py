@@ -29,6 +29,12 @@ def tables(document: Reproduction, changed: Sequence[str], *, wide: bool = False
         counts.add_row(name.replace("_", " "), str(count))
     parts.append(counts)
     parts += [_reading(reading) for reading in document.readings]
+    unmeasured = [row for row in document.rows if row.error is not None]
+    if unmeasured:
+        table = FoldedTable("numbers that could not be measured", [Column("reason", wraps=True)], keys=0)
+        for row in unmeasured:
+            table.add_row(row.error or "")
+        parts.append(table)
     failed = [point for point in document.points if point.error is not None]
     if failed:
         table = FoldedTable("failed runs", [Column("reason", wraps=True), Column("command", wraps=True)], keys=0)

@@ -31,6 +31,7 @@ class ReproducedRow(Document):
         class_: The class of the number; `null` if the baseline itself would pass.
         verdict: The verdict.
         note: Remark for the reader.
+        error: The reason if it could not be measured; None otherwise.
         command: The first of the commands that measure it, and the number of the others.
         runs: Keys of the points that it reads.
     """
@@ -50,6 +51,7 @@ class ReproducedRow(Document):
     class_: str
     verdict: str
     note: str
+    error: str | None
     command: str
     runs: tuple[str, ...]
 
@@ -132,3 +134,8 @@ class Reproduction(Document):
     def failed(self) -> int:
         """Number of runs that failed."""
         return sum(point.error is not None for point in self.points)
+
+    @property
+    def unmeasured(self) -> int:
+        """Number of published numbers that could not be measured."""
+        return sum(row.error is not None for row in self.rows)

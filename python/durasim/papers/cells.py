@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from durasim.errors import refusal
@@ -20,10 +20,12 @@ class Cells:
     Attributes:
         axes: Keys of the axes along which the numbers differ; none for a single number.
         numbers: A number by its value of each axis, in the order of the axes.
+        fixed: Keys of axes that have one value for all numbers.
     """
 
     axes: tuple[str, ...]
     numbers: Mapping[Place, float]
+    fixed: frozenset[str] = field(default=frozenset(), compare=False)
 
     @staticmethod
     def of(number: float) -> Cells:
@@ -34,11 +36,13 @@ class Cells:
         """Returns equal numbers without axes that have one value, so that grids of different axes can be paired."""
         kept = [at for at in range(len(self.axes)) if len({place[at] for place in self.numbers}) > 1]
         numbers = {tuple(place[at] for at in kept): number for place, number in self.numbers.items()}
-        return Cells(tuple(self.axes[at] for at in kept), numbers)
+        return Cells(
+            tuple(self.axes[at] for at in kept), numbers, frozenset(self.axes) - {self.axes[at] for at in kept}
+        )
 
     def each(self, function: Callable[[float], float]) -> Cells:
         """Returns the function of each number."""
-        return Cells(self.axes, {place: function(number) for place, number in self.numbers.items()})
+        return Cells(self.axes, {place: function(number) for place, number in self.numbers.items()}, self.fixed)
 
     def paired(self, other: Cells, function: Callable[[float, float], float]) -> Cells:
         """Returns the function of each pair of numbers with equal values of the common axes.
@@ -62,7 +66,8 @@ class Cells:
                 raise refusal("formula", f"no run to compare with that of {named}")
             for added, partner in partners[label]:
                 found[place + added] = function(number, partner)
-        return Cells(self.axes + tuple(other.axes[at] for at in more), found)
+        axes = self.axes + tuple(other.axes[at] for at in more)
+        return Cells(axes, found, (self.fixed | other.fixed) - set(axes))
 
     def along(self, axis: str) -> dict[Place, dict[Value, float]]:
         """Returns the numbers along an axis, by the values of the others.
@@ -79,43 +84,47 @@ class Cells:
         return found
 
     def reduced(self, function: Callable[[Sequence[float]], float], axis: str | None = None) -> Cells:
-        """Returns the function of all numbers, or of those along an axis.
+        """Returns the function of all numbers, or of those along an axis; NaN if one of them is NaN.
 
-        Selections drop an axis that has one value: along it each number is reduced alone.
+        Raises:
+            ConfigError: The runs have no such axis.
         """
+
+        def checked(numbers: Sequence[float]) -> float:
+            return math.nan if any(map(math.isnan, numbers)) else function(numbers)
+
         if axis is None:
-            return Cells.of(function(list(self.numbers.values())))
-        if axis not in self.axes:
-            return self.each(lambda number: function([number]))
+            return Cells.of(checked(list(self.numbers.values())))
+        if axis in self.fixed:
+            # Along an axis with one value each number is reduced alone.
+            return self.each(lambda number: checked([number]))
         others = tuple(other for other in self.axes if other != axis)
-        return Cells(others, {place: function(list(of.values())) for place, of in self.along(axis).items()})
+        found = {place: checked(list(of.values())) for place, of in self.along(axis).items()}
+        return Cells(others, found, self.fixed | {axis})
 
     def where_largest(self, axis: str) -> Cells:
         """Returns the values of an axis at which the number is largest; several if it is equal there."""
-        at = self.axes.index(axis) if axis in self.axes else 0
         found = {}
-        for place, of in self.along(axis).items():
+        for place, of in self._numeric(axis).items():
             largest = max(of.values())
             for value, number in of.items():
                 if number == largest:
-                    found[(*place[:at], value, *place[at:])] = float(value)
-        return Cells(self.axes, found)
+                    found[self._placed(place, axis, value)] = float(value)
+        return Cells(self.axes, found, self.fixed)
 
     def steps(self, axis: str) -> Cells:
         """Returns each number relative to the one before it along an axis."""
-        at = self.axes.index(axis) if axis in self.axes else 0
         found = {}
         for place, of in self.along(axis).items():
-            pairs = list(of.items())
-            for (_, before), (value, number) in pairwise(pairs):
-                found[(*place[:at], value, *place[at:])] = number / before
-        return Cells(self.axes, found)
+            for (_, before), (value, number) in pairwise(of.items()):
+                found[self._placed(place, axis, value)] = quotient(number, before)
+        return Cells(self.axes, found, self.fixed)
 
     def smallest_that_keeps(self, axis: str, share: float) -> Cells:
         """Returns the smallest value of an axis down to which numbers are at least a share of that at the largest."""
         others = tuple(other for other in self.axes if other != axis)
         found = {}
-        for place, of in self.along(axis).items():
+        for place, of in self._numeric(axis).items():
             values = sorted(of, key=float, reverse=True)
             kept = values[0]
             for value in values[1:]:
@@ -123,7 +132,30 @@ class Cells:
                     break
                 kept = value
             found[place] = float(kept)
-        return Cells(others, found)
+        return Cells(others, found, self.fixed | {axis})
+
+    def _numeric(self, axis: str) -> dict[Place, dict[Value, float]]:
+        """Returns the numbers along an axis whose values are numbers.
+
+        Raises:
+            ConfigError: A value of the axis is no number, or a number along it is NaN.
+        """
+        found = self.along(axis)
+        for of in found.values():
+            if texts := [value for value in of if isinstance(value, str)]:
+                raise refusal("formula", f"the value '{texts[0]}' of {axis} is no number")
+            if any(map(math.isnan, of.values())):
+                raise refusal("formula", f"a program does not have what is counted along {axis}")
+        return found
+
+    def _placed(self, place: Place, axis: str, value: Value) -> Place:
+        at = self.axes.index(axis)
+        return (*place[:at], value, *place[at:])
+
+
+def quotient(ours: float, theirs: float) -> float:
+    """Returns the quotient; NaN if a program has none of what is counted, so that the number is not comparable."""
+    return ours / theirs if theirs else math.nan
 
 
 def geomean(numbers: Iterable[float]) -> float:

@@ -33,7 +33,10 @@ def count_of(selection: Mapping[str, Any]) -> Cells:
         raise unknown_name("cost", design, design_variants())
     cost: Any = design_variants()[design]["cost"]
     if "structure" not in selection:
-        return Cells.of(float(cost[selection["field"]]))
+        fields = {name: number for name, number in cost.items() if isinstance(number, int | float)}
+        if selection.get("field") not in fields:
+            raise unknown_name("field", str(selection.get("field")), fields)
+        return Cells.of(float(fields[selection["field"]]))
     structures = {of["name"]: of for of in cost["structures"]}
     if selection["structure"] not in structures:
         raise unknown_name("structure", selection["structure"], structures)

@@ -17,6 +17,8 @@ from durasim.papers.paper_files import Claim, Figure, Formula, Measure
 from durasim.papers.selections import Found, is_read, select
 
 _SEED = "seed"
+_PROBES = 200
+"""Steps in which the verdict is examined over an interval."""
 # Quantiles of Student's t distribution for a two-sided 95 % interval, by degrees of freedom.
 _T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 
@@ -39,28 +41,23 @@ class Evidence:
 
 
 def row_of(paper: str, figure: Figure, claim: Claim, evidence: Evidence) -> ReproducedRow:
-    """Returns a published number beside ours.
-
-    Raises:
-        ConfigError: The formula cannot be evaluated; the sentence names the file and the published number.
-    """
+    """Returns a published number beside ours; its `error` says why it could not be measured."""
     published = claim.published
     numbers: tuple[float, ...] = ()
     interval: tuple[float, ...] = ()
-    note, sources = claim.note, list[tuple[str, str]]()
-    failed = sum(any(is_read(of, cell) for of in claim.selections.values()) for cell in evidence.failed)
-    if failed:
-        note = f"not measured: {failed} of its runs failed"
-    elif claim.measure is not None:
+    note, error = claim.note, None
+    if claim.measure is not None:
         try:
             numbers, interval, beside = _measured(claim.measure, claim.selections, evidence)
-        except ConfigError as error:
+            verdicts.check_count(published, numbers)
+        except ConfigError as refused:
             where = ", ".join(part for part in (published.metric, published.design, published.workload) if part)
-            raise refusal(error.field, f"{paper}/{figure.file}, {where}: {error.problem}") from None
-        if any(map(math.isnan, numbers)):
-            numbers, beside = (), ["a program does not have what is counted", *beside]
+            error = f"{paper}/{figure.file}, {where}: {refused.field}: {refused.problem}"
+            numbers, interval, beside = (), (), [f"not measured: {error}"]
+        if not all(map(math.isfinite, numbers)):
+            numbers, interval, beside = (), (), ["a program does not have what is counted", *beside]
         note = "; ".join(part for part in (*beside, note) if part)
-        sources = _sources(claim, evidence)
+    sources = _sources(claim, evidence)
     more = f" (and {len(sources) - 1} more)" if len(sources) > 1 else ""
     return ReproducedRow(
         paper=paper,
@@ -78,6 +75,7 @@ def row_of(paper: str, figure: Figure, claim: Claim, evidence: Evidence) -> Repr
         class_=verdicts.class_of(published),
         verdict=verdict_of(published, numbers, interval),
         note=note,
+        error=error,
         command=f"{sources[0][1]}{more}" if sources else "",
         runs=tuple(key for key, _ in sources),
     )
@@ -86,37 +84,45 @@ def row_of(paper: str, figure: Figure, claim: Claim, evidence: Evidence) -> Repr
 def verdict_of(published: verdicts.Published, numbers: Sequence[float], interval: Sequence[float]) -> str:
     """Returns the verdict of our numbers: `uncertain` if it is not the same over the whole interval."""
     found = verdicts.verdict(published, numbers)
-    if found != verdicts.NOT_COMPARABLE and interval:
-        ends = {verdicts.verdict(published, [end]) for end in interval}
-        # Numbers around the published one are reproduced; both ends may differ in opposite directions.
-        within = [end for end in published.ends if interval[0] <= end <= interval[1]] if published.is_number else []
-        if ends | {verdicts.verdict(published, [number]) for number in within} != {found}:
-            return verdicts.UNCERTAIN
-    return found
+    if found == verdicts.NOT_COMPARABLE or not interval:
+        return found
+    # A verdict may change and change back within the interval, as around the published number.
+    low, high = interval
+    steps = (low + (high - low) * step / _PROBES for step in range(_PROBES + 1))
+    inside = [end for end in verdicts.bounds_of(published) if low <= end <= high]
+    probed = {verdicts.verdict(published, [number]) for number in (*steps, *inside)}
+    return found if probed == {found} else verdicts.UNCERTAIN
 
 
 def _measured(
     measure: Measure, selections: Mapping[str, Mapping[str, Any]], evidence: Evidence
 ) -> tuple[tuple[float, ...], tuple[float, ...], list[str]]:
     """Returns the numbers of a claim, the interval over seeds, and the formulas beside it as texts."""
+    failed = {name: sum(is_read(of, cell) for cell in evidence.failed) for name, of in selections.items()}
+    if count := max((failed[name] for name in measure.formula.names()), default=0):
+        raise refusal("runs", f"{count} of its runs failed")
     values = {
         name: select(selection, evidence.cells) if "runs" in selection else evidence.counts(selection)
         for name, selection in selections.items()
+        if not failed[name]
     }
     numbers = measure.formula.numbers(values)
-    beside = [f"{label}: {_text(formula.numbers(values), measure.digits)}" for label, formula in measure.beside.items()]
+    beside = [
+        f"{label}: {_text(formula.numbers(values), measure.digits)}"
+        for label, formula in measure.beside.items()
+        if not any(failed[name] for name in formula.names())
+    ]
     return numbers, _interval(measure.formula, values) if len(numbers) == 1 else (), beside
 
 
 def _interval(formula: Formula, values: Mapping[str, Cells]) -> tuple[float, ...]:
-    """Returns the 95 % interval of the mean over seeds, by Student's t; empty if the values have no seeds."""
+    """Returns the 95 % interval of the mean over seeds, by Student's t; empty if the values share fewer than two."""
     read = {name: values[name] for name in formula.names()}
     seeded = [cells for cells in read.values() if _SEED in cells.axes]
-    if not seeded:
-        return ()
-    seeds = dict.fromkeys(place[cells.axes.index(_SEED)] for cells in seeded for place in cells.numbers)
+    of_each = [{place[cells.axes.index(_SEED)] for place in cells.numbers} for cells in seeded]
+    seeds = sorted(set.intersection(*of_each)) if of_each else []
     samples = [formula.numbers({name: _of_seed(cells, seed) for name, cells in read.items()})[0] for seed in seeds]
-    if any(math.isnan(sample) for sample in samples):
+    if len(samples) < 2 or not all(map(math.isfinite, samples)):  # noqa: PLR2004 - a deviation needs two
         return ()
     degrees = len(samples) - 1
     half = _T_QUANTILES[min(degrees, len(_T_QUANTILES)) - 1] * stdev(samples) / len(samples) ** 0.5

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from durasim.errors import refusal, unknown_name
-from durasim.papers.cells import Cells, geomean
+from durasim.papers.cells import Cells, geomean, quotient
 
 _ARITHMETIC: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
@@ -62,10 +62,7 @@ class Formula:
         Raises:
             ConfigError: Values cannot be paired, or lack an axis.
         """
-        try:
-            return tuple(number for part in self.parts for number in self._of(part, values).numbers.values())
-        except ZeroDivisionError:
-            raise refusal("formula", f"'{self.text}' divides by 0") from None
+        return tuple(number for part in self.parts for number in self._of(part, values).numbers.values())
 
     def _of(self, node: ast.expr, values: Mapping[str, Cells]) -> Cells:
         match node:
@@ -76,7 +73,7 @@ class Formula:
             case ast.UnaryOp():
                 return self._of(node.operand, values).each(operator.neg)
             case ast.BinOp():
-                function = _ARITHMETIC.get(type(node.op), _quotient)
+                function = _ARITHMETIC.get(type(node.op), quotient)
                 return self._of(node.left, values).paired(self._of(node.right, values), function)
             case ast.Call(func=ast.Name(id=name)):
                 first, *others = node.args
@@ -96,11 +93,6 @@ class Formula:
         if name == "rate":
             return of.paired(self._of(others[0], values), lambda events, all_: events / all_ if all_ else 0.0)
         return of.smallest_that_keeps(*constants)
-
-
-def _quotient(ours: float, theirs: float) -> float:
-    """Returns the quotient; NaN if a program has none of what is counted, so that the number is not comparable."""
-    return ours / theirs if theirs else math.nan
 
 
 def formula_of(text: str, known: Sequence[str]) -> Formula:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from durasim.errors import ConfigError, refusal
+from durasim.errors import ConfigError, refusal, unknown_name
 from durasim.programs import suites
 from durasim.runs import settings as parameter_settings
-from durasim.runs.scenario import Scenario, design_variants, settings_of, variant_name
+from durasim.runs.scenario import Scenario, design_variants, settings_of, variant_name, workload_info
 from durasim.studies.axes import Value
 from durasim.studies.study import Point, Study, study_of
 
@@ -110,12 +110,10 @@ def _in_one_order(scenario: Scenario) -> Scenario:
 
 def _studies(table: Mapping[str, Any], scale: str) -> Iterator[Study]:
     """Yields a study for each combination of values that the table's `where` distinguishes."""
-    if scale == "paper":
-        table = merged(
-            {key: value for key, value in table.items() if key not in ("scale", "paper")}, table.get("paper", {})
-        )
-    plain = {key: value for key, value in table.items() if key not in (*_OWN, "paper")}
-    changes, per_thread = table.get("where", []), "ops_per_thread" in table
+    # At scale `paper` without the scale of the quick runs, and with its own changes after those of `where`.
+    is_full, full = scale == "paper", table.get("paper", {})
+    plain = {key: value for key, value in table.items() if key not in (*_OWN, "paper", *(["scale"] if is_full else []))}
+    changes, per_thread = table.get("where", []), "ops_per_thread" in table or "ops_per_thread" in full
     distinguished = {key for change in changes for key in change if key in _CONDITIONS}
     if per_thread or any("ops_per_thread" in change for change in changes):
         distinguished.add("threads")
@@ -123,6 +121,8 @@ def _studies(table: Mapping[str, Any], scale: str) -> Iterator[Study]:
     for key, values in listed.items():
         if values == [None]:
             raise refusal(f"runs.{table['name']}.where", f"{key} is a condition, but {_CONDITIONS[key]} is not given")
+    for change in changes:
+        _check_names(change, table["name"])
     for combination in itertools.product(*listed.values()):
         values = dict(zip(listed, combination, strict=True))
         of = plain | {_CONDITIONS[key]: _like(plain[_CONDITIONS[key]], value) for key, value in values.items()}
@@ -133,6 +133,11 @@ def _studies(table: Mapping[str, Any], scale: str) -> Iterator[Study]:
                 ops_per_thread = change.get("ops_per_thread", ops_per_thread)
         if ops_per_thread is not None:
             of["ops"] = ops_per_thread * values["threads"]
+        if is_full:
+            own = {key: value for key, value in full.items() if key != "ops_per_thread"}
+            of = merged(
+                of, own | ({"ops": full["ops_per_thread"] * values["threads"]} if "ops_per_thread" in full else {})
+            )
         if "design" in values and "set" in of:
             of["set"] = _of_design(of["set"], values["design"])
         try:
@@ -147,6 +152,15 @@ def merged(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     for key, value in changes.items():
         found[key] = {**found[key], **value} if isinstance(value, Mapping) and key in found else value
     return found
+
+
+def _check_names(change: Mapping[str, Any], runs: str) -> None:
+    """Refuses a condition that no run can have: an unknown design or workload."""
+    for name in _listed(change.get("design", [])):
+        if variant_name(name) not in design_variants():
+            raise unknown_name(f"runs.{runs}.where.design", name, design_variants())
+    for name in _listed(change.get("workload", [])):
+        workload_info(name)
 
 
 def _of_design(settings: Mapping[str, Any], design: str) -> dict[str, Any]:

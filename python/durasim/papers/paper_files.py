@@ -15,7 +15,7 @@ from durasim.documents.toml_files import read_toml, schema_named, validate
 from durasim.errors import ConfigError, refusal, unknown_name
 from durasim.papers.formulas import Formula, formula_of
 from durasim.papers.grids import merged
-from durasim.papers.verdicts import Published
+from durasim.papers.verdicts import Published, check
 
 _ALL = "all"
 _OF_MEASURE = ("measure", "note", "unmeasured")
@@ -136,7 +136,7 @@ def paper_named(name: str) -> Paper:
         ConfigError: There is no such paper, or one of its files is wrong.
         HostIoError: A file cannot be read.
     """
-    aliases = {alias: of for of in paper_names() for alias in read_toml(_file(of, "paper"), "paper").get("aliases", ())}
+    aliases = {alias: of for of in paper_names() for alias in _paper_tables(_file(of, "paper")).get("aliases", ())}
     found = aliases.get(name, name)
     if found not in paper_names():
         raise unknown_name("paper", name, (*paper_names(), *aliases, _ALL))
@@ -151,8 +151,7 @@ def read_paper(folder: Path) -> Paper:
         HostIoError: A file cannot be read.
     """
     file = folder / "paper.toml"
-    tables = read_toml(file, "paper")
-    validate(tables, schema_named("paper-file"), "paper", f"{file}: ")
+    tables = _paper_tables(file)
     found = [_figure_of(folder / f"{name}.toml", tables) for name in tables["figures"]]
     listed = {figure.file for figure in found} | {file.name}
     own = [name for figure in found for name in figure.runs.keys() - {of["name"] for of in tables.get("runs", ())}]
@@ -162,6 +161,12 @@ def read_paper(folder: Path) -> Paper:
         raise refusal("figures", f"{file} does not list {', '.join(others)}")
     readings = tuple(Reading(**reading) for reading in tables.get("readings", ()))
     return Paper(folder.name, tables["title"], tables["citation"], tuple(found), readings)
+
+
+def _paper_tables(file: Path) -> dict[str, Any]:
+    tables = read_toml(file, "paper")
+    validate(tables, schema_named("paper-file"), "paper", f"{file}: ")
+    return tables
 
 
 def _file(paper: str, name: str) -> Path:
@@ -176,7 +181,15 @@ def _figure_of(file: Path, paper: Mapping[str, Any]) -> Figure:
         claims = tuple(_claims(tables, paper, runs))
     except ConfigError as error:
         raise refusal(error.field, f"{file}{_line_of(file, error)}: {error.problem}") from None
+    _check_plot(tables.get("plot", {}), claims, file)
     return Figure(tables["place"], tables["title"], runs, claims, tables.get("plot", {}), file.name)
+
+
+def _check_plot(plot: Mapping[str, Any], claims: Sequence[Claim], file: Path) -> None:
+    for key in ("metric", "baseline"):
+        known = {getattr(claim.published, key) for claim in claims}
+        if key in plot and plot[key] not in known:
+            raise refusal(f"plot.{key}", f"{file}: no published number has '{plot[key]}'")
 
 
 def _runs_of(tables: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -218,6 +231,7 @@ def _claims(
     names = {kind: {**paper.get("names", {}).get(kind, {}), **tables.get("names", {}).get(kind, {})} for kind in _KINDS}
     for row in tables.get("published", ()):
         published = _published_of(tables["place"], row)
+        check(published)
         note = row.get("note", "")
         if "unmeasured" in row:
             yield Claim(published, None, {}, row["unmeasured"])

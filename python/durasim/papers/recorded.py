@@ -28,14 +28,21 @@ def recorded_rows(paper: str) -> list[dict[str, str]]:
     """Reads the recorded results of a paper.
 
     Raises:
-        HostIoError: There are none.
+        ConfigError: The file is damaged.
+        HostIoError: There is none.
     """
     file = recorded_file(paper)
     try:
         with file.open(encoding="utf-8", newline="") as text:
-            return list(csv.DictReader(text))
+            reader = csv.DictReader(text)
+            rows = list(reader)
     except OSError as error:
         raise host_io(file, error) from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise refusal("recorded", f"{file} is no CSV file: {error}") from None
+    if tuple(reader.fieldnames or ()) != COLUMNS or any(None in row.values() for row in rows):
+        raise refusal("recorded", f"{file} does not have the columns {', '.join(COLUMNS)}")
+    return rows
 
 
 def text_of(rows: Sequence[Mapping[str, str]]) -> str:
@@ -64,21 +71,22 @@ def as_recorded(row: ReproducedRow) -> dict[str, str]:
     return of | {"values": values, "verdict": row.verdict, "reason": row.note, "command": row.command}
 
 
-def changes(paper: str, rows: Sequence[ReproducedRow]) -> list[str]:
-    """Returns a sentence for each number whose verdict differs from the recorded one.
+def changes(known: Sequence[Mapping[str, str]], rows: Sequence[ReproducedRow]) -> list[str]:
+    """Returns a sentence for each number whose verdict or class differs from the recorded one, or that is not recorded.
 
-    Raises:
-        ConfigError: A number has no recorded result.
-        HostIoError: The paper has no recorded results.
+    Args:
+        known: The recorded results of the paper.
+        rows: The numbers of the paper.
     """
-    known = {place_of(row): row for row in recorded_rows(paper)}
+    places = {place_of(row): row for row in known}
     found = []
     for row in rows:
         place = tuple(str(getattr(row, name)) for name in _KEY)
         named = ", ".join(part for part in place[:4] if part)
-        if place not in known:
-            raise refusal("fail_on_change", f"{named} of {paper} has no recorded result")
-        before = known[place]
-        if before["verdict"] != row.verdict:
-            found.append(f"{named}: {row.verdict} ({row.text}), recorded {before['verdict']} ({before['ours']})")
+        before = places.get(place)
+        if before is None:
+            found.append(f"{named}: {row.verdict} ({row.text}), not recorded")
+        elif (before["verdict"], before["class"]) != (row.verdict, row.class_):
+            recorded = f"{before['verdict']} ({before['ours']}), {before['class']}"
+            found.append(f"{named}: {row.verdict} ({row.text}), {row.class_}; recorded {recorded}")
     return found

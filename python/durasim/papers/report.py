@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +61,23 @@ def _page(parts: Sequence[tuple[Chosen, list[ReproducedRow]]], document: Reprodu
         loader=jinja2.PackageLoader("durasim", "papers"), autoescape=True, undefined=jinja2.StrictUndefined
     )
     title = parts[0][0].paper.title if len(parts) == 1 else "Published numbers beside durasim's"
-    papers = [_paper(of.paper, of.figures, rows) for of, rows in parts]
-    return environment.get_template("report.html").render(title=title, document=document, papers=papers)
+    commands = {point.key: point.command for point in document.points}
+    papers = [_paper(of.paper, of.figures, rows, commands) for of, rows in parts]
+    names = {of.paper.name for of, _ in parts}
+    used = {key for _, rows in parts for row in rows for key in row.runs}
+    return environment.get_template("report.html").render(
+        title=title,
+        document=document,
+        papers=papers,
+        runs=len(used),
+        failed=[point for point in document.points if point.error is not None],
+        readings=[reading for reading in document.readings if reading.paper in names],
+    )
 
 
-def _paper(paper: Paper, figures: Sequence[Figure], rows: Sequence[ReproducedRow]) -> dict[str, Any]:
+def _paper(
+    paper: Paper, figures: Sequence[Figure], rows: Sequence[ReproducedRow], commands: Mapping[str, str]
+) -> dict[str, Any]:
     import markupsafe  # noqa: PLC0415 - with jinja2
 
     shown, start = [], 0
@@ -73,10 +85,10 @@ def _paper(paper: Paper, figures: Sequence[Figure], rows: Sequence[ReproducedRow
         own = rows[start : start + len(figure.claims)]
         start += len(figure.claims)
         drawn = charts.svg(figure.plot, own) if figure.plot else None
-        commands = dict.fromkeys(row.command for row in own if row.command)
+        keys = dict.fromkeys(key for row in own for key in row.runs)
         # The text of the SVG is vl-convert's, which escapes the names in it.
         shown.append({
-            "place": figure.place, "title": figure.title, "rows": own, "commands": list(commands),
+            "place": figure.place, "title": figure.title, "rows": own, "commands": [commands[key] for key in keys],
             "svg": None if drawn is None else markupsafe.Markup(drawn),  # noqa: S704 - see above
         })  # fmt: skip
     return {

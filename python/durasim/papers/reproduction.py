@@ -39,6 +39,11 @@ class Chosen:
         """Returns all published numbers with their figures."""
         return [(figure, claim) for figure in self.figures for claim in figure.claims]
 
+    def grids(self, scale: str, *, with_readings: bool) -> list[Grid]:
+        """Returns the runs that the published numbers need, and if asked for those of each other reading."""
+        changes = [reading.change for reading in self.paper.readings if with_readings]
+        return [self.grid(scale), *(self.grid(scale, change) for change in changes)]
+
     def grid(self, scale: str, change: Mapping[str, Any] | None = None) -> Grid:
         """Returns the runs that the published numbers need, all of them with a change if one is given."""
         needed: dict[str, Mapping[str, Any]] = {}
@@ -61,7 +66,9 @@ def chosen_figures(papers: Sequence[Paper], place: str | None) -> list[Chosen]:
     """
     if place is None:
         return [Chosen(paper, paper.figures) for paper in papers]
-    found = [Chosen(of, figures) for of in papers if (figures := tuple(f for f in of.figures if place in f.names))]
+    wanted = place.casefold()
+    by_name = [(of, tuple(f for f in of.figures if wanted in map(str.casefold, f.names))) for of in papers]
+    found = [Chosen(of, figures) for of, figures in by_name if figures]
     # The file of a figure may have numbers of the text about it.
     found = found or [Chosen(of, figures) for of in papers if (figures := _with_claims_of(place, of.figures))]
     if not found:
@@ -72,7 +79,9 @@ def chosen_figures(papers: Sequence[Paper], place: str | None) -> list[Chosen]:
 
 def _with_claims_of(place: str, figures: Sequence[Figure]) -> tuple[Figure, ...]:
     """Returns the figures that have published numbers of another place, with these alone and without a plot."""
-    claims = {of.file: tuple(claim for claim in of.claims if claim.published.figure == place) for of in figures}
+    claims = {
+        of.file: tuple(c for c in of.claims if c.published.figure.casefold() == place.casefold()) for of in figures
+    }
     return tuple(replace(of, claims=claims[of.file], plot={}) for of in figures if claims[of.file])
 
 
@@ -93,22 +102,27 @@ def reproduce(
         with_readings: Whether to run the other readings of the papers as well.
 
     Raises:
-        ConfigError: A run is refused, or a formula cannot be evaluated.
+        ConfigError: A run is refused before any is simulated.
         HostIoError: The store cannot be written.
         ToolchainError: A guest program cannot be built.
     """
     began, rows, points = time.monotonic(), list[ReproducedRow](), dict[str, ReproducedPoint]()
     readings: list[ReadingResult] = []
-    for of in chosen:
-        evidence, run = _evidence(of, of.grid(scale), store, executor, counts, progress, yes)
-        points |= {point.key: point for point in run}
-        found = [row_of(of.paper.name, figure, claim, evidence) for figure, claim in of.claims()]
+
+    def measured(of: Chosen, grid: Grid) -> list[ReproducedRow]:
+        evidence, run = _evidence(of, grid, store, executor, counts, progress, yes)
+        for point in run:
+            # A run of several papers or readings is counted where it was simulated.
+            points.setdefault(point.key, point)
+        return [row_of(of.paper.name, figure, claim, evidence) for figure, claim in of.claims()]
+
+    # What is refused is refused before anything is simulated.
+    grids = [(of, of.grids(scale, with_readings=with_readings)) for of in chosen]
+    for of, (plain, *changed) in grids:
+        found = measured(of, plain)
         rows += found
-        for reading in of.paper.readings if with_readings else ():
-            evidence, run = _evidence(of, of.grid(scale, reading.change), store, executor, counts, progress, yes)
-            points |= {point.key: point for point in run}
-            other = [row_of(of.paper.name, figure, claim, evidence) for figure, claim in of.claims()]
-            readings.append(_compared(of.paper.name, reading, found, other))
+        for reading, grid in zip(of.paper.readings, changed, strict=False):
+            readings.append(_compared(of.paper.name, reading, found, measured(of, grid)))
     return Reproduction(
         schema=SCHEMA,
         durasim_version=_core.__version__,
@@ -127,7 +141,8 @@ def _compared(
     paper: str, reading: Reading, rows: Sequence[ReproducedRow], other: Sequence[ReproducedRow]
 ) -> ReadingResult:
     """Returns the verdicts that a reading gains and loses."""
-    pairs = [(before, after) for before, after in zip(rows, other, strict=True) if before.verdict != after.verdict]
+    both = ((old, new) for old, new in zip(rows, other, strict=True) if old.error is None and new.error is None)
+    pairs = [(before, after) for before, after in both if before.verdict != after.verdict]
     return ReadingResult(
         paper=paper,
         name=reading.name,

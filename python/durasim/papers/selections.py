@@ -93,7 +93,12 @@ def select(selection: Mapping[str, Any], found: Found) -> Cells:
         number = of[selection["metric"]]
         if number is None:
             raise refusal("metric", f"'{selection['metric']}' is no number in the result of {_text(cell.values)}")
-        numbers[tuple(cell.values.get(axis, unset.get(axis)) for axis in axes)] = number
+        place = tuple(cell.values.get(axis, unset.get(axis)) for axis in axes)
+        if place in numbers:
+            raise refusal(
+                "values", f"several runs of {named} have {_text(cell.values)}: give each an axis that differs"
+            )
+        numbers[place] = number
     if not numbers:
         raise refusal("values", f"no run of {named} has {_text({key: selection[key] for key in wanted})}")
     return Cells(tuple(axes), numbers).without_constant_axes()

@@ -18,6 +18,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from durasim.errors import refusal, unknown_name
+
 WITHIN = 0.15
 SHARE_OF_LOGARITHM = (0.5, 2.0)
 SMALL_LOGARITHM = 0.05
@@ -119,6 +121,67 @@ PREDICATES: Mapping[str, Callable[[Sequence[float], Sequence[float]], bool]] = {
     "lowest": lambda ours, _: ours[0] < min(ours[1:]),
     "only-first-falls": lambda ours, _: ours[0] < 0 < min(ours[1:]),
 }
+
+
+# Forms that compare one number, without bounds.
+_PLAIN = ("amount", "rate", "rate-of-rest")
+# Number of bounds of each predicate; those that compare with the published number may have none.
+_BOUNDS = {
+    "near": 2,
+    "between": 2,
+    "ranked": 1,
+    "ascending": 1,
+    "rise-then-fall": 1,
+    "lowest": 0,
+    "only-first-falls": 0,
+}
+
+
+def check(published: Published) -> None:
+    """Refuses a relation that does not exist, or that cannot be applied to the published value.
+
+    Raises:
+        ConfigError: It does not fit.
+    """
+    if not published.relation:
+        return
+    form, *bounds = published.relation.split()
+    if form not in (*RATIOS, *_PLAIN, *PREDICATES):
+        raise unknown_name("relation", form, (*RATIOS, *_PLAIN, *PREDICATES))
+    if form not in PREDICATES:
+        if bounds:
+            raise refusal("relation", f"'{published.relation}': {form} has no bounds")
+        if not published.is_number:
+            raise refusal("value", f"'{published.value}' is no number or range, which {form} needs")
+        if form in RATIOS and min(RATIOS[form](end) for end in published.ends) <= 0:
+            raise refusal("value", f"'{published.value}' is no {form} of two positive numbers")
+        return
+    if any(re.fullmatch(r"-?[0-9.]+", bound) is None for bound in bounds):
+        raise refusal("relation", f"'{published.relation}' has a bound that is no number")
+    wanted = _BOUNDS.get(form, 1)
+    takes_value = form not in _BOUNDS or form == "between"
+    if len(bounds) != wanted and not (takes_value and not bounds and published.is_number):
+        raise refusal("relation", f"'{published.relation}': {form} needs {wanted} bounds")
+
+
+def check_count(published: Published, values: Sequence[float]) -> None:
+    """Refuses several numbers where the relation compares one.
+
+    Raises:
+        ConfigError: There are several.
+    """
+    form = published.relation.partition(" ")[0]
+    if form and form not in PREDICATES and len(values) != 1:
+        raise refusal("formula", f"gives {len(values)} numbers, and {form} compares one")
+
+
+def bounds_of(published: Published) -> list[float]:
+    """Returns the published numbers and the bounds of a predicate, at which verdicts change."""
+    form, *bounds = published.relation.split()
+    found = [float(bound) for bound in bounds]
+    if form == "near":
+        found = [found[0], found[0] - found[1], found[0] + found[1]]
+    return found + (list(published.ends) if published.is_number else [])
 
 
 def verdict(published: Published, values: Sequence[float]) -> str:
