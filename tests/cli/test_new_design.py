@@ -50,13 +50,20 @@ def test_a_design_is_refused_without_fitting_sources(refused, made, tmp_path, mo
     new = ["new", "design"]
     refused([*new, "my-log", "--directory", made.parent], 2, "exists already")
     refused([*new, "My", "--directory", tmp_path], 2, "lower-case words")
-    refused([*new, "class", "--directory", tmp_path], 2, "is a name of Python, Rust or durasim already")
+    # A keyword, a module of Python, one of an installed package, and a crate that a design depends on.
+    for name in ("class", "json", "polars", "serde"):
+        refused([*new, name, "--directory", tmp_path], 2, "is a name of Python, Rust or durasim already")
     refused([*new, "other", "--directory", tmp_path, "--sources", tmp_path], 2, "has no sources of durasim")
     other = tmp_path / "sources"
     (other / "crates" / "binding").mkdir(parents=True)
     (other / "crates" / "binding" / "Cargo.toml").touch()
     (other / "Cargo.toml").write_text('[workspace.package]\nversion = "0.0.1"\n')
     refused([*new, "other", "--directory", tmp_path, "--sources", other], 2, "has durasim 0.0.1, and")
+    (other / "Cargo.toml").write_text("[workspace")
+    refused([*new, "other", "--directory", tmp_path, "--sources", other], 2, "is not TOML")
+    # The sources of this version without their lock file.
+    (other / "Cargo.toml").write_text((ROOT / "Cargo.toml").read_text())
+    refused([*new, "other", "--directory", tmp_path, "--sources", other], 4, "Cargo.lock: No such file or directory")
     # As in an installed wheel.
     monkeypatch.setattr(new_parts, "__file__", str(tmp_path / "site" / "durasim" / "programs" / "new_parts.py"))
     refused([*new, "other", "--directory", tmp_path], 2, "installed without its sources", "--sources DIR")

@@ -151,7 +151,9 @@ def test_programs_are_built_again_after_a_change_of_an_included_file(tmp_path):
     header.write_text("two")
     assert included_files.built_before(base) is None
     # Changed while the compiler ran, which has read one content or the other.
-    build("unknown", header.stat().st_mtime_ns)
+    unknown = build("unknown", header.stat().st_mtime_ns)
+    assert unknown.read_text() == "unknown"
+    assert included_files.built_before(base) is None
     header.write_text("one")
     assert included_files.built_before(base) == first
     header.unlink()

@@ -129,8 +129,8 @@ def request_with_files(tmp_path):
 
 def send(contents, received, hashes):
     for content in received.missing(hashes):
-        received.append(content, 0, Path(contents.paths[content]).read_bytes())
-        received.finish(content)
+        received.append(content, "a", 0, Path(contents.paths[content]).read_bytes())
+        received.finish(content, "a")
 
 
 def test_files_and_folders_arrive_with_their_names_contents_and_rights(tmp_path, request_with_files):
@@ -154,10 +154,13 @@ def test_files_and_folders_arrive_with_their_names_contents_and_rights(tmp_path,
 def test_a_file_that_changed_in_transit_is_refused(tmp_path, request_with_files):
     contents, received = Contents(), ContentFolder(tmp_path / "worker")
     content = contents.of(request_with_files)["elf"]
-    received.append(content, 0, b"programm")
+    received.append(content, "a", 0, b"programm")
+    received.append(content, "b", 0, b"program")
     with pytest.raises(HostIoError, match="arrived with other contents"):
-        received.finish(content)
+        received.finish(content, "a")
     assert received.missing({content}) == [content]
+    received.finish(content, "b")
+    assert received.missing({content}) == []
 
 
 def test_a_folder_cannot_leave_the_folder_of_its_task(tmp_path):
@@ -168,6 +171,9 @@ def test_a_folder_cannot_leave_the_folder_of_its_task(tmp_path):
     ):
         with pytest.raises(HostIoError, match="leaves the folder of its task"):
             received.placed({"root": "/data"}, {"root": entries})
+    twice = [{"path": "link", "link": str(tmp_path / "outside")}, {"path": "link", "rights": 0o755}]
+    with pytest.raises(HostIoError, match="is in the folder of its task twice"):
+        received.placed({"root": "/data"}, {"root": twice})
     assert not (tmp_path / "outside").exists()
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +12,10 @@ from durasim.cli import formats, options, render
 from durasim.cli.options import check_json, finish
 from durasim.cli.shell import EXIT_NEGATIVE
 from durasim.errors import refusal
+
+if TYPE_CHECKING:
+    from durasim.documents.reproduction import Reproduction
+    from durasim.papers.reproduction import Chosen
 
 
 def reproduce(
@@ -56,11 +61,7 @@ def reproduce(
     chosen = api.chosen_papers(paper, figure, scale)
     kept = options.store_of(store, no_store)
     if plan:
-        for name, given in (("report", report is not None), ("fail_on_change", fail_on_change)):
-            if given:
-                raise refusal(name, "requires results: leave --plan out")
-        if form not in (formats.TABLE, "markdown"):
-            raise refusal("format", "is table or markdown with --plan; --json FILE has all points")
+        _refuse_with_plan(form, report=report is not None, fail_on_change=fail_on_change)
         planned = api.planned_reproduction(chosen, scale, readings=readings, store=kept, jobs=jobs)
         finish(json, [of.to_dict() for of in planned], study_tables.plan_tables(planned, wide=wide))
         return
@@ -69,12 +70,7 @@ def reproduce(
     recorded_of = {of.paper.name: recorded.recorded_rows(of.paper.name) for of in chosen} if fail_on_change else {}
     if report is not None:
         check_folder(report)
-    with render.progress_bar() as bar:
-        task = bar.add_task(f"reproducing {paper}", total=None)
-        document = api.run_reproduction(
-            chosen, scale, readings=readings, store=kept, jobs=jobs, yes=yes,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )  # fmt: skip
+    document = _run(chosen, scale, readings=readings, store=kept, jobs=jobs, yes=yes)
     if report is not None:
         write_report(report, chosen, document)
     if json is not None:
@@ -91,3 +87,20 @@ def reproduce(
         )
     if document.failed or document.unmeasured or changed:
         raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _run(chosen: Sequence[Chosen], scale: str, **how: Any) -> Reproduction:
+    with render.progress_bar() as bar:
+        task = bar.add_task("reproducing", total=None)
+        return api.run_reproduction(
+            chosen, scale, progress=lambda done, total: bar.update(task, completed=done, total=total), **how
+        )
+
+
+def _refuse_with_plan(form: str, **given: bool) -> None:
+    """Refuses options that need results."""
+    for name, is_given in given.items():
+        if is_given:
+            raise refusal(name, "requires results: leave --plan out")
+    if form not in (formats.TABLE, "markdown"):
+        raise refusal("format", "is table or markdown with --plan; --json FILE has all points")

@@ -42,12 +42,13 @@ def keep(base: Path, built: Path, listed: Path, started_ns: int) -> Path:
     """
     # The build has removed the files that it had written itself.
     files = sorted({file for file in _of_rule(listed.read_text(encoding="utf-8")) if file.is_file()})
-    program = _named(base, files)
-    built.replace(program)
-    if all(file.stat().st_mtime_ns < started_ns for file in files):
-        partial = built.with_suffix(".json")
-        partial.write_text(json.dumps([os.fspath(file) for file in files]), encoding="utf-8")
-        partial.replace(_list_of(base))
+    if any(file.stat().st_mtime_ns >= started_ns for file in files):
+        # The compiler has read one content or the other: no list may find this program by the present one.
+        return built.replace(base.with_name(f"{base.name}-unlisted-{started_ns}"))
+    program = built.replace(_named(base, files))
+    partial = built.with_suffix(".json")
+    partial.write_text(json.dumps([os.fspath(file) for file in files]), encoding="utf-8")
+    partial.replace(_list_of(base))
     return program
 
 

@@ -8,6 +8,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,9 @@ _DESIGN_FILES = {
     "python/@MODULE@/__main__.py": "package/__main__.py",
 }
 # Names that a package of Python, a crate or a command has already.
-_NAMES_TAKEN = frozenset({"core", "design", "durasim", "planted", "python", "std", "test", "test-plan"})
+_NAMES_TAKEN = frozenset({
+    "core", "design", "durasim", "planted", "pyo3", "python", "schemars", "serde", "std", "test", "test-plan",
+})  # fmt: skip
 
 
 def new_design(name: str, directory: str, sources: str | None) -> Path:
@@ -75,7 +78,8 @@ def new_design(name: str, directory: str, sources: str | None) -> Path:
     """
     check_name(name)
     module = name.replace("-", "_")
-    if name in _NAMES_TAKEN or keyword.iskeyword(module):
+    is_taken = name in _NAMES_TAKEN or keyword.iskeyword(module) or find_spec(module) is not None
+    if is_taken:
         raise refusal("name", f"{name!r} is a name of Python, Rust or durasim already: choose another name")
     registered = json.loads(_core.designs())
     if name in {each for row in registered for each in (row["name"], row["hardware"], *row["aliases"])}:
@@ -92,8 +96,11 @@ def new_design(name: str, directory: str, sources: str | None) -> Path:
         folder / _replaced(file, words): filled(f"design/{template}.in", words)
         for file, template in _DESIGN_FILES.items()
     }
-    write_all(texts | {folder / "Cargo.lock": (root / "Cargo.lock").read_text(encoding="utf-8")})
-    (folder / name).chmod(0o755)
+    write_all(texts | {folder / "Cargo.lock": _text(root / "Cargo.lock")})
+    try:
+        (folder / name).chmod(0o755)
+    except OSError as error:
+        raise host_io(folder / name, error) from None
     return folder
 
 
@@ -116,9 +123,16 @@ def _sources(given: str | None) -> Path:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise host_io(path, error) from None
+        return tomllib.loads(_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise refusal("sources", f"{path} is not TOML: {error}") from None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise host_io(path, error if isinstance(error, OSError) else OSError(0, "is no text")) from None
 
 
 def _toml_of(value: Any) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 import uuid
-from collections.abc import Mapping
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -28,9 +29,12 @@ from durasim.studies import dask_worker
 from durasim.studies.cluster import Cluster
 from durasim.studies.contents import Contents, hashes_of
 from durasim.studies.executor import Answer
+from durasim.studies.tasks import simulator
 
 ATTEMPTS_MAX = 3
 """Attempts for a task that ends with an error of its worker, such as a full disk."""
+_TRANSFERS_MAX = 4
+"""Files that are sent at the same time."""
 _CHUNK_BYTES = 8 * 2**20
 _POLL_S = 1.0
 _GREETING_S = 30.0
@@ -72,14 +76,15 @@ class DaskCluster:
         self._cluster = cluster
         self._contents = Contents()
         self._accepted: dict[str, _Worker] = {}
-        self._greeted: dict[str, Future] = {}
+        self._greeted: set[str] = set()
         self._refused: set[str] = set()
         self._running: dict[str, _Running] = {}
         self._sending: set[tuple[str, str]] = set()
         self._sent: set[tuple[str, str]] = set()
         self._events: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         self._ready: list[Answer] = []
-        self._senders = ThreadPoolExecutor(4, thread_name_prefix="durasim-send")
+        self._sender = uuid.uuid4().hex
+        self._transfers = threading.BoundedSemaphore(_TRANSFERS_MAX)
         self._next_look_s = 0.0
         self._has_begun = False
         self._alone_since_s: float | None = None
@@ -160,6 +165,10 @@ class DaskCluster:
             self._finish(running)
         elif event == "sent":
             self._go_on(*about)
+        elif event == "greeted":
+            self._hear(*about)
+        elif event == "left":
+            self._greeted.discard(about)
 
     def _finish(self, running: _Running) -> None:
         future = running.future
@@ -178,10 +187,11 @@ class DaskCluster:
             self._ready.append(Answer(running.number, None, given_up=problem))
         except DurasimError as error:
             self._ready.append(Answer(running.number, None, given_up=f"the answer of its worker is refused: {error}"))
-        except (TimeoutError, OSError, CancelledError):
-            # The worker ended between its answer and our question.
-            self._ready.append(Answer(running.number, None, is_blameless=True))
         except Exception as error:  # noqa: BLE001 - whatever a worker raises is the problem of one point
+            if future.status != "error" and isinstance(error, TimeoutError | OSError | CancelledError):
+                # The worker ended between its answer and our question.
+                self._ready.append(Answer(running.number, None, is_blameless=True))
+                return
             problem = " ".join(f"{type(error).__name__}: {error}".split())
             self._ready.append(
                 Answer(running.number, None, given_up=f"its worker failed {ATTEMPTS_MAX} times: {problem}")
@@ -213,17 +223,17 @@ class DaskCluster:
         self._running[f"waits-{uuid.uuid4().hex}"] = running
         for name in running.awaited - self._sending:
             self._sending.add(name)
-            self._senders.submit(self._transfer, worker, *name)
+            _in_background(self._transfer, worker, *name)
 
     def _transfer(self, worker: str, session: str, content: str) -> None:
         problem, is_sent = None, False
         try:
-            with Path(self._contents.paths[content]).open("rb") as file:
+            with self._transfers, Path(self._contents.paths[content]).open("rb") as file:
                 offset = 0
                 while (data := file.read(_CHUNK_BYTES)) or offset == 0:
-                    self._client.run(dask_worker.receive, content, offset, data, workers=[worker])
+                    self._client.run(dask_worker.receive, content, self._sender, offset, data, workers=[worker])
                     offset += len(data) or 1
-            self._client.run(dask_worker.finish, content, workers=[worker])
+            self._client.run(dask_worker.finish, content, self._sender, workers=[worker])
             is_sent = True
         except HostIoError as error:
             problem = str(error)
@@ -260,37 +270,40 @@ class DaskCluster:
             if running.future is not None and running.future.status in ("cancelled", "lost"):
                 self._events.put(("done", key))
         self._accepted = {name: worker for name, worker in self._accepted.items() if name in workers}
-        self._greeted = {name: greeting for name, greeting in self._greeted.items() if name in workers}
+        self._greeted &= workers.keys()
         for name, described in workers.items():
             if name not in self._greeted:
-                self._greeted[name] = self._client.submit(
-                    dask_worker.greet,
-                    key=f"durasim-{uuid.uuid4().hex}",
-                    pure=False,
-                    workers=[name],
-                    priority=_LONGEST_S,
-                )
-            elif name not in self._accepted and name not in self._refused:
-                self._hear(name, self._greeted[name], described)
+                self._greeted.add(name)
+                _in_background(self._greet, self._client, name, int(described["nthreads"]), described["memory_limit"])
         self._end_if_alone()
 
-    def _hear(self, name: str, greeting: Future, described: Mapping[str, Any]) -> None:
-        if greeting.status == "finished":
-            build = str(greeting.result(timeout=_GREETING_S))
-            if build != _core.__build__:
-                self._refuse(name, build)
-                return
-            threads = int(described["nthreads"])
-            self._accepted[name] = _Worker(threads, int(described["memory_limit"] or 0) // threads)
-        elif greeting.status == "error":
-            self._refuse(name, None)
+    def _greet(self, client: Client, name: str, threads: int, memory_bytes: int | None) -> None:
+        """Asks a worker for its build, beside the tasks that it simulates."""
+        worker = _Worker(threads, int(memory_bytes or 0) // threads)
+        try:
+            build = client.run(dask_worker.greet, workers=[name])[name]
+        except (OSError, TimeoutError, CancelledError, KeyError):
+            # It has left, or the scheduler has: it is asked again if it comes back.
+            self._events.put(("left", name))
+        except Exception:  # noqa: BLE001 - whatever the import of durasim raises there
+            self._events.put(("greeted", (name, None, worker)))
+        else:
+            self._events.put(("greeted", (name, str(build), worker)))
+
+    def _hear(self, name: str, build: str | None, worker: _Worker) -> None:
+        if name not in self._greeted:
+            return
+        if build == simulator():
+            self._accepted[name] = worker
+        else:
+            self._refuse(name, build)
 
     def _refuse(self, name: str, build: str | None) -> None:
-        """Excludes a worker, with a warning. At the begin, and without any other worker, the study ends."""
+        """Excludes a worker, with a warning. At the begin the study ends."""
         self._refused.add(name)
         self._accepted.pop(name, None)
         problem = _problem_of(name, build)
-        if not self._has_begun or not self._accepted:
+        if not self._has_begun:
             raise HostIoError(problem)
         print(f"durasim: warning: {problem}; it gets no points", file=sys.stderr)
 
@@ -315,7 +328,8 @@ class DaskCluster:
             except DurasimError:
                 if time.monotonic() > deadline_s:
                     raise
-        self._accepted, self._greeted, self._refused = {}, {}, set()
+        self._accepted, self._greeted, self._refused = {}, set(), set()
+        self._sending.clear()
         for key, running in self._running.items():
             running.future = None
             self._events.put(("done", key))
@@ -340,6 +354,8 @@ class DaskCluster:
         deadline_s = time.monotonic() + self._cluster.wait_s
         while True:
             self._look()
+            while not self._events.empty():
+                self._take(*self._events.get_nowait())
             if self._accepted and (len(self._accepted) == len(self._greeted) or time.monotonic() > deadline_s):
                 return
             if time.monotonic() > deadline_s:
@@ -351,7 +367,6 @@ class DaskCluster:
             time.sleep(_POLL_S / 10)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._senders.shutdown(wait=False, cancel_futures=True)
         client = getattr(self, "_client", None)
         try:
             if client is not None:
@@ -365,6 +380,11 @@ class DaskCluster:
             self._cluster.stop()
 
 
+def _in_background(function: Callable[..., None], *arguments: Any) -> None:
+    """Calls a function in a thread that does not keep the process alive: a worker may never answer."""
+    threading.Thread(target=function, args=arguments, daemon=True).start()
+
+
 @cache
 def _result_schema() -> Any:
     """Returns the schema of the result of a run as the Rust core writes it: its statistics are not a tree yet."""
@@ -376,6 +396,6 @@ def _problem_of(name: str, build: str | None) -> str:
     if build is None:
         return f"{name}: the worker cannot import durasim: install durasim {_core.__version__} there"
     return (
-        f"{name}: the worker has another build of durasim ({build}, here {_core.__build__}): install the build that "
+        f"{name}: the worker has another build of durasim ({build}, here {simulator()}): install the build that "
         "`durasim --version` prints here"
     )

@@ -10,12 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from durasim import _core
 from durasim.documents.toml_files import schema_named, validate
 from durasim.errors import DurasimError
 from durasim.studies.contents import hashes_of
 from durasim.studies.received import ContentFolder
-from durasim.studies.tasks import simulate_request
+from durasim.studies.tasks import simulate_request, simulator
 
 SESSION = uuid.uuid4().hex
 """Different for each process, even if a new one gets the address of an old one."""
@@ -24,7 +23,7 @@ _CREATING = threading.Lock()
 
 def greet() -> str:
     """Returns the build of this worker."""
-    return _core.__build__
+    return simulator()
 
 
 def answer(text: str) -> str:
@@ -33,8 +32,8 @@ def answer(text: str) -> str:
 
     worker = get_worker()
     task = json.loads(text)
-    if task.get("build") != _core.__build__:
-        return json.dumps({"other_build": _core.__build__, "worker": worker.address})
+    if task.get("build") != simulator():
+        return json.dumps({"other_build": simulator(), "worker": worker.address})
     try:
         validate(task, schema_named("task"), "task")
     except DurasimError as error:
@@ -42,7 +41,10 @@ def answer(text: str) -> str:
     received = _received(worker.local_directory)
     if missing := received.missing(hashes_of(task["files"])):
         return json.dumps({"missing": missing, "worker": worker.address, "session": SESSION})
-    request = received.placed(task["request"], task["files"])
+    try:
+        request = received.placed(task["request"], task["files"])
+    except (OSError, DurasimError) as error:
+        return json.dumps({"error": f"{worker.address}: its files cannot be placed: {error}", "seconds": 0.0})
     found = simulate_request(task["kind"], task["build"], request)
     return _with_paths_of(task["request"], request, found)
 
@@ -57,19 +59,19 @@ def _with_paths_of(asked: dict[str, Any], placed: dict[str, Any], text: str) -> 
     return json.dumps(found)
 
 
-async def receive(content: str, offset: int, data: bytes, dask_worker: Any = None) -> None:
-    """Receives a part of a file. Dask passes its worker."""
+async def receive(content: str, sender: str, offset: int, data: bytes, dask_worker: Any = None) -> None:
+    """Receives a part of a file from a sender. Dask passes its worker."""
     received = _received(dask_worker.local_directory)
-    await asyncio.to_thread(received.append, content, offset, data)
+    await asyncio.to_thread(received.append, content, sender, offset, data)
 
 
-async def finish(content: str, dask_worker: Any = None) -> None:
+async def finish(content: str, sender: str, dask_worker: Any = None) -> None:
     """Verifies a file that has been received.
 
     Raises:
         HostIoError: It has other contents.
     """
-    await asyncio.to_thread(_received(dask_worker.local_directory).finish, content)
+    await asyncio.to_thread(_received(dask_worker.local_directory).finish, content, sender)
 
 
 def _received(folder: str) -> ContentFolder:

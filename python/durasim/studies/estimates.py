@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import resource
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,6 +16,8 @@ from durasim.studies.prepared import Prepared
 
 _PROBE_INSTRUCTIONS = 200_000_000
 """Instructions after which a functional run that counts those of a program is given up."""
+_PROBES_MAX = 100
+"""Programs whose instructions are counted; the time of further ones is unknown."""
 _SIMULATED_PER_S = 4_000_000
 """Instructions per second of a simulation, where the store has no measurement (docs/performance.md)."""
 _FUNCTIONAL_PER_S = 60_000_000
@@ -54,21 +57,26 @@ class Estimates:
 
     def _count(self, one: Prepared) -> int | None:
         """Returns the instructions of a run; None if they are too many to count, or it cannot run functionally."""
-        kept = ("elf", "elf_name", "args", "env", "seed", "ops", "threads", "workload", "root")
+        # Seeds change what a program does, but hardly how much.
+        kept = ("elf", "elf_name", "args", "env", "ops", "threads", "workload", "root")
         text = json.dumps([one.request[name] for name in kept])
         if text not in self._instructions:
-            self._instructions[text] = self._probe(one.request)
+            is_allowed = len(self._instructions) < _PROBES_MAX
+            self._instructions[text] = self._probe(one.request) if is_allowed else None
         return self._instructions[text]
 
     def _probe(self, request: Mapping[str, Any]) -> int | None:
         of_run = {name: value for name, value in request.items() if name in _RUN_FIELDS}
         changed = {"functional": True, "max_instructions": _PROBE_INSTRUCTIONS, "fast_forward": None, "from": None}
         changed |= {"stop_after_roi": False, "root": None}
+        # The peak is that of this process, which may have held more before.
+        before_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         try:
             document = json.loads(_core.run(json.dumps(of_run | changed), discard))
         except DurasimError:
             return None
-        self.memory_bytes = max(self.memory_bytes, int(document["host"]["peak_rss_bytes"]))
+        added_bytes = int(document["host"]["peak_rss_bytes"]) - before_bytes
+        self.memory_bytes = max(self.memory_bytes, WORKER_BYTES + max(added_bytes, 0))
         return int(document["program"]["instructions"])
 
 

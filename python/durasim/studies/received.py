@@ -27,19 +27,19 @@ class ContentFolder:
         """Returns the hashes without a file."""
         return sorted(each for each in hashes if not self._path(each).exists())
 
-    def append(self, content: str, offset: int, data: bytes) -> None:
-        """Adds a part to a file that is being received."""
-        with self._partial(content).open("r+b" if offset else "wb") as file:
+    def append(self, content: str, sender: str, offset: int, data: bytes) -> None:
+        """Adds a part to a file that is being received. Several senders may send the same file."""
+        with self._partial(content, sender).open("r+b" if offset else "wb") as file:
             file.seek(offset)
             file.write(data)
 
-    def finish(self, content: str) -> None:
+    def finish(self, content: str, sender: str) -> None:
         """Verifies a received file.
 
         Raises:
             HostIoError: Its contents have another hash; it is removed.
         """
-        partial = self._partial(content)
+        partial = self._partial(content, sender)
         if sha256(partial) != content:
             partial.unlink()
             raise HostIoError(f"the file {content} arrived with other contents: it changed, or was damaged in transit")
@@ -59,8 +59,8 @@ class ContentFolder:
     def _path(self, content: str) -> Path:
         return self._folder / content
 
-    def _partial(self, content: str) -> Path:
-        return self._folder / f"{content}.part"
+    def _partial(self, content: str, sender: str) -> Path:
+        return self._folder / f"{content}.{sender}.part"
 
     def _named(self, content: str, name: str) -> Path:
         """Returns a file with these contents that has the last part of its name, which a result may show."""
@@ -86,6 +86,8 @@ class ContentFolder:
             path = folder / entry["path"]
             if not path.parent.resolve().is_relative_to(folder.resolve()) or path == folder:
                 raise HostIoError(f"{entry['path']}: leaves the folder of its task")
+            if path.is_symlink() or path.exists():
+                raise HostIoError(f"{entry['path']}: is in the folder of its task twice")
             if "link" in entry:
                 path.symlink_to(entry["link"])
             elif "file" in entry:

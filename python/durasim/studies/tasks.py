@@ -7,14 +7,17 @@ A task needs nothing else of the process that submits it, and a worker never ope
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from durasim import _core
 from durasim.errors import DurasimError
 from durasim.output import discard
+from durasim.store import keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +33,17 @@ class Expected:
     seconds: float | None = None
 
 
+@cache
+def simulator() -> str:
+    """Returns the build that a worker has to have: the hash of durasim's sources, and of a module with own designs."""
+    return _core.__build__ + (keys.build() if "DURASIM_CORE" in os.environ else "")
+
+
 def task_text(kind: str, request: Mapping[str, Any], expected: Expected | None = None) -> str:
     """Returns the task of a simulation. Its files are those of this computer."""
     cost = expected or Expected()
     expects = {"memory_bytes": cost.memory_bytes, "seconds": cost.seconds}
-    task = {"kind": kind, "build": _core.__build__, "request": request, "files": {}, "expects": expects}
+    task = {"kind": kind, "build": simulator(), "request": request, "files": {}, "expects": expects}
     return json.dumps(task)
 
 
@@ -48,7 +57,7 @@ def simulate_request(kind: str, build: str, request: Mapping[str, Any]) -> str:
     """Simulates a request and returns its answer."""
     began = time.monotonic()
     answer: dict[str, Any] = {}
-    if build != _core.__build__:
+    if build != simulator():
         answer["error"] = "the worker has another build of durasim: install the build of the submitting process there"
     else:
         try:
