@@ -42,7 +42,7 @@ _GREETING_S = 30.0
 _RECONNECT_S = 300.0
 """Longest time without a scheduler, or with a scheduler that has lost all workers."""
 _REQUESTS_MAX = 10
-"""Times that a worker may lack files of one task; more than one if others send or remove them at the same time."""
+"""Times that a process may lack files of one task; more than one if others send or remove them at the same time."""
 _LONGEST_S = 10**9
 """Priority of a task with unknown time: before all others."""
 
@@ -65,8 +65,12 @@ class _Running:
     future: Future | None = None
     awaited: set[tuple[str, str]] = field(default_factory=set)
     """Files, each with its session, that are being sent to its worker."""
+    sent_to: tuple[str, str] = ("", "")
+    """The last worker to which files were sent for it, and the session of its process."""
     requests: int = 0
-    """Number of times that a worker lacked a file of the task."""
+    """Number of times that this process lacked a file of the task."""
+    ended: int = 0
+    """Number of worker processes that ended after files were sent to them for it."""
 
 
 class DaskCluster:
@@ -210,6 +214,14 @@ class DaskCluster:
 
     def _send(self, running: _Running, worker: str, session: str, missing: list[str]) -> None:
         """Sends files that a task needs, each once to a worker. The task waits for them."""
+        if running.sent_to != (worker, session):
+            # Dask counts the processes that a task ends only until the task asks the next one for its files.
+            running.ended += running.sent_to[0] != "" and not self._is_present(running.sent_to[0])
+            running.sent_to, running.requests = (worker, session), 0
+        if running.ended >= ATTEMPTS_MAX:
+            problem = f"its worker process ended {running.ended} times"
+            self._ready.append(Answer(running.number, None, given_up=problem))
+            return
         running.requests += 1
         if running.requests > _REQUESTS_MAX or not set(missing) <= hashes_of(running.task["files"]):
             problem = f"{worker}: the worker does not keep the files that it receives"
@@ -224,6 +236,12 @@ class DaskCluster:
         for name in running.awaited - self._sending:
             self._sending.add(name)
             _in_background(self._transfer, worker, *name)
+
+    def _is_present(self, worker: str) -> bool:
+        try:
+            return worker in self._client.scheduler_info()["workers"]
+        except (OSError, TimeoutError):
+            return worker in self._accepted
 
     def _transfer(self, worker: str, session: str, content: str) -> None:
         problem, is_sent = None, False
