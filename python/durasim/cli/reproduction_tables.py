@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from durasim.cli.tables import Column, FoldedTable
-from durasim.documents.reproduction import ReadingResult, ReproducedRow, Reproduction
+from durasim.documents.reproduction import Chance, ReadingResult, ReproducedRow, Reproduction
 from durasim.papers.verdicts import SCORING
 
 
@@ -27,7 +27,7 @@ def tables(document: Reproduction, changed: Sequence[str], *, wide: bool = False
     counts = FoldedTable("published numbers", [Column("verdict or class"), Column("numbers", right=True)])
     for name, count in document.claims.items():
         counts.add_row(name.replace("_", " "), str(count))
-    parts.append(counts)
+    parts += [counts, _bands(document)]
     parts += [_reading(reading) for reading in document.readings]
     unmeasured = [row for row in document.rows if row.error is not None]
     if unmeasured:
@@ -43,6 +43,28 @@ def tables(document: Reproduction, changed: Sequence[str], *, wide: bool = False
         parts.append(table)
     parts += [Text(f"changed: {sentence}") for sentence in changed]
     return Group(*parts)
+
+
+def _bands(document: Reproduction) -> FoldedTable:
+    names = ("reproduced", "direction", "differs", "uncertain")
+    columns = [Column("band", right=True), *(Column(name, right=True) for name in names)]
+    table = FoldedTable("numbers that score, by the width of the band of reproduced ones", columns)
+    for width, counts in document.bands.items():
+        table.add_row(f"{width} %", *(str(counts[name]) for name in names))
+    table.caption = chance_sentence(document.chance)
+    return table
+
+
+def chance_sentence(chance: Chance) -> str:
+    """Returns what chance gives, as a sentence."""
+    if not chance.numbers:
+        return "no number that scores reads runs of several designs whose labels could be exchanged"
+    low, high = chance.interval
+    return (
+        f"chance: of {chance.numbers} numbers that depend on labels of designs {chance.ours} are reproduced; "
+        f"with labels exchanged at random {chance.mean:.1f} are ({low} to {high} in 95 % of {chance.permutations} "
+        "permutations)"
+    )
 
 
 def _reading(reading: ReadingResult) -> FoldedTable:

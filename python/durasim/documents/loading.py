@@ -23,7 +23,7 @@ _TYPED: Mapping[str, type[_Typed]] = {
     "durasim-compare/4": Comparison,
     "durasim-diff/2": Difference,
     "durasim-sweep/1": SweepResult,
-    "durasim-reproduction/1": Reproduction,
+    "durasim-reproduction/2": Reproduction,
 }
 _PLAIN = ("durasim-campaign/3", "durasim-mutation/1", "durasim-designs-check/2")
 """Documents that the API also returns as plain objects."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from durasim.documents.document import Document
 
-SCHEMA = "durasim-reproduction/1"
+SCHEMA = "durasim-reproduction/2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class ReproducedRow(Document):
         text: Our numbers as they are shown.
         class_: The class of the number; `null` if the baseline itself would pass.
         verdict: The verdict.
+        null_verdict: The verdict of the baseline in the place of the design.
         note: Remark for the reader.
         error: The reason if it could not be measured; None otherwise.
         command: The first of the commands that measure it, and the number of the others.
@@ -50,6 +51,7 @@ class ReproducedRow(Document):
     text: str
     class_: str
     verdict: str
+    null_verdict: str
     note: str
     error: str | None
     command: str
@@ -103,6 +105,27 @@ class ReadingResult(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class Chance(Document):
+    """What chance gives: numbers that are reproduced if results of designs are exchanged at random.
+
+    Attributes:
+        permutations: Number of permutations of the labels of designs.
+        numbers: Published numbers that score and read runs of several designs that have all that they read.
+        ours: Those of them that are reproduced without a permutation, intervals left out.
+        mean: Mean number of those that a permutation reproduces.
+        interval: Ends of the interval that has 95 % of the permutations.
+        share_at_least_ours: Share of the permutations that reproduce at least as many as `ours`.
+    """
+
+    permutations: int
+    numbers: int
+    ours: int
+    mean: float
+    interval: tuple[int, int]
+    share_at_least_ours: float
+
+
+@dataclass(frozen=True, slots=True)
 class Reproduction(Document):
     """The document of `durasim reproduce`.
 
@@ -114,6 +137,8 @@ class Reproduction(Document):
         scale: `quick` or `paper`.
         wall_s: Time that the command took.
         claims: Number of published numbers by verdict if they score, else by class; `total` and `scored` are sums.
+        bands: Verdicts of numbers that score, by the width of the band of a reproduced number in percent.
+        chance: What chance gives.
         rows: The published numbers.
         points: The runs, those of readings among them.
         readings: Other readings, each with the verdicts that it gains and loses; empty if they were not asked for.
@@ -126,6 +151,8 @@ class Reproduction(Document):
     scale: str
     wall_s: float
     claims: Mapping[str, int]
+    bands: Mapping[str, Mapping[str, int]]
+    chance: Chance
     rows: tuple[ReproducedRow, ...]
     points: tuple[ReproducedPoint, ...]
     readings: tuple[ReadingResult, ...]

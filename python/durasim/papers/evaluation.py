@@ -74,6 +74,7 @@ def row_of(paper: str, figure: Figure, claim: Claim, evidence: Evidence) -> Repr
         text=_text(numbers, claim.measure.digits) if claim.measure is not None else "",
         class_=verdicts.class_of(published),
         verdict=verdict_of(published, numbers, interval),
+        null_verdict=verdicts.null_verdict(published),
         note=note,
         error=error,
         command=f"{sources[0][1]}{more}" if sources else "",
@@ -81,36 +82,53 @@ def row_of(paper: str, figure: Figure, claim: Claim, evidence: Evidence) -> Repr
     )
 
 
-def verdict_of(published: verdicts.Published, numbers: Sequence[float], interval: Sequence[float]) -> str:
-    """Returns the verdict of our numbers: `uncertain` if it is not the same over the whole interval."""
-    found = verdicts.verdict(published, numbers)
+def verdict_of(
+    published: verdicts.Published, numbers: Sequence[float], interval: Sequence[float], within: float = verdicts.WITHIN
+) -> str:
+    """Returns the verdict of our numbers, with another band if asked: `uncertain` if it differs within the interval."""
+    found = verdicts.verdict(published, numbers, within)
     if found == verdicts.NOT_COMPARABLE or not interval:
         return found
     # A verdict may change and change back within the interval, as around the published number.
     low, high = interval
     steps = (low + (high - low) * step / _PROBES for step in range(_PROBES + 1))
     inside = [end for end in verdicts.bounds_of(published) if low <= end <= high]
-    probed = {verdicts.verdict(published, [number]) for number in (*steps, *inside)}
+    probed = {verdicts.verdict(published, [number], within) for number in (*steps, *inside)}
     return found if probed == {found} else verdicts.UNCERTAIN
+
+
+def numbers_of(formula: Formula, selections: Mapping[str, Mapping[str, Any]], evidence: Evidence) -> tuple[float, ...]:
+    """Returns the numbers of a formula, in the unit of the paper.
+
+    Raises:
+        ConfigError: A run that it reads failed, or does not have what it reads.
+    """
+    read = {name: selections[name] for name in formula.names()}
+    return formula.numbers(_values(formula, read, evidence))
+
+
+def _values(formula: Formula, selections: Mapping[str, Mapping[str, Any]], evidence: Evidence) -> dict[str, Cells]:
+    """Returns the values of selections whose runs did not fail; a failed run that the formula reads is refused."""
+    failed = {name: sum(is_read(of, cell) for cell in evidence.failed) for name, of in selections.items()}
+    if count := max((failed[name] for name in formula.names()), default=0):
+        raise refusal("runs", f"{count} of its runs failed")
+    return {
+        name: select(selection, evidence.cells) if "runs" in selection else evidence.counts(selection)
+        for name, selection in selections.items()
+        if not failed[name]
+    }
 
 
 def _measured(
     measure: Measure, selections: Mapping[str, Mapping[str, Any]], evidence: Evidence
 ) -> tuple[tuple[float, ...], tuple[float, ...], list[str]]:
     """Returns the numbers of a claim, the interval over seeds, and the formulas beside it as texts."""
-    failed = {name: sum(is_read(of, cell) for cell in evidence.failed) for name, of in selections.items()}
-    if count := max((failed[name] for name in measure.formula.names()), default=0):
-        raise refusal("runs", f"{count} of its runs failed")
-    values = {
-        name: select(selection, evidence.cells) if "runs" in selection else evidence.counts(selection)
-        for name, selection in selections.items()
-        if not failed[name]
-    }
+    values = _values(measure.formula, selections, evidence)
     numbers = measure.formula.numbers(values)
     beside = [
         f"{label}: {_text(formula.numbers(values), measure.digits)}"
         for label, formula in measure.beside.items()
-        if not any(failed[name] for name in formula.names())
+        if all(name in values for name in formula.names())
     ]
     return numbers, _interval(measure.formula, values) if len(numbers) == 1 else (), beside
 

@@ -11,11 +11,23 @@ from durasim import _core
 from durasim.documents.reproduction import SCHEMA, ReadingResult, ReproducedPoint, ReproducedRow, Reproduction
 from durasim.errors import unknown_name
 from durasim.papers.cells import Cells
-from durasim.papers.evaluation import Evidence, row_of
+from durasim.papers.chance import PERMUTATIONS, Permutations, chance_of
+from durasim.papers.evaluation import Evidence, row_of, verdict_of
 from durasim.papers.grids import Cell, Grid, grid_of
 from durasim.papers.paper_files import Claim, Figure, Paper, Reading
 from durasim.papers.selections import Found, groups_of, is_read, number_at, paths_of
-from durasim.papers.verdicts import NOT_COMPARABLE, REPRODUCED, SCORING, VERDICTS
+from durasim.papers.verdicts import (
+    BANDS,
+    DIFFERS,
+    DIRECTION,
+    NOT_COMPARABLE,
+    REPRODUCED,
+    SCORING,
+    UNCERTAIN,
+    VERDICTS,
+    WITHIN,
+    Published,
+)
 from durasim.store.database import Store
 from durasim.studies.executor import Executor
 from durasim.studies.study_run import Progress, StudyRun
@@ -107,10 +119,12 @@ def reproduce(
         ToolchainError: A guest program cannot be built.
     """
     began, rows, points = time.monotonic(), list[ReproducedRow](), dict[str, ReproducedPoint]()
-    readings: list[ReadingResult] = []
+    readings, permutations = list[ReadingResult](), list[Permutations]()
 
-    def measured(of: Chosen, grid: Grid) -> list[ReproducedRow]:
+    def measured(of: Chosen, grid: Grid, *, is_scored: bool) -> list[ReproducedRow]:
         evidence, run = _evidence(of, grid, store, executor, counts, progress, yes)
+        if is_scored:
+            permutations.append(Permutations([claim for _, claim in of.claims()], evidence, PERMUTATIONS, seed=1))
         for point in run:
             # A run of several papers or readings is counted where it was simulated.
             points.setdefault(point.key, point)
@@ -119,10 +133,10 @@ def reproduce(
     # What is refused is refused before anything is simulated.
     grids = [(of, of.grids(scale, with_readings=with_readings)) for of in chosen]
     for of, (plain, *changed) in grids:
-        found = measured(of, plain)
+        found = measured(of, plain, is_scored=True)
         rows += found
         for reading, grid in zip(of.paper.readings, changed, strict=False):
-            readings.append(_compared(of.paper.name, reading, found, measured(of, grid)))
+            readings.append(_compared(of.paper.name, reading, found, measured(of, grid, is_scored=False)))
     return Reproduction(
         schema=SCHEMA,
         durasim_version=_core.__version__,
@@ -131,6 +145,8 @@ def reproduce(
         scale=scale,
         wall_s=round(time.monotonic() - began, 3),
         claims=counted(rows),
+        bands=banded([claim.published for of in chosen for _, claim in of.claims()], rows),
+        chance=chance_of(permutations),
         rows=tuple(rows),
         points=tuple(points.values()),
         readings=tuple(readings),
@@ -158,6 +174,25 @@ def _compared(
 def _named(row: ReproducedRow) -> str:
     parts = (row.figure, row.metric, row.design, row.workload, row.baseline and f"over {row.baseline}")
     return ", ".join(part for part in parts if part) + ("" if row.class_ in SCORING else f" ({row.class_})")
+
+
+def banded(published: Sequence[Published], rows: Sequence[ReproducedRow]) -> dict[str, dict[str, int]]:
+    """Counts the numbers that score by their verdict for several widths of the band.
+
+    Args:
+        published: The published numbers.
+        rows: Ours beside them, in the same order.
+
+    Returns:
+        The counts by the width in percent.
+    """
+    names = {REPRODUCED: "reproduced", DIRECTION: "direction", DIFFERS: "differs", UNCERTAIN: "uncertain"}
+    scored = [(of, row) for of, row in zip(published, rows, strict=True) if row.class_ in SCORING and row.ours]
+    found = {}
+    for within in sorted((WITHIN, *BANDS)):
+        all_verdicts = [verdict_of(of, row.ours, row.interval, within) for of, row in scored]
+        found[f"{100 * within:g}"] = {name: all_verdicts.count(verdict) for verdict, name in names.items()}
+    return found
 
 
 def counted(rows: Sequence[ReproducedRow]) -> dict[str, int]:

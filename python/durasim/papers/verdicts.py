@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from durasim.errors import refusal, unknown_name
 
 WITHIN = 0.15
+# Other widths of the band for which the scoreboard is printed.
+BANDS = (0.05, 0.10, 0.25, 0.50)
 SHARE_OF_LOGARITHM = (0.5, 2.0)
 SMALL_LOGARITHM = 0.05
 # Rates below this, in percent, are compared in points.
@@ -184,8 +186,14 @@ def bounds_of(published: Published) -> list[float]:
     return found + (list(published.ends) if published.is_number else [])
 
 
-def verdict(published: Published, values: Sequence[float]) -> str:
-    """Compares our values, in the unit of the paper, with a published number."""
+def verdict(published: Published, values: Sequence[float], within: float = WITHIN) -> str:
+    """Compares our values, in the unit of the paper, with a published number.
+
+    Args:
+        published: The number.
+        values: Our values.
+        within: Largest relative difference of a reproduced ratio or amount, as a share of 1.
+    """
     if not values or not published.relation:
         return NOT_COMPARABLE
     form, *rest = published.relation.split()
@@ -197,22 +205,22 @@ def verdict(published: Published, values: Sequence[float]) -> str:
     least, most = published.ends
     nearest = min(max(ours, least), most)
     if form in RATIOS:
-        return _of_ratio(RATIOS[form](ours), RATIOS[form](nearest))
+        return _of_ratio(RATIOS[form](ours), RATIOS[form](nearest), within)
     if form == "rate-of-rest":
         form, ours, nearest = "rate", 100 - ours, 100 - nearest
     if form == "rate" and nearest < SMALL_RATE:
         return REPRODUCED if abs(ours - nearest) <= POINT else DIFFERS
-    return REPRODUCED if abs(ours - nearest) <= WITHIN * nearest else DIFFERS
+    return REPRODUCED if abs(ours - nearest) <= within * nearest else DIFFERS
 
 
-def _of_ratio(ours: float, published: float) -> str:
+def _of_ratio(ours: float, published: float, within: float) -> str:
     if ours <= 0:
         return DIFFERS
     log_ours, log_published = math.log(ours), math.log(published)
     are_small = max(abs(log_ours), abs(log_published)) < SMALL_LOGARITHM
     share = log_ours / log_published if log_published else math.inf
     is_of_size = SHARE_OF_LOGARITHM[0] <= share <= SHARE_OF_LOGARITHM[1]
-    if abs(ours / published - 1) <= WITHIN and (is_of_size or are_small):
+    if abs(ours / published - 1) <= within and (is_of_size or are_small):
         return REPRODUCED
     return DIRECTION if is_of_size else DIFFERS
 
@@ -224,8 +232,13 @@ def values_if_equal(published: Published) -> tuple[float, ...]:
     return (value,) * (MANY if form in PREDICATES else 1)
 
 
+def null_verdict(published: Published) -> str:
+    """Returns the verdict of the baseline in the place of the design."""
+    return verdict(published, values_if_equal(published)) if published.relation else NOT_COMPARABLE
+
+
 def class_of(published: Published) -> str:
     """Returns the class of a number: `null` if it would score although the baseline passes as well."""
     if published.kind not in SCORING or not published.relation:
         return published.kind
-    return "null" if verdict(published, values_if_equal(published)) == REPRODUCED else published.kind
+    return "null" if null_verdict(published) == REPRODUCED else published.kind

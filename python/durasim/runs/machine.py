@@ -35,7 +35,7 @@ class Machine:
     with their descriptions. Ranges are checked when the machine is used.
 
     >>> machine = Machine.preset("tiny", cores=2, llc={"size_bytes": "8KiB"})
-    >>> machine.to_dict()["llc"]["size_bytes"]
+    >>> machine.to_dict().get("llc").get("size_bytes")
     8192
     """
 
