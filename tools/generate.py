@@ -126,6 +126,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "sensitivity-ranges": sensitivity.ranges,
     "sensitivity-places": sensitivity.places,
     "scoreboard": published.scoreboard,
+    "scoreboard-bands": published.bands,
     "trust-scoreboard": trust.scoreboard,
     "trust-ranges": trust.ranges,
     "trust-assumptions": trust.headline_assumptions,

@@ -21,7 +21,18 @@ from pathlib import Path
 import durasim
 from durasim.papers import recorded as records
 from durasim.papers.paper_files import paper_named, paper_names
-from durasim.papers.verdicts import NOT_COMPARABLE, REPRODUCED, SCORING, UNCERTAIN, VERDICTS, class_of, verdict
+from durasim.papers.verdicts import (
+    BANDS,
+    NOT_COMPARABLE,
+    REPRODUCED,
+    SCORING,
+    UNCERTAIN,
+    VERDICTS,
+    WITHIN,
+    Published,
+    class_of,
+    verdict,
+)
 from tools.measured_tables import EXPERIMENT_COLUMNS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -140,6 +151,26 @@ def scoreboard() -> str:
         lines.append(f"| {link} | {len(rows)} | {' | '.join(cells.values())} |")
     header = f"| experiment | numbers | {' | '.join(cells)} |"
     return "\n".join([header, f"| --- |{' ---: |' * (len(cells) + 1)}", *lines])
+
+
+def bands() -> str:
+    """Returns the recorded numbers that score by their verdict for several widths of the band, without intervals."""
+    scored: list[tuple[Published, tuple[float, ...]]] = []
+    for name in paper_names():
+        claims = [claim.published for figure in paper_named(name).figures for claim in figure.claims]
+        rows = {records.place_of(row): row for row in records.recorded_rows(name)}
+        of_claims = ((claim, rows[records.place_of_published(claim)]) for claim in claims)
+        scored += [
+            (claim, tuple(map(float, row["values"].split())))
+            for claim, row in of_claims
+            if row["class"] in SCORING and row["verdict"] != NOT_COMPARABLE
+        ]
+    shown = [verdict for verdict in VERDICTS if verdict not in (UNCERTAIN, NOT_COMPARABLE)]
+    lines = [f"| band | {' | '.join(shown)} |", f"| ---: |{' ---: |' * len(shown)}"]
+    for within in sorted((WITHIN, *BANDS)):
+        found = Counter(verdict(claim, values, within) for claim, values in scored)
+        lines.append(f"| {100 * within:g} % | {' | '.join(str(found[name]) for name in shown)} |")
+    return "\n".join(lines)
 
 
 def _brackets(rows: Sequence[Mapping[str, str]], kind: str) -> int:

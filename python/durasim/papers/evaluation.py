@@ -107,6 +107,20 @@ def numbers_of(formula: Formula, selections: Mapping[str, Mapping[str, Any]], ev
     return formula.numbers(_values(formula, read, evidence))
 
 
+def interval_of(formula: Formula, selections: Mapping[str, Mapping[str, Any]], evidence: Evidence) -> tuple[float, ...]:
+    """Returns the ends of the 95 % interval of a formula with one number over the seeds of its runs.
+
+    It is that of Student's t of the mean: each seed is an independent run, whatever the operations of a run depend on.
+
+    Returns:
+        The ends; empty if the values share fewer than two seeds.
+
+    Raises:
+        ConfigError: A run that it reads failed, or does not have what it reads.
+    """
+    return _interval(formula, _values(formula, {name: selections[name] for name in formula.names()}, evidence))
+
+
 def _values(formula: Formula, selections: Mapping[str, Mapping[str, Any]], evidence: Evidence) -> dict[str, Cells]:
     """Returns the values of selections whose runs did not fail; a failed run that the formula reads is refused."""
     failed = {name: sum(is_read(of, cell) for cell in evidence.failed) for name, of in selections.items()}
