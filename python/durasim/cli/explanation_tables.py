@@ -8,11 +8,8 @@ from rich.console import Group, RenderableType
 
 from durasim.cli.tables import Column, FoldedTable
 from durasim.documents.explanation import QUANTITIES, Explained, Explanation
-from durasim.documents.explanation_rows import by_workload, names_of, notes_of, rows_of, share, signed
+from durasim.documents.explanation_rows import PARTS, TITLES, by_workload, names_of, notes_of, rows_of, share, signed
 from durasim.runs.sensitivity import with_dagger
-
-_FIRST = {"cycles": "category", "bytes": "origin"}
-_TITLES = {"cycles": "where cycles went", "bytes": "where bytes written to pmem came from"}
 
 
 def explanation_tables(explanation: Explanation, *, wide: bool = False) -> RenderableType:
@@ -27,11 +24,11 @@ def explanation_tables(explanation: Explanation, *, wide: bool = False) -> Rende
 
 def _table(group: Sequence[Explained], quantity: str, *, wide: bool) -> FoldedTable:
     baseline, *designs = names_of(group)
-    columns = [Column(_FIRST[quantity]), Column(baseline, right=True)]
+    columns = [Column(PARTS[quantity]), Column(baseline, right=True)]
     for name, explained in zip(designs, group, strict=True):
         shown = name.replace(explained.design.design, with_dagger(explained.design.design), 1)
         columns += [Column(f"{shown}\n- {baseline}", right=True), Column(f"of\n{baseline}", right=True)]
-    title = f"{group[0].workload} on {group[0].machine}: {_TITLES[quantity]}"
+    title = f"{group[0].workload} on {group[0].machine}: {TITLES[quantity]}"
     table = FoldedTable(title, columns, keys=2)
     rows = rows_of(group, quantity, wide=wide)
     for row in rows:

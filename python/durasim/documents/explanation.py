@@ -12,12 +12,12 @@ from durasim.documents.presentation import Presented, Summary
 from durasim.documents.results import RunResult
 from durasim.documents.stall_categories import (
     BASE,
-    BASE_OR_IDLE,
+    IDLE,
+    base_and_idle_of,
     category_of,
     hardware_threads_of,
     has_stalls,
     origins_of,
-    rest_of,
     stalls_of,
 )
 from durasim.errors import refusal
@@ -87,7 +87,7 @@ class Category(Document):
         baseline: Its cycles in the baseline.
         design: Its cycles in the design.
         difference: `design` minus `baseline`.
-        counters: The stall counters that add up to it; empty for `base` and `base_or_idle`, which no counter counts.
+        counters: The stall counters that add up to it; empty for `base` and `idle`, the cycles in no counter.
     """
 
     name: str
@@ -245,19 +245,18 @@ def _explained(baseline: RunResult, others: Sequence[RunResult], labels: Sequenc
         _refuse_without_stalls(run, label)
     for run, label in zip(others, labels[1:], strict=True):
         _refuse_unlike(baseline, run, labels[0], label)
-    # One name for all runs of a workload, so that their rows are the same.
-    rest = BASE_OR_IDLE if any(hardware_threads_of(run) > 1 for run in runs) else BASE
-    return [_beside(baseline, run, rest, (labels[0], label)) for run, label in zip(others, labels[1:], strict=True)]
+    return [_beside(baseline, run, (labels[0], label)) for run, label in zip(others, labels[1:], strict=True)]
 
 
-def _beside(baseline: RunResult, run: RunResult, rest: str, labels: tuple[str, str]) -> Explained:
+def _beside(baseline: RunResult, run: RunResult, labels: tuple[str, str]) -> Explained:
     before, after = _run(baseline), _run(run)
     counters = _parts(stalls_of(baseline), stalls_of(run))
-    first = Part(rest, *_with_difference(rest_of(baseline, labels[0]), rest_of(run, labels[1])))
     by_category: dict[str, list[Part]] = {}
     for counter in counters:
         by_category.setdefault(category_of(counter.name), []).append(counter)
-    categories = [Category(rest, first.baseline, first.design, first.difference, ())]
+    uncounted = zip(base_and_idle_of(baseline, labels[0]), base_and_idle_of(run, labels[1]), strict=True)
+    named = zip((BASE, IDLE), uncounted, strict=True)
+    categories = [Category(name, *_with_difference(*of), ()) for name, of in named if name == BASE or any(of)]
     for name in sorted(by_category):
         sums = (sum(getattr(counter, of) for counter in by_category[name]) for of in ("baseline", "design"))
         categories.append(Category(name, *_with_difference(*sums), tuple(by_category[name])))

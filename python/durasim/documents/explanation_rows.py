@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from durasim.documents.presentation import Summary
-from durasim.documents.stall_categories import BASE, BASE_OR_IDLE
+from durasim.documents.stall_categories import BASE
 from durasim.documents.summaries import count
 from durasim.errors import refusal, unknown_name
 
@@ -22,7 +22,8 @@ _DRAWN_MIN = 0.01
 _OTHERS = "others"
 _SUM = "sum"
 _VALUES = {CYCLES: "core cycles", BYTES: "bytes written to persistent memory"}
-_PARTS = {CYCLES: "category", BYTES: "origin"}
+PARTS = {CYCLES: "category", BYTES: "origin"}
+TITLES = {CYCLES: "where cycles went", BYTES: "where bytes written to pmem came from"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def rows_of(group: Sequence[Any], quantity: str, *, wide: bool = False) -> list[
         for part in getattr(explained, quantity):
             parts[part.name][at] = part
     ordered = sorted(parts, key=lambda name: -max(abs(_difference(part)) for part in parts[name]))
-    shown = ordered if wide else [name for name in ordered if name in (BASE, BASE_OR_IDLE) or _is_large(parts, name)]
+    shown = ordered if wide else [name for name in ordered if name == BASE or _is_large(parts, name)]
     hidden = [name for name in ordered if name not in shown and any(_is_there(part) for part in parts[name])]
     if len(hidden) == 1:
         shown, hidden = [*shown, *hidden], []
@@ -111,15 +112,17 @@ def _row(label: str, of_designs: Sequence[Any]) -> Row:
 
 
 def _counter_rows(of_designs: Sequence[Any]) -> Iterator[Row]:
-    """Yields the counters of a category, the largest difference first."""
-    names = dict.fromkeys(part.name for category in of_designs if category for part in category.counters)
+    """Yields the counters of a category, the largest difference first; none for a category that is one counter."""
+    parts = [part for category in of_designs if category for part in (category, *category.counters)]
+    names = dict.fromkeys(part.name for part in parts[1:])
+    names.pop(parts[0].name, None)
     found = {
         name: [next((p for p in category.counters if p.name == name), None) if category else None
                for category in of_designs]
         for name in names
     }  # fmt: skip
     for name in sorted(found, key=lambda name: -max(abs(_difference(part)) for part in found[name])):
-        yield _row(f"  {_label(name)}", found[name])
+        yield _row(f"- {_label(name)}", found[name])
 
 
 def _added(label: str, rows: Iterable[Row]) -> Row:
@@ -146,7 +149,9 @@ def signed(difference: int) -> str:
 
 def share(difference: int, whole: int) -> str:
     """Returns a difference as a share of the baseline; a dash if that has nothing."""
-    return f"{difference / whole:+,.1%}" if whole else "-"
+    if not whole:
+        return "-"
+    return f"{difference / whole:+,.1%}" if difference else "0"
 
 
 def notes_of(group: Sequence[Any], quantity: str) -> list[str]:
@@ -159,7 +164,8 @@ def notes_of(group: Sequence[Any], quantity: str) -> list[str]:
     if threads == {1}:
         return []
     used = str(max(threads)) if len(threads) == 1 else ", ".join(f"{name} {r.hardware_threads}" for name, r in runs)
-    return [f"cycles are summed over hardware threads ({used}); no counter separates base from idle"]
+    regions = ", ".join(f"{name} {run.region_cycles:,}" for name, run in runs)
+    return [f"cycles are summed over hardware threads ({used}); cycles of the region: {regions}"]
 
 
 def summary(explanation: Any) -> Summary:
@@ -192,19 +198,22 @@ def chart(explanation: Any, quantity: str) -> altair.Chart:
             rows += [(group[0].workload, name, part, value) for part, value in parts]
     if not any(value for *_, value in rows):
         raise refusal("plot", f"no run has {_VALUES[quantity]}")
-    title = f"{_VALUES[quantity]} by {_PARTS[quantity]}"
-    return stacked_chart(rows, title=title, value=_VALUES[quantity], part=_PARTS[quantity])
+    workloads = list(dict.fromkeys(workload for workload, *_ in rows))
+    title = TITLES[quantity] if len(workloads) > 1 else f"{workloads[0]}: {TITLES[quantity]}"
+    return stacked_chart(rows, title=title, value=_VALUES[quantity], part=PARTS[quantity])
 
 
 def _bars(group: Sequence[Any], quantity: str) -> Iterator[tuple[str, list[tuple[str, int]]]]:
-    """Yields the bars of one workload: the baseline first. Small parts are one."""
+    """Yields the bars of one workload: the baseline first. Small categories are one; there are few origins."""
     first, *names_of_designs = names_of(group)
     bars = [(first, {part.name: part.baseline for of in group for part in getattr(of, quantity)})]
     for name, explained in zip(names_of_designs, group, strict=True):
         bars.append((name, {part.name: part.design for part in getattr(explained, quantity)}))
     highest = max(sum(parts.values()) for _, parts in bars)
     names = dict.fromkeys(name for _, parts in bars for name in parts)
-    large = {name for name in names if any(of.get(name, 0) >= _DRAWN_MIN * highest for _, of in bars)}
+    large = {
+        name for name in names if quantity == BYTES or any(of.get(name, 0) >= _DRAWN_MIN * highest for _, of in bars)
+    }
     for label, parts in bars:
         shown = [(_label(name), parts.get(name, 0)) for name in names if name in large]
         small = sum(value for name, value in parts.items() if name not in large)

@@ -15,8 +15,8 @@ from durasim.errors import refusal
 
 BASE = "base"
 """Cycles in which at least one instruction commits."""
-BASE_OR_IDLE = "base_or_idle"
-"""`BASE`, and cycles in which a hardware thread has no software thread: no counter separates them."""
+IDLE = "idle"
+"""Cycles of a hardware thread after its last commit in the region: it has no software thread, or its wait is longer."""
 _STALLS = "core.stalls."
 _HARDWARE_THREAD = re.compile(r"core\.\d+(?:\.thread_\d+)?\.cycle")
 _WITHOUT_CAUSE = ("front_end", "execution", "system", "abort")
@@ -76,13 +76,21 @@ def _whole(name: str, cycles: float) -> int:
 
 def hardware_threads_of(result: Any) -> int:
     """Returns the number of hardware threads that executed an instruction of the program, in its region or before."""
-    return max(1, sum(_HARDWARE_THREAD.fullmatch(path) is not None for path, _ in result.stats.walk()))
+    return max(1, len(_last_commits(result)))
 
 
-def rest_of(result: Any, label: str) -> int:
-    """Returns the cycles of all hardware threads that are in no stall counter.
+def _last_commits(result: Any) -> list[int]:
+    """Returns the cycle of the last commit of each hardware thread in the region; empty on a machine with one."""
+    return [int(stat.value) for path, stat in result.stats.walk() if _HARDWARE_THREAD.fullmatch(path)]
 
-    On one hardware thread these are the cycles in which an instruction commits.
+
+def base_and_idle_of(result: Any, label: str) -> tuple[int, int]:
+    """Returns `BASE` and `IDLE`: the cycles of all hardware threads that are in no stall counter.
+
+    On one hardware thread all of them are `BASE`. Otherwise the region ends at the last commit of one hardware thread,
+    and `IDLE` is the smallest number of cycles after the last commits of the others, or the number of cycles beyond the
+    instructions of the region if that is larger. A wait that began before the region is counted as a whole, so that
+    `BASE` is smaller by its part before the region.
 
     Args:
         result: A `RunResult`.
@@ -91,22 +99,26 @@ def rest_of(result: Any, label: str) -> int:
     Raises:
         ConfigError: The stall counters are not those of the region.
     """
-    threads, region = hardware_threads_of(result), result.roi
+    threads, cycles, instructions = hardware_threads_of(result), result.roi.cycles, result.roi.instructions
     waited = sum(stalls_of(result).values())
-    rest = threads * region.cycles - waited
-    if rest < 0 and threads > 1:
+    rest = threads * cycles - waited
+    idle = 0 if threads == 1 else min(max(_idle_at_least(result), rest - instructions), max(rest, 0))
+    if not min(1, instructions) <= rest - idle <= instructions:
+        hint = (
+            "" if threads == 1 else "; let the region begin after its threads have started, as waits count as a whole"
+        )
         raise refusal(
             "stats",
-            f"the stall counters of {label} add up to {waited:,} cycles, and its region has {threads} x "
-            f"{region.cycles:,}: let the region begin after all threads have started, as earlier waits count otherwise",
+            f"the stall counters of {label} have {waited:,} of {threads} x {cycles:,} cycles, which leaves no cycle to "
+            f"commit each of {instructions:,} instructions or too many{hint}",
         )
-    if threads == 1 and not min(1, region.instructions) <= rest <= region.instructions:
-        raise refusal(
-            "stats",
-            f"the stall counters of {label} leave {rest:,} of {region.cycles:,} cycles to commit "
-            f"{region.instructions:,} instructions, so they are not those of the region",
-        )
-    return rest
+    return rest - idle, idle
+
+
+def _idle_at_least(result: Any) -> int:
+    last, cycles = _last_commits(result), result.roi.cycles
+    ends = [end for end in last if end >= cycles]
+    return min((sum(min(max(end - each, 0), cycles) for each in last) for end in ends), default=0)
 
 
 def origins_of(result: Any, label: str) -> Mapping[str, int]:
