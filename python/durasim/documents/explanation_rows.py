@@ -198,6 +198,8 @@ def chart(explanation: Any, quantity: str) -> altair.Chart:
             rows += [(group[0].workload, name, part, value) for part, value in parts]
     if not any(value for *_, value in rows):
         raise refusal("plot", f"no run has {_VALUES[quantity]}")
+    # The sum of small categories is the highest part in all bars.
+    rows.sort(key=lambda row: row[2] == _OTHERS)
     workloads = list(dict.fromkeys(workload for workload, *_ in rows))
     title = TITLES[quantity] if len(workloads) > 1 else f"{workloads[0]}: {TITLES[quantity]}"
     return stacked_chart(rows, title=title, value=_VALUES[quantity], part=PARTS[quantity])
