@@ -16,7 +16,7 @@ from durasim.errors import refusal
 BASE = "base"
 """Cycles in which at least one instruction commits."""
 IDLE = "idle"
-"""Cycles of a hardware thread after its last commit in the region: it has no software thread, or its wait is longer."""
+"""Cycles of hardware threads between their last commit and the end of the region: they have no software thread."""
 _STALLS = "core.stalls."
 _HARDWARE_THREAD = re.compile(r"core\.\d+(?:\.thread_\d+)?\.cycle")
 _WITHOUT_CAUSE = ("front_end", "execution", "system", "abort")
@@ -87,10 +87,9 @@ def _last_commits(result: Any) -> list[int]:
 def base_and_idle_of(result: Any, label: str) -> tuple[int, int]:
     """Returns `BASE` and `IDLE`: the cycles of all hardware threads that are in no stall counter.
 
-    On one hardware thread all of them are `BASE`. Otherwise the region ends at the last commit of one hardware thread,
-    and `IDLE` is the smallest number of cycles after the last commits of the others, or the number of cycles beyond the
-    instructions of the region if that is larger. A wait that began before the region is counted as a whole, so that
-    `BASE` is smaller by its part before the region.
+    On one hardware thread all of them are `BASE`, exactly. Otherwise `IDLE` is what `_idle_cycles` returns, or the
+    number of cycles beyond the instructions of the region if that is larger, and `BASE` is the rest. It is too small by
+    the parts of waits before and after the region, because counters have waits as a whole.
 
     Args:
         result: A `RunResult`.
@@ -102,7 +101,7 @@ def base_and_idle_of(result: Any, label: str) -> tuple[int, int]:
     threads, cycles, instructions = hardware_threads_of(result), result.roi.cycles, result.roi.instructions
     waited = sum(stalls_of(result).values())
     rest = threads * cycles - waited
-    idle = 0 if threads == 1 else min(max(_idle_at_least(result), rest - instructions), max(rest, 0))
+    idle = 0 if threads == 1 else min(max(_idle_cycles(result), rest - instructions), max(rest, 0))
     if not min(1, instructions) <= rest - idle <= instructions:
         hint = (
             "" if threads == 1 else "; let the region begin after its threads have started, as waits count as a whole"
@@ -115,10 +114,16 @@ def base_and_idle_of(result: Any, label: str) -> tuple[int, int]:
     return rest - idle, idle
 
 
-def _idle_at_least(result: Any) -> int:
+def _idle_cycles(result: Any) -> int:
+    """Returns the cycles between the last commits of hardware threads and the end of the region.
+
+    That is the commit of a marker on one hardware thread; the others that run are some cycles ahead. It is taken as the
+    earliest of the last commits that are at most a thread switch apart from the latest one.
+    """
     last, cycles = _last_commits(result), result.roi.cycles
-    ends = [end for end in last if end >= cycles]
-    return min((sum(min(max(end - each, 0), cycles) for each in last) for end in ends), default=0)
+    switch_cycles = result.configuration.get("core", {}).get("context_switch_cycles", 0)
+    end = min(each for each in last if each >= max(last) - switch_cycles)
+    return sum(min(max(end - each, 0), cycles) for each in last)
 
 
 def origins_of(result: Any, label: str) -> Mapping[str, int]:
