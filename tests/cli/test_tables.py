@@ -71,7 +71,7 @@ def two_runs(tmp_path):
             ["swl-flush", "p99.9", "metadata"],
         ),
         (
-            ["explain", "--designs", "hercules,swl-flush", "--workloads", "array-swap", "--no-store"],
+            ["explain", "--designs", "hercules,tc,swl-flush", "--workloads", "array-swap", "--no-store"],
             ["swl-flush", "sum", "base", "metadata"],
         ),
         (["run", "--workload", "array-swap"], ["instructions per cycle", "transactions committed"]),

@@ -102,16 +102,15 @@ def base_and_idle_of(result: Any, label: str) -> tuple[int, int]:
     waited = sum(stalls_of(result).values())
     rest = threads * cycles - waited
     idle = 0 if threads == 1 else min(max(_idle_cycles(result), rest - instructions), max(rest, 0))
-    if not min(1, instructions) <= rest - idle <= instructions:
-        hint = (
-            "" if threads == 1 else "; let the region begin after its threads have started, as waits count as a whole"
-        )
+    base = rest - idle
+    if not min(1, instructions) <= base <= instructions:
+        hint = "; let the region begin after its threads have started, as waits count as a whole" if threads > 1 else ""
         raise refusal(
             "stats",
-            f"the stall counters of {label} have {waited:,} of {threads} x {cycles:,} cycles, which leaves no cycle to "
-            f"commit each of {instructions:,} instructions or too many{hint}",
+            f"the stall counters of {label} have {waited:,} of {threads} x {cycles:,} cycles, and the {base:,} that "
+            f"are left do not fit {instructions:,} instructions{hint}",
         )
-    return rest - idle, idle
+    return base, idle
 
 
 def _idle_cycles(result: Any) -> int:
