@@ -312,7 +312,7 @@ def test_forms_and_charts(program, conforms, saved, tmp_path):
     assert "store_queue.structure.transaction_cache" in frame["counter"].to_list()
     conforms("explain", json.loads(program("explain", *files, "--format", "json").stdout))
     markdown = program("explain", *files, "--format", "markdown").stdout
-    assert "| category | opt | tc† - opt | of opt |" in markdown and "| - load: pmem |" in markdown
+    assert "| category | opt | tc† - opt |" in markdown and "| - load: pmem |" in markdown
     shown = program("explain", *files).stdout
     assert "structure: transaction cache" in shown and "others" in shown and "load: pmem" not in shown
     assert "load: pmem" in program("explain", *files, "--wide").stdout

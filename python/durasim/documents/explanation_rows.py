@@ -23,7 +23,7 @@ _OTHERS = "others"
 _SUM = "sum"
 _VALUES = {CYCLES: "core cycles", BYTES: "bytes written to persistent memory"}
 PARTS = {CYCLES: "category", BYTES: "origin"}
-TITLES = {CYCLES: "where cycles went", BYTES: "where bytes written to pmem came from"}
+TITLES = {CYCLES: "where cycles went", BYTES: "where pmem bytes came from"}
 
 
 @dataclass(frozen=True, slots=True)
