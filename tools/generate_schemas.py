@@ -5,8 +5,8 @@
 The files are the schema of the JSON document of a run; the module `durasim.documents.described`, with the typed result
 and the options that a run passes on unchanged; the module `durasim.documents.described_crash`, with the options of a
 crash campaign; the keys of these options in the schema of campaign files; the modules of
-`tools/generate_arguments.py`; and the schemas of the tasks and answers of studies. `--check` writes nothing, and fails
-if a file is out of date.
+`tools/generate_arguments.py`; the schemas of the tasks and answers of studies; and that of `durasim explain`, from
+its typed result. `--check` writes nothing, and fails if a file is out of date.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tools.document_schemas import document_schema
 from tools.generate_arguments import machine_module, study_module
 from tools.task_schemas import answer_schema, task_schema
 
@@ -422,6 +423,7 @@ def generate() -> dict[Path, str]:
     core = _core()
     schemas = json.loads(core.run_schemas())
     schema = run_schema(schemas["result"])
+    explanation = document_schema(PACKAGE / "documents" / "explanation.py", "durasim explain", "Explanation")
     return {
         PACKAGE / "schemas" / "run.json": json.dumps(schema, indent=2) + "\n",
         PACKAGE / "documents" / "described.py": _formatted(described(schemas["request"], schemas["result"])),
@@ -430,6 +432,7 @@ def generate() -> dict[Path, str]:
         CAMPAIGN_FILE: campaign_file_schema(crash_options(schemas)),
         PACKAGE / "documents" / "described_machine.py": _formatted(machine_module(json.loads(core.machine_schema()))),
         PACKAGE / "studies" / "described_study.py": _formatted(study_module(json.loads(STUDY_FILE.read_text()))),
+        PACKAGE / "schemas" / "explain.json": json.dumps(explanation, indent=2) + "\n",
         PACKAGE / "schemas" / "task.json": json.dumps(task_schema(schemas), indent=1) + "\n",
         PACKAGE / "schemas" / "answer.json": json.dumps(answer_schema(), indent=1) + "\n",
     }

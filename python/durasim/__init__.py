@@ -4,6 +4,7 @@
 >>> result = ds.run(design="hercules", workload="btree", ops=1000)
 >>> compared = ds.compare(designs=["opt", "hercules"], workloads=["btree"])
 >>> compared.to_frame()
+>>> ds.explain(designs=["hercules"], workloads=["btree"]).plot()
 >>> verdict = ds.crash(design="hercules", workload="btree", machine="tiny", points=300)
 """
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         describe_design,
         describe_machine,
         designs,
+        explain,
         machine_schema,
         machine_toml,
         machines,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     )
     from durasim.documents.campaign import CampaignResult
     from durasim.documents.difference import Difference, diff
+    from durasim.documents.explanation import Explained, Explanation
     from durasim.documents.loading import load
     from durasim.documents.reproduction import ReproducedPoint, ReproducedRow, Reproduction
     from durasim.documents.results import (
@@ -67,6 +70,8 @@ __all__ = [
     "CrashResult",
     "Difference",
     "DurasimError",
+    "Explained",
+    "Explanation",
     "GuestFault",
     "HostIoError",
     "InternalError",
@@ -92,6 +97,7 @@ __all__ = [
     "describe_machine",
     "designs",
     "diff",
+    "explain",
     "load",
     "machine_schema",
     "machine_toml",
@@ -111,12 +117,13 @@ __all__ = [
 # A module is imported when one of its names is first used: `durasim --version` needs none of them.
 _NAMES = {
     "durasim.api": (
-        "campaign", "check_designs", "compare", "crash", "describe_design", "describe_machine", "designs",
+        "campaign", "check_designs", "compare", "crash", "describe_design", "describe_machine", "designs", "explain",
         "machine_schema", "machine_toml", "machines", "measure_workload", "mutation", "random_campaign",
         "random_replay", "reproduce", "run", "suite_members", "sweep", "workloads",
     ),
     "durasim.documents.campaign": ("CampaignResult",),
     "durasim.documents.difference": ("Difference", "diff"),
+    "durasim.documents.explanation": ("Explained", "Explanation"),
     "durasim.documents.loading": ("load",),
     "durasim.documents.reproduction": ("ReproducedPoint", "ReproducedRow", "Reproduction"),
     "durasim.documents.results": (

@@ -40,6 +40,7 @@ from durasim.studies.described_study import StudyArguments
 
 if TYPE_CHECKING:
     from durasim.crashes.mutants import MutationResult, Outcome
+    from durasim.documents.explanation import Explanation
     from durasim.documents.mechanisms import Mechanism
     from durasim.documents.reproduction import Reproduction
     from durasim.documents.sweep import SweepResult
@@ -523,6 +524,60 @@ def compare(
         results = comparison.run_all(scenarios, guest_output, progress, jobs, reuse=Reuse(kept))
     scale = fields.get("scale", DEFAULT_SCALE)
     return comparison_document(comparison.judge(results, scale, bytes_of, throughput_of), scale)
+
+
+@takes_fields_of(Scenario, without=("design", "workload"))
+def explain(
+    *runs: RunResult,
+    workloads: Iterable[str] | None = None,
+    designs: Iterable[str] | None = None,
+    threads: int | None = None,
+    baseline: str | None = None,
+    guest_output: GuestOutput = output.discard,
+    progress: Callable[[RunResult], None] | None = None,
+    jobs: int | None = None,
+    store: StoreChoice = False,
+    **fields: Unpack[ComparisonArguments],
+) -> Explanation:
+    """Explains where the cycles of designs went against a baseline, and where each byte written to pmem came from.
+
+    `to_frame()` of the result has a row per stall counter and origin of bytes. All sums are exact.
+
+    Args:
+        runs: Results of `run` to explain, that of the baseline first, in place of all arguments about runs.
+        workloads: Names of workloads; `all-SUITE` means all workloads of a suite.
+        designs: Names of designs, with or without the baseline; as for `compare`.
+        threads: Threads of the guest; for each workload the number of its suite if None.
+        baseline: The design that the others are explained against; `opt` if None.
+        guest_output: Called with the output of the guests; by default it is discarded.
+        progress: Called with each result as soon as the run is done.
+        jobs: Number of concurrent runs; all cores if None. Results do not depend on it.
+        store: A store of results that answers repeated runs and keeps new ones; True is the user's store. Runs at a
+            smaller scale share snapshots and are always simulated.
+
+    Raises:
+        ConfigError: The configuration is refused before cycle 0, results given in `runs` differ in more than the
+            design, or a run has no stall counters.
+        GuestFault, StuckError, HostIoError, ToolchainError: As from `run`.
+    """
+    from durasim.documents import explanation  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    given = {
+        "workloads": workloads,
+        "designs": designs,
+        "threads": threads,
+        "baseline": baseline,
+        "jobs": jobs,
+        **fields,
+    }
+    if runs:
+        if superfluous := [name for name, value in given.items() if value is not None]:
+            raise refusal(superfluous[0], "is about runs, and the results of runs are given: leave one out")
+        return explanation.explain_runs(runs[0], runs[1:])
+    of_baseline, scenarios = comparison.explained_scenarios(baseline, designs, workloads, threads=threads, **fields)
+    with opened_store(store) as kept:
+        results = comparison.run_all(scenarios, guest_output, progress, jobs, reuse=Reuse(kept))
+    return explanation.explain_all(results, of_baseline, len(scenarios))
 
 
 def designs() -> list[dict[str, Any]]:

@@ -129,3 +129,35 @@ def sweep(name: str = "sizes", workloads: tuple[str, ...] = ("btree",), **change
         "points": points, "simulated": len(points) - 1, "reused": 0, "failed": 1, "notes": [], "refined": [],
     }  # fmt: skip
     return document | changes
+
+
+def stalled(stalls: dict[str, int], base: int = 400, **changes: Any) -> dict[str, Any]:
+    """Returns the sample of a run on one hardware thread with these stall counters and cycles with a commit."""
+    tree: dict[str, Any] = {}
+    for name, cycles in stalls.items():
+        *folders, last = f"core.stalls.{name}".split(".")
+        level = tree
+        for folder in folders:
+            level = level.setdefault(folder, {})
+        level[last] = {"value": cycles, "unit": "cycles", "description": "Cycles in which nothing committed."}
+    document = run(roi__cycles=base + sum(stalls.values()), roi__instructions=2 * base, stats=tree)
+    for path, value in changes.items():
+        folder, _, name = path.rpartition("__")
+        (document[folder] if folder else document)[name] = value
+    return document
+
+
+def explanation(workloads: tuple[str, ...] = ("btree",), **changes: Any) -> dict[str, Any]:
+    """Returns the document of an explanation of two designs beside opt."""
+    from durasim.documents.explanation import explain_all  # noqa: PLC0415 - other samples need none
+
+    of_designs = {
+        "opt": stalled({"front_end": 500, "load.pmem": 300, "load.llc": 80}),
+        "tc": stalled({"front_end": 450, "load.pmem": 310, "store_queue.structure.transaction_cache": 900}),
+        "kiln": stalled({"front_end": 200, "commit.llc": 90, "commit.structure.fifo": 7}, base=410),
+    }
+    runs = [
+        RunResult.from_dict(document | {"design": design, "workload": workload} | changes)
+        for workload in workloads for design, document in of_designs.items()
+    ]  # fmt: skip
+    return explain_all(runs, "opt", len(runs)).to_dict()

@@ -12,7 +12,7 @@ from rich.console import Console
 
 import durasim as ds
 import samples
-from durasim.cli import formats, progress, render, shell, study_tables
+from durasim.cli import explanation_tables, formats, progress, render, shell, study_tables
 from durasim.documents import escaping
 from durasim.documents.charts import bar_chart
 from durasim.runs.comparison import judge
@@ -40,6 +40,7 @@ def _results():
         "crash": ds.CrashResult.from_dict(samples.crash(messages=(HOSTILE,), workload=HOSTILE)),
         "sweep": ds.SweepResult.from_dict(samples.sweep(HOSTILE, (HOSTILE,), notes=[HOSTILE])),
         "comparison": comparison_document(judge([run]), "paper"),
+        "explanation": ds.Explanation.from_dict(samples.explanation((HOSTILE,), machine=HOSTILE)),
         "campaign": ds.CampaignResult(
             name=HOSTILE, trials=1, failed_checks=[HOSTILE],
             failures=[{"id": "e1", "oracle": "guest", "message": HOSTILE}],
@@ -58,6 +59,7 @@ def _shown():
         "run": render.run_table(RESULTS["run"]),
         "crash": render.crash_text(RESULTS["crash"]),
         "sweep": study_tables.study_tables(sweep, sweep.to_frame()),
+        "explanation": explanation_tables.explanation_tables(RESULTS["explanation"]),
         "store": study_tables.entries_table(HOSTILE, [ENTRY]),
         "text": HOSTILE,
     }

@@ -30,7 +30,11 @@ CAMPAIGN = ds.CampaignResult(
     results=[{"design": "tc", "domain": "adr", "workload": "btree", "threads": 1, "runs": 1, "trials": 30,
               "violations": 2}],
 )  # fmt: skip
-RESULTS = {"run": RUN, "crash": CRASH, "passed": PASSED, "sweep": SWEEP, "comparison": COMPARED, "campaign": CAMPAIGN}
+EXPLAINED = ds.Explanation.from_dict(samples.explanation(("btree", "sps")))
+RESULTS = {
+    "run": RUN, "crash": CRASH, "passed": PASSED, "sweep": SWEEP, "comparison": COMPARED, "campaign": CAMPAIGN,
+    "explanation": EXPLAINED,
+}  # fmt: skip
 
 
 def _table(result):
@@ -113,6 +117,19 @@ def test_a_study_is_drawn_over_its_numeric_axis():
     assert SWEEP.plot("ipc", x="design", by="size_bytes").to_dict()["encoding"]["color"]["title"] == "llc.size_bytes"
     with pytest.raises(ds.ConfigError, match="did you mean 'design'"):
         SWEEP.plot("ipc", x="desing")
+
+
+def test_an_explanation_has_rows_that_add_up_and_stacked_bars():
+    caption, rows, notes = _table(EXPLAINED)
+    assert caption == "cycles and bytes of designs beside opt"
+    assert rows[0] == ["workload", "design", "of", "part", "opt", "design", "difference", "of opt"]
+    assert ["btree", "tc", "cycles", "structure: transaction cache", "0", "900", "+900", "+70.3%"] in rows
+    assert ["sps", "kiln", "cycles", "sum", "1,280", "707", "-573", "-44.8%"] in rows
+    assert "btree: still dirty at the end, and in no row: opt 128, tc 128, kiln 128" in notes
+    chart = EXPLAINED.plot().to_dict()
+    assert chart["encoding"]["color"]["field"] == "part" and chart["encoding"]["column"]["field"] == "of"
+    assert chart["encoding"]["y"]["title"] == "core cycles"
+    assert EXPLAINED.plot("bytes").to_dict()["encoding"]["y"]["title"] == "bytes written to persistent memory"
 
 
 def test_a_long_table_is_cut_and_says_so():

@@ -97,11 +97,13 @@ def test_documents_of_every_kind_are_read_back(program, tmp_path):
         'name = "short"\n[[sweep]]\ndesigns = ["tc"]\nworkloads = ["array-swap"]\nops = 4\npoints = 5\n'
     )
     (tmp_path / "run.json").write_text(ds.RunResult.from_dict(samples.RUN).to_json())
+    (tmp_path / "stalled.json").write_text(json.dumps(samples.stalled({"front_end": 9})))
     for words, kind in [
         (["run", "--workload", "array-swap", *small], ds.RunResult),
         (["crash", "--design", "tc", "--workload", "array-swap", *small, "--points", "5"], ds.CrashResult),
         (["compare", "--designs", "opt,tc", "--workloads", "array-swap", *small], ds.Comparison),
         (["diff", tmp_path / "run.json", tmp_path / "run.json"], ds.Difference),
+        (["explain", tmp_path / "stalled.json", tmp_path / "stalled.json"], ds.Explanation),
         (["campaign", tmp_path / "campaign.toml"], ds.CampaignResult),
         (["mutation", "--design", "tc", "--mutant", "copying-entries-lost"], dict),
     ]:

@@ -70,6 +70,10 @@ def two_runs(tmp_path):
             ["compare", "--designs", "opt,swl-flush", "--workloads", "array-swap", "--wide"],
             ["swl-flush", "p99.9", "metadata"],
         ),
+        (
+            ["explain", "--designs", "hercules,tc,swl-flush", "--workloads", "array-swap", "--no-store"],
+            ["swl-flush", "sum", "base", "metadata"],
+        ),
         (["run", "--workload", "array-swap"], ["instructions per cycle", "transactions committed"]),
         (["mutation", "--design", "tc", "--mutant", "freed-at-issue"], ["tc/freed-at-issue", "bytes+history"]),
         (["diff"], ["123,456,789", "roi.cycles"]),
@@ -77,7 +81,11 @@ def two_runs(tmp_path):
     ids=lambda value: value[0] if isinstance(value[0], str) else "",
 )
 def test_every_command_is_readable_at_80_columns(program, two_runs, words, cells):
-    small = ["--machine", "tiny", "--ops", "20", "--arg", "populate=20"] if words[0] in ("compare", "run") else []
+    small = (
+        ["--machine", "tiny", "--ops", "20", "--arg", "populate=20"]
+        if words[0] in ("compare", "explain", "run")
+        else []
+    )
     files = two_runs if words == ["diff"] else ()
     result = program(*words, *small, *files, env={**os.environ, "COLUMNS": str(WIDTH)})
     assert result.returncode == 0, result.stderr

@@ -39,6 +39,7 @@ class Program(TyperGroup):
     _MODULES: ClassVar = {
         "run": "run_commands",
         "compare": "run_commands",
+        "explain": "explain_command",
         "sweep": "sweep_command",
         "crash": "crash_commands",
         "campaign": "crash_commands",

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import altair
 
 _WIDTH, _HEIGHT = 480, 300
+_STEP = 48
+"""Width of a stacked bar with its gap."""
 _LOG_MIN = 8
 """Quotient of the largest and the smallest value from which an axis is logarithmic."""
 _TICKS_MAX = 12
@@ -118,6 +120,44 @@ def bar_chart(
     channels["tooltip"].append(altair.Tooltip("value", type="quantitative", title=in_chart(value)))
     drawn = altair.Chart(altair.Data(values=shown), height=_HEIGHT, title=in_chart(title))
     return drawn.mark_bar().encode(**channels)
+
+
+def stacked_chart(rows: Sequence[tuple[str, str, str, float]], *, title: str, value: str, part: str) -> altair.Chart:
+    """Returns a chart of stacked bars, side by side for each workload.
+
+    Args:
+        rows: Workload, bar, part of the bar and value; all have their order, the first part at the bottom.
+        title: Title of the chart.
+        value: Title of the vertical axis, with the unit.
+        part: Title of the parts, which have a colour each.
+    """
+    import altair  # noqa: PLC0415 - slow to load
+
+    parts = list(dict.fromkeys(row[2] for row in rows))
+    named = ({"of": of, "bar": bar, "part": name, "value": number, "at": parts.index(name)}
+             for of, bar, name, number in rows)  # fmt: skip
+    shown = chart_rows(named)
+    order = {key: list(dict.fromkeys(row[key] for row in shown)) for key in ("of", "bar", "part")}
+    channels = {
+        "x": altair.X("bar", type="nominal", title="design", sort=order["bar"]),
+        "y": altair.Y("value", type="quantitative", title=in_chart(value)),
+        "color": altair.Color(
+            "part", type="nominal", title=in_chart(part), sort=order["part"], scale=altair.Scale(scheme="tableau20")
+        ),
+        "order": altair.Order("at", type="quantitative"),
+        "tooltip": [
+            altair.Tooltip("bar", type="nominal", title="design"),
+            altair.Tooltip("part", type="nominal", title=in_chart(part)),
+            altair.Tooltip("value", type="quantitative", title=in_chart(value), format=","),
+        ],
+    }
+    if len(order["of"]) > 1:
+        channels["column"] = altair.Column("of", type="nominal", title="workload", sort=order["of"])
+    # A bar has the same width in each workload, and each workload its own height.
+    drawn = altair.Chart(
+        altair.Data(values=shown), width=altair.Step(_STEP), height=_HEIGHT, title=in_chart(title)
+    ).mark_bar()
+    return drawn.encode(**channels).resolve_scale(**({"y": "independent"} if "column" in channels else {}))
 
 
 def _values(result: Any, named: str) -> tuple[str, list[tuple[Mapping[str, Any], Any]]]:

@@ -5,7 +5,7 @@ Classes of results call these functions, so results are typed as Any.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars
@@ -124,6 +124,30 @@ def campaign_frame(document: Mapping[str, Any]) -> polars.DataFrame:
     names = {"design": polars.String, "domain": polars.String, "workload": polars.String}
     counts = dict.fromkeys(("threads", "runs", "trials", "violations"), polars.UInt64)
     return polars.DataFrame(document["results"], schema=names | counts)
+
+
+EXPLANATION_SCHEMA = {
+    **dict.fromkeys(("workload", "design"), polars.String),
+    "set": polars.List(polars.String),
+    **dict.fromkeys(("baseline_design", "unit", "category", "counter"), polars.String),
+    **dict.fromkeys(("baseline", "value", "difference"), polars.Int64),
+}
+
+
+def explanation_frame(result: Any) -> polars.DataFrame:
+    """Returns one row for each stall counter, `base` and origin of each run of an explanation."""
+    rows = [row for explained in result.explained for row in _explained_rows(explained)]
+    return polars.DataFrame(rows, schema=EXPLANATION_SCHEMA, orient="row")
+
+
+def _explained_rows(explained: Any) -> Iterator[tuple[object, ...]]:
+    run = (explained.workload, explained.design.design, list(explained.design.set), explained.baseline.design)
+    for category in explained.cycles:
+        for counter in category.counters or (category,):
+            name = counter.name if category.counters else None
+            yield (*run, "cycles", category.name, name, counter.baseline, counter.design, counter.difference)
+    for origin in explained.bytes:
+        yield (*run, "bytes", origin.name, None, origin.baseline, origin.design, origin.difference)
 
 
 def pandas_frame(frame: polars.DataFrame) -> pandas.DataFrame:

@@ -9,12 +9,13 @@ from typing import Any
 from durasim import output
 from durasim.documents.campaign import CampaignResult
 from durasim.documents.difference import Difference
+from durasim.documents.explanation import Explanation
 from durasim.documents.reproduction import Reproduction
 from durasim.documents.results import Comparison, CrashResult, RunResult
 from durasim.documents.sweep import SweepResult
 from durasim.errors import refusal
 
-_Typed = RunResult | CrashResult | Comparison | Difference | SweepResult | Reproduction
+_Typed = RunResult | CrashResult | Comparison | Difference | Explanation | SweepResult | Reproduction
 Loaded = _Typed | dict[str, Any]
 
 _TYPED: Mapping[str, type[_Typed]] = {
@@ -22,6 +23,7 @@ _TYPED: Mapping[str, type[_Typed]] = {
     "durasim-crash/5": CrashResult,
     "durasim-compare/4": Comparison,
     "durasim-diff/2": Difference,
+    "durasim-explain/1": Explanation,
     "durasim-sweep/1": SweepResult,
     "durasim-reproduction/2": Reproduction,
 }
@@ -36,8 +38,8 @@ def load(path: str | os.PathLike[str]) -> Loaded:
         path: The file.
 
     Returns:
-        A `RunResult`, `CrashResult`, `Comparison`, `Difference`, `SweepResult` or `Reproduction`; for campaigns,
-        mutations and `designs --check` the JSON object.
+        A `RunResult`, `CrashResult`, `Comparison`, `Difference`, `Explanation`, `SweepResult` or `Reproduction`; for
+        campaigns, mutations and `designs --check` the JSON object.
 
     Raises:
         ConfigError: The file is not a document of durasim, or one of another version or kind.
@@ -52,3 +54,23 @@ def load(path: str | os.PathLike[str]) -> Loaded:
         found = f"a document {schema}" if isinstance(schema, str) else "a document without a schema"
         raise refusal("load", f"{path} is {found}; this version reads {', '.join([*_TYPED, *_PLAIN])}")
     return _TYPED[schema].from_dict(document)
+
+
+def load_run(path: str | os.PathLike[str], field: str) -> RunResult:
+    """Loads the result of a run.
+
+    Args:
+        path: The file.
+        field: The argument that messages name.
+
+    Raises:
+        ConfigError: The file is no result of `durasim run --json` of this version.
+        HostIoError: The file cannot be read.
+    """
+    path = os.fspath(path)
+    document = output.read_json(path, field)
+    schema = document.get("schema") if isinstance(document, Mapping) else None
+    if not isinstance(schema, str) or _TYPED.get(schema) is not RunResult:
+        found = f"a document {schema}" if isinstance(schema, str) else "a document without a schema"
+        raise refusal(field, f"{path} is {found}, and no result of `durasim run --json` of this version")
+    return RunResult.from_dict(document)

@@ -129,6 +129,40 @@ def scenarios(
     ]
 
 
+def explained_scenarios(
+    baseline: str | None,
+    designs: Iterable[str] | None,
+    workloads: Iterable[str] | None,
+    *,
+    threads: int | None = None,
+    **fields: Unpack[ComparisonArguments],
+) -> tuple[str, list[Scenario]]:
+    """Returns the baseline, and the scenarios of every workload under it and under every design, as `scenarios` does.
+
+    Args:
+        baseline: The design of the baseline; `opt` if None.
+        designs: The designs, with or without the baseline.
+        workloads: The workloads; None for a program.
+        threads: Threads of the guest.
+        fields: The other arguments of `scenarios`.
+
+    Raises:
+        ConfigError: As from `scenarios`, or the baseline is unknown or the only design.
+    """
+    name = variant_name(DEFAULT_DESIGN if baseline is None else baseline)
+    if name not in design_variants():
+        raise unknown_name("baseline", name, design_variants())
+    if workloads is not None and not isinstance(workloads, str):
+        # An iterator can be read once.
+        workloads = list(workloads)
+    # Settings are checked below, as they may be those of the baseline.
+    named = scenarios(designs, workloads, elf=fields.get("elf"))
+    others = [design for design in dict.fromkeys(scenario.design for scenario in named) if design != name]
+    if not others:
+        raise refusal("designs", f"gives only {name}, the baseline: name a design to explain")
+    return name, scenarios([name, *others], workloads, threads=threads, **fields)
+
+
 def _distinct(field: str, names: Iterable[str]) -> list[str]:
     if isinstance(names, str):
         raise refusal(field, "expected a list of names, not one string")

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
+from durasim.documents.chart_files import check_chart_file, write_chart
 from durasim.documents.charts import default_x, line_chart, names_axis
-from durasim.documents.escaping import shown_exactly
 from durasim.documents.metrics import metric_named, metric_names
 from durasim.documents.sweep import SweepResult
-from durasim.errors import host_io, refusal
-from durasim.output import replace_file
+from durasim.errors import refusal
 from durasim.studies.study import Study
-
-FORMATS = (".svg", ".png", ".html")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +49,7 @@ def plot_of(
     if chosen_x is None:
         raise refusal("x", "no axis of the study has several values")
     path = asked.get("file") or f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', study.name)}.svg"
-    if Path(path).suffix not in FORMATS:
-        raise refusal("plot_file", f"'{path}' ends with none of {', '.join(FORMATS)}")
+    check_chart_file("plot_file", path)
     of_lines = None if "by" not in asked else metric_named(asked["by"], study.axes, "by")
     x_key = metric_named(chosen_x, study.axes, "x")
     bisected = None if study.refinement is None else study.refinement.axis
@@ -72,17 +67,4 @@ def write(result: SweepResult, plot: Plot) -> None:
         ConfigError: No point has the metric.
         HostIoError: The file cannot be written.
     """
-    import vl_convert  # noqa: PLC0415 - slow to load
-
-    drawn = line_chart(result, plot.metric, plot.x, plot.by).to_dict()
-    suffix = Path(plot.file).suffix
-    if suffix == ".svg":
-        data = vl_convert.vegalite_to_svg(shown_exactly(drawn)).encode()
-    elif suffix == ".png":
-        data = vl_convert.vegalite_to_png(shown_exactly(drawn), scale=2)
-    else:
-        data = vl_convert.vegalite_to_html(drawn, bundle=True).encode()
-    try:
-        replace_file(Path(plot.file), data)
-    except OSError as error:
-        raise host_io(plot.file, error) from None
+    write_chart(line_chart(result, plot.metric, plot.x, plot.by).to_dict(), plot.file)
