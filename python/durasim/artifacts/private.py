@@ -1,0 +1,139 @@
+"""Private texts of a computer and its user, which no artifact contains: home, user, host, values of the environment.
+
+Files of an artifact are made without them. A file that has to be packed as it is, or a text that the user wrote, is
+searched, and refused if it has one.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import pwd
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from durasim.errors import refusal
+
+_IMPERSONAL = frozenset({
+    "admin", "build", "debian", "docker", "fedora", "guest", "localhost", "localhost.localdomain", "root", "runner",
+    "test", "ubuntu", "user", "vagrant",
+})  # fmt: skip
+"""Names of accounts and hosts that identify neither a person nor a computer; some are words of programs."""
+_PUBLIC = frozenset({"COLORTERM", "LANG", "LANGUAGE", "PATH", "SHELL", "TERM", "TZ", "XDG_SESSION_TYPE", "_"})
+"""Variables whose values are those of many computers; folders of the user in PATH are those of the home."""
+_NAME_MIN = 3
+"""Letters of the shortest name that is searched."""
+_VALUE_MIN = 8
+"""Characters of the shortest value of the environment that is searched in texts of the user."""
+_SECRET_MIN = 16
+"""Characters of the shortest value that is searched in programs too, if it is no path."""
+_HOMES_OF_NONE = ("", "/", "/nonexistent")
+
+
+@dataclass(frozen=True)
+class Private:
+    """Private texts, each with the words that describe it.
+
+    Attributes:
+        homes: Folders of the user.
+        names: Names of user and host.
+        values: Values of the environment.
+    """
+
+    homes: Mapping[str, str]
+    names: Mapping[str, str]
+    values: Mapping[str, str]
+
+    def refuse_in_text(self, place: str, text: str) -> None:
+        """Refuses a text that the user wrote.
+
+        Raises:
+            ConfigError: It has a private text; the sentence names the place, the line and the text.
+        """
+        self._refuse(place, text.encode(errors="surrogateescape"), self._in_texts, has_lines=True)
+
+    def refuse_in_file(self, place: str, data: bytes) -> None:
+        """Refuses a file that has to be packed as it is: names of user and host are searched as parts of paths only.
+
+        Raises:
+            ConfigError: It has a private text; the sentence names the place and the text.
+        """
+        self._refuse(place, data, self._in_files, has_lines=False)
+
+    def _refuse(self, place: str, data: bytes, pattern: re.Pattern[bytes] | None, *, has_lines: bool) -> None:
+        found = None if pattern is None else pattern.search(data)
+        if found is None:
+            return
+        text = next(filter(None, found.groups())).decode(errors="surrogateescape")
+        described = {**self.values, **self.names, **self.homes}[text]
+        before = data.count(b"\n", 0, found.start())
+        line = f", line {before + 1}" if has_lines and b"\n" in data else ""
+        raise refusal("artifact", f"{place}{line} contains '{text}', {described}: remove it there, and sweep again")
+
+    @cached_property
+    def _in_texts(self) -> re.Pattern[bytes] | None:
+        return _pattern(map(_whole, [*self.homes, *self.values, *self.names]))
+
+    @cached_property
+    def _in_files(self) -> re.Pattern[bytes] | None:
+        values = [value for value in self.values if value.startswith("/") or len(value) >= _SECRET_MIN]
+        return _pattern([*map(_whole, [*self.homes, *values]), *(f"(?<=/){_whole(name)}" for name in self.names)])
+
+
+def _whole(text: str) -> str:
+    """Returns an expression for a text that no letter or digit continues."""
+    return rf"(?<![A-Za-z0-9])({re.escape(text)})(?![A-Za-z0-9])"
+
+
+def _pattern(parts: Iterator[str] | list[str]) -> re.Pattern[bytes] | None:
+    joined = "|".join(parts)
+    return re.compile(joined.encode(errors="surrogateescape")) if joined else None
+
+
+def private_texts(known: frozenset[str]) -> Private:
+    """Returns the private texts of this computer and its user.
+
+    Args:
+        known: Words of durasim, such as names of designs: texts have them whatever the user is called.
+    """
+    own = _account()
+    homes = {os.environ.get("HOME", ""), str(Path.home()), "" if own is None else own.pw_dir}
+    homes |= {os.path.realpath(home) for home in homes if home}
+    users = {os.environ.get(name, "") for name in ("USER", "LOGNAME", "USERNAME")} | {_user_name()}
+    host = socket.gethostname()
+    hosts = {host, host.partition(".")[0], os.environ.get("HOSTNAME", "")}
+    names = dict.fromkeys(sorted(hosts), "the name of this computer") | dict.fromkeys(sorted(users), "your user name")
+    values = {
+        value: f"the value of the environment variable {name}"
+        for name, value in sorted(os.environ.items())
+        if name not in _PUBLIC and not name.startswith("LC_") and len(value) >= _VALUE_MIN and value not in known
+    }
+    return Private(
+        homes={home: "your home folder" for home in sorted(homes) if home.rstrip("/") not in _HOMES_OF_NONE},
+        names={
+            name: words
+            for name, words in names.items()
+            if len(name) >= _NAME_MIN and name.lower() not in _IMPERSONAL and name not in known
+        },
+        values=values,
+    )
+
+
+def _account() -> pwd.struct_passwd | None:
+    """Returns the entry of the user in the list of accounts; None if there is none, as in some containers."""
+    try:
+        return pwd.getpwuid(os.getuid())
+    except KeyError:
+        return None
+
+
+def _user_name() -> str:
+    """Returns the name of the user; empty if the computer has none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
