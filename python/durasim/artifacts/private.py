@@ -16,15 +16,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from durasim.errors import refusal
+from durasim.errors import ConfigError, refusal
 
 _IMPERSONAL = frozenset({
     "admin", "build", "debian", "docker", "fedora", "guest", "localhost", "localhost.localdomain", "root", "runner",
     "test", "ubuntu", "user", "vagrant",
 })  # fmt: skip
 """Names of accounts and hosts that identify neither a person nor a computer; some are words of programs."""
-_PUBLIC = frozenset({"COLORTERM", "LANG", "LANGUAGE", "PATH", "SHELL", "TERM", "TZ", "XDG_SESSION_TYPE", "_"})
-"""Variables whose values are those of many computers; folders of the user in PATH are those of the home."""
+_PUBLIC = frozenset({
+    "COLORTERM", "LANG", "LANGUAGE", "OLDPWD", "PATH", "PWD", "SHELL", "TERM", "TZ", "XDG_SESSION_TYPE", "_",
+})  # fmt: skip
+"""Variables whose values are those of many computers, or the present folder; all may still have names and homes."""
 _NAME_MIN = 3
 """Letters of the shortest name that is searched."""
 _VALUE_MIN = 8
@@ -48,13 +50,20 @@ class Private:
     names: Mapping[str, str]
     values: Mapping[str, str]
 
+    def in_text(self, text: str) -> tuple[str, str] | None:
+        """Returns a private text in a text that the user wrote, and the words that describe it; None without one."""
+        found = None if self._in_texts is None else self._in_texts.search(_encoded(text))
+        return None if found is None else self._described(found)
+
     def refuse_in_text(self, place: str, text: str) -> None:
         """Refuses a text that the user wrote.
 
         Raises:
             ConfigError: It has a private text; the sentence names the place, the line and the text.
         """
-        self._refuse(place, text.encode(errors="surrogateescape"), self._in_texts, has_lines=True)
+        for number, line in enumerate(text.splitlines(), 1):
+            if (found := self.in_text(line)) is not None:
+                raise _refused(f"{place}, line {number}," if "\n" in text else place, found)
 
     def refuse_in_file(self, place: str, data: bytes) -> None:
         """Refuses a file that has to be packed as it is: names of user and host are searched as parts of paths only.
@@ -62,17 +71,13 @@ class Private:
         Raises:
             ConfigError: It has a private text; the sentence names the place and the text.
         """
-        self._refuse(place, data, self._in_files, has_lines=False)
+        found = None if self._in_files is None else self._in_files.search(data)
+        if found is not None:
+            raise _refused(place, self._described(found))
 
-    def _refuse(self, place: str, data: bytes, pattern: re.Pattern[bytes] | None, *, has_lines: bool) -> None:
-        found = None if pattern is None else pattern.search(data)
-        if found is None:
-            return
+    def _described(self, found: re.Match[bytes]) -> tuple[str, str]:
         text = next(filter(None, found.groups())).decode(errors="surrogateescape")
-        described = {**self.values, **self.names, **self.homes}[text]
-        before = data.count(b"\n", 0, found.start())
-        line = f", line {before + 1}" if has_lines and b"\n" in data else ""
-        raise refusal("artifact", f"{place}{line} contains '{text}', {described}: remove it there, and sweep again")
+        return text, {**self.values, **self.names, **self.homes}[text]
 
     @cached_property
     def _in_texts(self) -> re.Pattern[bytes] | None:
@@ -84,6 +89,15 @@ class Private:
         return _pattern([*map(_whole, [*self.homes, *values]), *(f"(?<=/){_whole(name)}" for name in self.names)])
 
 
+def _refused(place: str, found: tuple[str, str]) -> ConfigError:
+    text, words = found
+    return refusal("artifact", f"{place} contains '{text}', {words}: remove it there, and sweep again")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
+
+
 def _whole(text: str) -> str:
     """Returns an expression for a text that no letter or digit continues."""
     return rf"(?<![A-Za-z0-9])({re.escape(text)})(?![A-Za-z0-9])"
@@ -91,7 +105,7 @@ def _whole(text: str) -> str:
 
 def _pattern(parts: Iterator[str] | list[str]) -> re.Pattern[bytes] | None:
     joined = "|".join(parts)
-    return re.compile(joined.encode(errors="surrogateescape")) if joined else None
+    return re.compile(_encoded(joined)) if joined else None
 
 
 def private_texts(known: frozenset[str]) -> Private:

@@ -137,8 +137,11 @@ def gather(wheel: Path, folder: str | os.PathLike[str] | None, target: Path) -> 
 
 def _installed_versions() -> list[str]:
     """Returns all installed distributions but durasim, as constraints for pip."""
-    found = {of.metadata["Name"]: of.version for of in importlib.metadata.distributions()}
-    return sorted(f"{name}=={version}" for name, version in found.items() if name and name.lower() != "durasim")
+    found: dict[str, str] = {}
+    for of in importlib.metadata.distributions():
+        # The first of a name is the one that is imported.
+        found.setdefault(of.metadata["Name"] or "", of.version)
+    return sorted(f"{name}=={version}" for name, version in found.items() if name.lower() not in ("", "durasim"))
 
 
 def _described(path: Path) -> Wheel:
