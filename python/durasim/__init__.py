@@ -19,6 +19,7 @@ from durasim._core import __version__
 
 if TYPE_CHECKING:
     from durasim.api import (
+        artifact,
         campaign,
         check_designs,
         compare,
@@ -34,11 +35,13 @@ if TYPE_CHECKING:
         random_campaign,
         random_replay,
         reproduce,
+        rerun,
         run,
         suite_members,
         sweep,
         workloads,
     )
+    from durasim.documents.artifact import Artifact, Deviation, Rerun, RerunPoint
     from durasim.documents.campaign import CampaignResult
     from durasim.documents.difference import Difference, diff
     from durasim.documents.loading import load
@@ -60,11 +63,13 @@ if TYPE_CHECKING:
     from durasim.studies.pareto import pareto
 
 __all__ = [
+    "Artifact",
     "CampaignResult",
     "Comparison",
     "ConfigError",
     "CrashFailure",
     "CrashResult",
+    "Deviation",
     "Difference",
     "DurasimError",
     "GuestFault",
@@ -76,6 +81,8 @@ __all__ = [
     "ReproducedPoint",
     "ReproducedRow",
     "Reproduction",
+    "Rerun",
+    "RerunPoint",
     "RunResult",
     "Stat",
     "StatTree",
@@ -84,6 +91,7 @@ __all__ = [
     "TxLines",
     "TxProfile",
     "__version__",
+    "artifact",
     "campaign",
     "check_designs",
     "compare",
@@ -102,6 +110,7 @@ __all__ = [
     "random_campaign",
     "random_replay",
     "reproduce",
+    "rerun",
     "run",
     "suite_members",
     "sweep",
@@ -111,10 +120,11 @@ __all__ = [
 # A module is imported when one of its names is first used: `durasim --version` needs none of them.
 _NAMES = {
     "durasim.api": (
-        "campaign", "check_designs", "compare", "crash", "describe_design", "describe_machine", "designs",
+        "artifact", "campaign", "check_designs", "compare", "crash", "describe_design", "describe_machine", "designs",
         "machine_schema", "machine_toml", "machines", "measure_workload", "mutation", "random_campaign",
-        "random_replay", "reproduce", "run", "suite_members", "sweep", "workloads",
+        "random_replay", "reproduce", "rerun", "run", "suite_members", "sweep", "workloads",
     ),
+    "durasim.documents.artifact": ("Artifact", "Deviation", "Rerun", "RerunPoint"),
     "durasim.documents.campaign": ("CampaignResult",),
     "durasim.documents.difference": ("Difference", "diff"),
     "durasim.documents.loading": ("load",),

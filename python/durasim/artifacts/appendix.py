@@ -85,7 +85,8 @@ def _megabytes(size_bytes: int) -> str:
 
 def _minutes(seconds: Sequence[float]) -> str:
     """Returns the time of all simulations on one core, and that of the longest."""
-    return f"{_time(sum(seconds))} on one core of the authors' computer; the longest simulation takes {_time(max(seconds))}"
+    longest = f"the longest simulation takes {_time(max(seconds))}"
+    return f"{_time(sum(seconds))} on one core of the authors' computer; {longest}"
 
 
 def _time(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Evidence of an artifact: the stored points of a study or of figures of papers, and the numbers that follow from them."""
+"""Evidence of an artifact: stored points of a study or of figures of papers, and the numbers that follow from them."""
 
 from __future__ import annotations
 

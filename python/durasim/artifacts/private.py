@@ -27,6 +27,8 @@ _PUBLIC = frozenset({
     "COLORTERM", "LANG", "LANGUAGE", "OLDPWD", "PATH", "PWD", "SHELL", "TERM", "TZ", "XDG_SESSION_TYPE", "_",
 })  # fmt: skip
 """Variables whose values are those of many computers, or the present folder; all may still have names and homes."""
+_SYSTEM = ("/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sbin/", "/sys/", "/tmp", "/usr/", "/var/")  # noqa: S108
+"""Begins of paths that many computers have; C libraries contain some. They may still have names."""
 _NAME_MIN = 3
 """Letters of the shortest name that is searched."""
 _VALUE_MIN = 8
@@ -65,15 +67,22 @@ class Private:
             if (found := self.in_text(line)) is not None:
                 raise _refused(f"{place}, line {number}," if "\n" in text else place, found)
 
-    def refuse_in_file(self, place: str, data: bytes) -> None:
-        """Refuses a file that has to be packed as it is: names of user and host are searched as parts of paths only.
+    def in_file(self, data: bytes) -> tuple[str, str] | None:
+        """Returns a private text in a file, and the words that describe it; None without one.
 
-        Raises:
-            ConfigError: It has a private text; the sentence names the place and the text.
+        Names of user and host are searched as parts of paths alone: programs have words of all kinds.
         """
         found = None if self._in_files is None else self._in_files.search(data)
-        if found is not None:
-            raise _refused(place, self._described(found))
+        return None if found is None else self._described(found)
+
+    def refuse_in_file(self, place: str, data: bytes) -> None:
+        """Refuses a file that has to be packed as it is.
+
+        Raises:
+            ConfigError: It has a private text, see `in_file`; the sentence names the place and the text.
+        """
+        if (found := self.in_file(data)) is not None:
+            raise _refused(place, found)
 
     def _described(self, found: re.Match[bytes]) -> tuple[str, str]:
         text = next(filter(None, found.groups())).decode(errors="surrogateescape")
@@ -124,7 +133,7 @@ def private_texts(known: frozenset[str]) -> Private:
     values = {
         value: f"the value of the environment variable {name}"
         for name, value in sorted(os.environ.items())
-        if name not in _PUBLIC and not name.startswith("LC_") and len(value) >= _VALUE_MIN and value not in known
+        if name not in _PUBLIC and not name.startswith("LC_") and _identifies(value) and value not in known
     }
     return Private(
         homes={home: "your home folder" for home in sorted(homes) if home.rstrip("/") not in _HOMES_OF_NONE},
@@ -135,6 +144,11 @@ def private_texts(known: frozenset[str]) -> Private:
         },
         values=values,
     )
+
+
+def _identifies(value: str) -> bool:
+    """Whether a value of the environment may be one of this user or computer alone."""
+    return len(value) >= _VALUE_MIN and not value.startswith(_SYSTEM)
 
 
 def _account() -> pwd.struct_passwd | None:

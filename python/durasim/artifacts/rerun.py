@@ -49,7 +49,9 @@ def rerun(
         again = _Again(store, [(each["kind"], of) for each, of in zip(described["points"], requests, strict=True)])
         again.run(executor, progress)
     points = [
-        _compared(each["result"], read_json(os.fspath(top / each["result"]), "artifact"), *again.answers[number])
+        _compared(
+            each["result"], read_json(os.fspath(_inside(top, each["result"])), "artifact"), *again.answers[number]
+        )
         for number, each in enumerate(described["points"])
     ]
     states = [point.state for point in points]

@@ -79,7 +79,9 @@ def check_wheel_of_durasim(wheel: Path, private: Private) -> None:
             for name in names:
                 content = archive.read(name)
                 if name.startswith(_MADE_BY_WHEEL) or not name.startswith("durasim/"):
-                    private.refuse_in_file(f"{wheel.name}: {name}", content)
+                    if (found := private.in_file(content)) is not None:
+                        problem = f"{name} in it contains '{found[0]}', {found[1]}"
+                        raise refusal("wheel", f"{wheel}: {problem}: use the wheel that `make wheel` builds")
                 elif not name.endswith("/") and content != _installed(name):
                     raise refusal("wheel", f"{wheel} has another {name} than the durasim that is running: {_AGAIN}")
     except OSError as error:
