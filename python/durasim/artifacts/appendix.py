@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from durasim import _core
 from durasim.artifacts.evidence import Evidence
+from durasim.artifacts.packed import shown
 from durasim.artifacts.wheels import Wheel
 from durasim.documents.escaping import in_markdown
 from durasim.documents.summaries import count
@@ -50,7 +51,7 @@ def appendix(
         version=_core.__version__,
         build=_core.__build__,
         designs=_listed({str(of["design"]) for of in documents}),
-        programs=_listed({str(point.prepared.request["workload"]) for point in evidence.points}),
+        programs=_listed({str(shown(point.prepared.request["workload"])) for point in evidence.points}),
         compilers=_listed(compilers),
         binaries=count(programs, "program"),
         wheel_count=len(wheels),
@@ -74,9 +75,8 @@ def appendix(
 def _listed(names: set[str] | set[int] | dict[str, None]) -> str:
     """Returns names in one line, sorted if they are a set."""
     ordered = sorted(names) if isinstance(names, set) else list(names)  # type: ignore[type-var]
-    shown = [in_markdown(str(name).rpartition("/")[2] or str(name)) for name in ordered[:_NAMES_MAX]]
-    more = len(ordered) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    first = ", ".join(in_markdown(str(name)) for name in ordered[:_NAMES_MAX])
+    return first + (f" and {more} more" if (more := len(ordered) - _NAMES_MAX) > 0 else "")
 
 
 def _megabytes(size_bytes: int) -> str:
