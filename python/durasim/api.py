@@ -505,11 +505,10 @@ def artifact(
     from durasim.store.location import default_path  # noqa: PLC0415
 
     pack.refuse_own_core()
-    of_durasim = wheel_of_durasim(wheel)
     with Store(default_path() if store is None else store, create=False) as kept:
         wanted = _wanted(subject, figure, scale, kept, None if store is None else os.fspath(store))
     target = pack.checked_target(output, wanted.top)
-    return pack.pack(wanted, target, of_durasim, wheels)
+    return pack.pack(wanted, target, wheel_of_durasim(wheel), wheels)
 
 
 def _wanted(

@@ -15,7 +15,7 @@ import pytest
 from packing import PACKAGE, Author, all_contents, members_of, wheel_of_durasim
 
 import durasim as ds
-from durasim.artifacts import packed, private
+from durasim.artifacts import packed, private, wheels
 from durasim.artifacts.archive import Member, write
 from durasim.artifacts.packed import PackedFiles
 from durasim.papers import paper_files
@@ -95,7 +95,7 @@ def test_the_manifest_and_the_requirements_have_all_hashes(author, tmp_path, mem
         assert hashes[f"wheels/{name.replace('-', '_')}-{version}-py3-none-any.whl"] == found
 
 
-def test_the_appendix_has_the_headings_disk_memory_minutes_and_all_numbers(author, members):
+def test_the_appendix_has_the_headings_disk_memory_minutes_and_all_numbers(members):
     text = members["README.md"].decode()
     headings = re.findall(r"^##+ (A\.[\d.]+) (.+)$", text, re.MULTILINE)
     assert [name for _, name in headings] == [
@@ -255,12 +255,19 @@ def test_a_wheel_of_another_build_or_with_other_files_is_refused(author, refuses
 
 
 def test_without_a_wheel_one_sentence_asks_for_it(monkeypatch, tmp_path):
-    monkeypatch.setattr("durasim.artifacts.wheels._CHECKOUT", tmp_path)
+    monkeypatch.setattr(wheels, "_CHECKOUT", tmp_path)
     with pytest.raises(ds.ConfigError, match=r"wheel: .*--wheel FILE .the file from which durasim was installed"):
-        ds.artifact("hercules", store=tmp_path / "none.sqlite")
+        wheels.wheel_of_durasim(None)
     (tmp_path / "Cargo.toml").touch()
     with pytest.raises(ds.ConfigError, match=r"wheel: .*`make wheel` builds it in dist/"):
-        ds.artifact("hercules", store=tmp_path / "none.sqlite")
+        wheels.wheel_of_durasim(None)
+    (tmp_path / "dist").mkdir()
+    first, second = (tmp_path / "dist" / f"durasim-{number}-py3-none-any.whl" for number in (1, 2))
+    first.touch()
+    assert wheels.wheel_of_durasim(None) == first
+    second.touch()
+    with pytest.raises(ds.ConfigError, match=r"wheel: .*dist has 2 wheels: choose one"):
+        wheels.wheel_of_durasim(None)
 
 
 def test_designs_of_the_user_are_refused(monkeypatch):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 
@@ -42,7 +43,7 @@ def change(folder, name, edit):
 
 def test_all_points_are_simulated_again_and_equal(author, folder, tmp_path):
     done = author.run("rerun", folder, "--json", tmp_path / "rerun.json")
-    assert (done.returncode, done.stdout) == (0, "PASS: 2 of 2 results are equal\n")
+    assert (done.returncode, done.stdout) == (0, "PASS: equal results: 2 of 2\n")
     document = json.loads((tmp_path / "rerun.json").read_text())
     schema = json.loads((PACKAGE / "schemas" / "rerun.json").read_text())
     jsonschema.Draft202012Validator(schema).validate(document)
@@ -56,12 +57,30 @@ def test_the_study_of_the_artifact_is_answered_by_the_new_results(author, folder
     assert "0 simulated, 2 from the store, 0 failed" in done.stdout
 
 
+def test_crash_campaigns_are_packed_and_equal_too(author, tmp_path):
+    study = author.study / "crashes.toml"
+    study.write_text(
+        'name = "crashes"\nkind = "crash"\ndesigns = ["hercules"]\nworkloads = ["btree"]\nmachine = "tiny"\nops = 3\n'
+        'args = { populate = 4 }\ncrash = { points = 3, faults = ["clean"] }\n'
+    )
+    assert author.run("sweep", study, "--store", author.store).returncode == 0
+    path = tmp_path / "crashes.tar.gz"
+    assert author.artifact(study, "--output", path).returncode == 0
+    folder = unpacked(path, tmp_path / "unpacked")
+    assert re.search(r"\| btree \| hercules \| \d+ \| \d+ \| 0 \|", (folder / "README.md").read_text())
+    assert author.run("rerun", folder).stdout == "PASS: equal results: 1 of 1\n"
+    change(folder, "results/1.json", lambda document: document.update(trials_per_s_per_core=1.0, violations=7))
+    assert author.run("rerun", folder, "--json", tmp_path / "rerun.json").returncode == 1
+    (point,) = json.loads((tmp_path / "rerun.json").read_text())["points"]
+    assert point["differences"] == [{"place": "violations", "expected": 7, "found": 0}]
+
+
 def test_a_difference_is_listed_and_the_exit_code_is_one(author, folder, tmp_path):
     cycles = json.loads((folder / "results/2.json").read_text())["roi"]["cycles"]
     change(folder, "results/2.json", lambda document: document["roi"].update(cycles=cycles + 1))
     done = author.run("rerun", folder, "--json", tmp_path / "rerun.json")
     assert done.returncode == 1
-    assert "FAIL: 1 of 2 results differ, 0 failed" in done.stdout
+    assert "FAIL: equal results: 1 of 2; different: 1; failed: 0" in done.stdout
     assert all(
         word in done.stdout for word in ("results/2.json", "hercules", "roi.cycles", str(cycles), str(cycles + 1))
     )
@@ -100,7 +119,7 @@ def test_a_point_that_the_machine_refuses_fails(author, folder):
     done = author.run("rerun", folder)
     assert done.returncode == 1
     assert "failed: llc.ways" in done.stdout
-    assert "FAIL: 0 of 2 results differ, 1 failed" in done.stdout
+    assert "FAIL: equal results: 1 of 2; different: 0; failed: 1" in done.stdout
 
 
 def first(of):

@@ -89,7 +89,7 @@ def rerun(
 def _shown(result: Rerun) -> RenderableType:
     """Returns PASS, or the differences of each point and FAIL."""
     if result.passes:
-        return Text(f"PASS: {result.equal} of {count(len(result.points), 'result')} are equal")
+        return Text(f"PASS: equal results: {result.equal} of {len(result.points)}")
     table = FoldedTable(
         "differences",
         [Column("result"), Column("design"), Column("workload"), Column("value", wraps=True),
@@ -107,8 +107,8 @@ def _shown(result: Rerun) -> RenderableType:
             table.add_row(*named, f"and {count(more, 'value')} more", "", "")
     if len(bad) > _POINTS_SHOWN:
         table.caption = f"the first {_POINTS_SHOWN} of {len(bad)} points; --json FILE has all"
-    verdict = f"FAIL: {result.different} of {count(len(result.points), 'result')} differ, {result.failed} failed"
-    return Group(table, Text(verdict))
+    counts = f"{result.equal} of {len(result.points)}; different: {result.different}; failed: {result.failed}"
+    return Group(table, Text(f"FAIL: equal results: {counts}"))
 
 
 def _value(value: Any) -> str:
