@@ -188,9 +188,9 @@ def test_programs_are_searched_for_paths_and_secrets_and_not_for_words(monkeypat
     monkeypatch.setenv("TOKEN", "0123456789abcdef")
     monkeypatch.setenv("TZDIR", "/usr/share/zoneinfo")
     texts = private.private_texts(frozenset())
-    for data in (b"\0/home/max/a.cpp\0", b"/scratch/max/a.cpp", b"key 0123456789abcdef\0"):
+    for data in (b"\0/home/max/a.cpp\0", b"/max/a.cpp", b"/scratch/max\0", b'"/data/max"', b"key 0123456789abcdef\0"):
         assert texts.in_file(data) is not None, data
-    for data in (b"max\0", b"std::max", b"/home/maximal", b"/usr/share/zoneinfo", b"/scratch/maxima"):
+    for data in (b"max\0", b"std::max", b"\0/max\0", b"/home/maximal", b"/usr/share/zoneinfo", b"/scratch/maxima"):
         assert texts.in_file(data) is None, data
     assert texts.in_text("by max") == ("max", "your user name")
 
@@ -274,6 +274,25 @@ def test_designs_of_the_user_are_refused(monkeypatch):
     monkeypatch.setenv("DURASIM_CORE", "own.so")
     with pytest.raises(ds.ConfigError, match="artifact: packs designs of durasim alone"):
         ds.artifact("hercules")
+
+
+def test_bisected_values_and_frontiers_are_among_the_numbers(author, tmp_path):
+    study = tmp_path / "bisected.toml"
+    study.write_text(
+        'name = "bisected"\ndesigns = ["hercules"]\nworkloads = ["btree"]\nmachine = "tiny"\nops = 5\n'
+        'args = { populate = 8 }\nrefine = { metric = "ipc", threshold = 0.999, of = "first" }\n'
+        'pareto = { maximize = ["ipc"], minimize = ["pmem_write_total"] }\n'
+        '[axes]\n"llc.latency_cycles" = { from = 20, to = 36 }\n'
+    )
+    swept = author.run("sweep", study, "--store", author.store, "--json", tmp_path / "swept.json")
+    assert swept.returncode == 0, swept.stderr
+    (refined,) = ds.load(tmp_path / "swept.json").refined
+    assert author.artifact(study, "--output", tmp_path / "bisected.tar.gz").returncode == 0
+    text = members_of(tmp_path / "bisected.tar.gz")["bisected-artifact/README.md"].decode().replace("\\", "")
+    assert re.search(r"^\| btree \| hercules \| 20 \|.*\| yes \|$", text, re.MULTILINE)
+    table = text.split("**Claim 2. Values of llc.latency_cycles that enclose the threshold**\n")[1]
+    ends = sorted((refined.low, refined.high), reverse=refined.metric_low >= refined.threshold)
+    assert f"| btree | hercules | {ends[0]} | {ends[1]} |" in table
 
 
 PAPER = """

@@ -75,6 +75,19 @@ def test_crash_campaigns_are_packed_and_equal_too(author, tmp_path):
     assert point["differences"] == [{"place": "violations", "expected": 7, "found": 0}]
 
 
+def test_points_that_start_from_a_shared_snapshot_are_packed_with_it(author, tmp_path):
+    study = author.study / "shared.toml"
+    study.write_text(author.file.read_text() + "shared_population = true\n")
+    assert author.run("sweep", study, "--store", author.store).returncode == 0
+    path = tmp_path / "shared.tar.gz"
+    assert author.artifact(study, "--output", path).returncode == 0
+    folder = unpacked(path, tmp_path / "unpacked")
+    described = json.loads((folder / "points.json").read_text())
+    (snapshot,) = {point["request"]["from"] for point in described["points"]}
+    assert (folder / snapshot).stat().st_size > 0
+    assert author.run("rerun", folder).stdout == "PASS: equal results: 2 of 2\n"
+
+
 def test_a_difference_is_listed_and_the_exit_code_is_one(author, folder, tmp_path):
     cycles = json.loads((folder / "results/2.json").read_text())["roi"]["cycles"]
     change(folder, "results/2.json", lambda document: document["roi"].update(cycles=cycles + 1))

@@ -95,7 +95,7 @@ class Private:
     @cached_property
     def _in_files(self) -> re.Pattern[bytes] | None:
         values = [value for value in self.values if value.startswith("/") or len(value) >= _SECRET_MIN]
-        return _pattern([*map(_whole, [*self.homes, *values]), *(f"(?<=/){_whole(name)}" for name in self.names)])
+        return _pattern([*map(_whole, [*self.homes, *values]), *map(_in_path, self.names)])
 
 
 def _refused(place: str, found: tuple[str, str]) -> ConfigError:
@@ -110,6 +110,12 @@ def _encoded(text: str) -> bytes:
 def _whole(text: str) -> str:
     """Returns an expression for a text that no letter or digit continues."""
     return rf"(?<![A-Za-z0-9])({re.escape(text)})(?![A-Za-z0-9])"
+
+
+def _in_path(name: str) -> str:
+    """Returns an expression for a name that is a part of a path, which hardly any compressed data have by chance."""
+    escaped = re.escape(name)
+    return rf"""/({escaped})/|[A-Za-z0-9._-]/({escaped})(?=[\0"'\s:;,)])"""
 
 
 def _pattern(parts: Iterator[str] | list[str]) -> re.Pattern[bytes] | None:

@@ -47,7 +47,12 @@ def rerun(
     requests = [_placed(top, each["request"]) for each in described["points"]]
     with Store(_store_of(top)) as store:
         again = _Again(store, [(each["kind"], of) for each, of in zip(described["points"], requests, strict=True)])
-        again.run(executor, progress)
+        try:
+            again.run(executor, progress)
+        except KeyboardInterrupt as interrupt:
+            done = f"{len(again.answers)} of {len(requests)} points were done"
+            interrupt.add_note(f"{done}, and their results are kept in {store.path}: the same command continues")
+            raise
     points = [
         _compared(
             each["result"], read_json(os.fspath(_inside(top, each["result"])), "artifact"), *again.answers[number]
