@@ -33,7 +33,7 @@ SCHEMA = "durasim-artifact/1"
 POINTS = "points.json"
 RESULTS = "results"
 _STORE = "rerun/results.sqlite"
-_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Wanted:
     @property
     def top(self) -> str:
         """The folder that has the unpacked artifact."""
-        return f"{_NAME.sub('-', self.evidence.name).strip('-.') or 'study'}-artifact"
+        return f"{_NAME.sub('-', self.evidence.name).strip('-') or 'study'}-artifact"
 
 
 def refuse_own_core() -> None:
