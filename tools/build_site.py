@@ -271,6 +271,7 @@ def navigation() -> Nav:
             "Studies",
             ("docs/studies.md", "Sweeps and the store of results"),
             ("docs/reproducing.md", "Figures and tables of papers"),
+            ("docs/artifacts.md", "Artifacts for committees"),
             ("docs/python.md", "Python and notebooks"),
         ),
         _group("Crash laboratory", ("docs/crash.md", "Crashes and recovery"), ("docs/models.md", "Protocol models"),

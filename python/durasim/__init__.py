@@ -20,6 +20,7 @@ from durasim._core import __version__
 
 if TYPE_CHECKING:
     from durasim.api import (
+        artifact,
         campaign,
         check_designs,
         compare,
@@ -36,11 +37,13 @@ if TYPE_CHECKING:
         random_campaign,
         random_replay,
         reproduce,
+        rerun,
         run,
         suite_members,
         sweep,
         workloads,
     )
+    from durasim.documents.artifact import Artifact, Deviation, Rerun, RerunPoint
     from durasim.documents.campaign import CampaignResult
     from durasim.documents.difference import Difference, diff
     from durasim.documents.explanation import Explained, Explanation
@@ -63,11 +66,13 @@ if TYPE_CHECKING:
     from durasim.studies.pareto import pareto
 
 __all__ = [
+    "Artifact",
     "CampaignResult",
     "Comparison",
     "ConfigError",
     "CrashFailure",
     "CrashResult",
+    "Deviation",
     "Difference",
     "DurasimError",
     "Explained",
@@ -81,6 +86,8 @@ __all__ = [
     "ReproducedPoint",
     "ReproducedRow",
     "Reproduction",
+    "Rerun",
+    "RerunPoint",
     "RunResult",
     "Stat",
     "StatTree",
@@ -89,6 +96,7 @@ __all__ = [
     "TxLines",
     "TxProfile",
     "__version__",
+    "artifact",
     "campaign",
     "check_designs",
     "compare",
@@ -108,6 +116,7 @@ __all__ = [
     "random_campaign",
     "random_replay",
     "reproduce",
+    "rerun",
     "run",
     "suite_members",
     "sweep",
@@ -117,10 +126,11 @@ __all__ = [
 # A module is imported when one of its names is first used: `durasim --version` needs none of them.
 _NAMES = {
     "durasim.api": (
-        "campaign", "check_designs", "compare", "crash", "describe_design", "describe_machine", "designs", "explain",
-        "machine_schema", "machine_toml", "machines", "measure_workload", "mutation", "random_campaign",
-        "random_replay", "reproduce", "run", "suite_members", "sweep", "workloads",
+        "artifact", "campaign", "check_designs", "compare", "crash", "describe_design", "describe_machine", "designs",
+        "explain", "machine_schema", "machine_toml", "machines", "measure_workload", "mutation", "random_campaign",
+        "random_replay", "reproduce", "rerun", "run", "suite_members", "sweep", "workloads",
     ),
+    "durasim.documents.artifact": ("Artifact", "Deviation", "Rerun", "RerunPoint"),
     "durasim.documents.campaign": ("CampaignResult",),
     "durasim.documents.difference": ("Difference", "diff"),
     "durasim.documents.explanation": ("Explained", "Explanation"),

@@ -74,6 +74,7 @@ WINGS = (
     "crashes",
     "studies",
     "papers",
+    "artifacts",
     "arguments",
     "checkout",
     "api",

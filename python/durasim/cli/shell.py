@@ -47,6 +47,8 @@ class Program(TyperGroup):
         "diff": "run_commands",
         "reproduce": "reproduce_command",
         "results": "results_commands",
+        "artifact": "artifact_commands",
+        "rerun": "artifact_commands",
         "new": "own_commands",
         "cc": "own_commands",
         "designs": "list_commands",

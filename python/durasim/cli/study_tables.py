@@ -13,13 +13,14 @@ from durasim.cli.tables import Column, FoldedTable
 from durasim.documents.summaries import (
     POINT_METRICS,
     axis_value,
+    enclosed,
     has_several_values,
     number,
     point_rows,
     shown_axes,
     sweep_title,
 )
-from durasim.documents.sweep import Refined, SweepResult
+from durasim.documents.sweep import SweepResult
 from durasim.store.database import Entry
 from durasim.studies.pareto import COLUMN
 from durasim.studies.plan import Plan
@@ -80,18 +81,8 @@ def _refined(result: SweepResult) -> FoldedTable:
     columns = [*map(_axis, others), *(Column(header, right=True) for header in headers)]
     table = FoldedTable(f"{first.axis}: values that enclose the threshold", columns, keys=len(others))
     for found in result.refined:
-        table.add_row(*(axis_value(found.values[key]) for key in others), *_enclosed(found), number(found.threshold))
+        table.add_row(*(axis_value(found.values[key]) for key in others), *enclosed(found), number(found.threshold))
     return table
-
-
-def _enclosed(found: Refined) -> tuple[str, str, str, str]:
-    if found.low is None or found.high is None:
-        return "not enclosed", "", number(found.metric_low), number(found.metric_high)
-    ends = [(found.low, found.metric_low), (found.high, found.metric_high)]
-    if found.metric_low >= found.threshold:
-        # The metric falls along the axis.
-        ends.reverse()
-    return axis_value(ends[0][0]), axis_value(ends[1][0]), number(ends[0][1]), number(ends[1][1])
 
 
 def plan_tables(plans: Sequence[Plan], *, wide: bool = False) -> Group:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -11,11 +10,10 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from durasim.documents.escaping import printable
+from durasim.documents.escaping import in_markdown, printable
 
 # In addition to its text, a column has a space on both sides and a border.
 _COLUMN_EXTRA = 3
-_MARKUP = re.compile(r"[\\`*_\[\]<>|]")
 _KEY_MAX = 36
 """Maximum width of key columns; longer keys are wrapped to leave space for other columns."""
 
@@ -79,9 +77,9 @@ class FoldedTable:
         )
         marks = ["---:" if column.right else "---" for column in self.columns]
         rows = [headers, marks, *(row.cells for row in self._rows)]
-        lines = [f"| {' | '.join(_escaped(cell) for cell in cells)} |" for cells in rows]
+        lines = [f"| {' | '.join(in_markdown(cell) for cell in cells)} |" for cells in rows]
         caption = [] if self.caption is None else ["", self.caption]
-        return "\n".join([f"**{_escaped(printable(self.title))}**", "", *lines, *caption])
+        return "\n".join([f"**{in_markdown(self.title)}**", "", *lines, *caption])
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
         """Yields the blocks to rich."""
@@ -136,8 +134,3 @@ class FoldedTable:
             cells = [Text(row.cells[number]) for number in numbers]
             table.add_row(*cells, style=row.style, end_section=row.ends_section)
         return table
-
-
-def _escaped(text: str) -> str:
-    """Escapes text for Markdown, because names come from guests."""
-    return _MARKUP.sub(r"\\\g<0>", text)

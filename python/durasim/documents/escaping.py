@@ -20,6 +20,7 @@ _CONTROL_IN_LINES = re.compile(_CONTROL.pattern.replace(r"\x00-\x1f", r"\x00-\x0
 # A spreadsheet takes a cell that begins like this as a formula; it skips spaces, tabs and line breaks.
 _FORMULA = re.compile(r"[\t\n ]*[=+\-@]")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_MARKUP = re.compile(r"[\\`*_\[\]<>|]")
 _WORD_JOINER = "\u2060"
 
 
@@ -42,6 +43,11 @@ def in_html(text: str) -> str:
     import html  # noqa: PLC0415 - keeps the start-up of commands short
 
     return html.escape(printable(text))
+
+
+def in_markdown(text: str) -> str:
+    """Returns a text for a line or a cell of Markdown."""
+    return _MARKUP.sub(r"\\\g<0>", printable(text))
 
 
 def in_chart(text: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from durasim import output
+from durasim.documents.artifact import Rerun
 from durasim.documents.campaign import CampaignResult
 from durasim.documents.difference import Difference
 from durasim.documents.explanation import Explanation
@@ -15,7 +16,7 @@ from durasim.documents.results import Comparison, CrashResult, RunResult
 from durasim.documents.sweep import SweepResult
 from durasim.errors import refusal
 
-_Typed = RunResult | CrashResult | Comparison | Difference | Explanation | SweepResult | Reproduction
+_Typed = RunResult | CrashResult | Comparison | Difference | Explanation | SweepResult | Reproduction | Rerun
 Loaded = _Typed | dict[str, Any]
 
 _TYPED: Mapping[str, type[_Typed]] = {
@@ -26,6 +27,7 @@ _TYPED: Mapping[str, type[_Typed]] = {
     "durasim-explain/1": Explanation,
     "durasim-sweep/1": SweepResult,
     "durasim-reproduction/2": Reproduction,
+    "durasim-rerun/1": Rerun,
 }
 _PLAIN = ("durasim-campaign/3", "durasim-mutation/1", "durasim-designs-check/2")
 """Documents that the API also returns as plain objects."""
@@ -38,8 +40,8 @@ def load(path: str | os.PathLike[str]) -> Loaded:
         path: The file.
 
     Returns:
-        A `RunResult`, `CrashResult`, `Comparison`, `Difference`, `Explanation`, `SweepResult` or `Reproduction`; for
-        campaigns, mutations and `designs --check` the JSON object.
+        A `RunResult`, `CrashResult`, `Comparison`, `Difference`, `Explanation`, `SweepResult`, `Reproduction` or
+        `Rerun`; for campaigns, mutations and `designs --check` the JSON object.
 
     Raises:
         ConfigError: The file is not a document of durasim, or one of another version or kind.

@@ -225,3 +225,14 @@ def point_rows(result: Any, axes: Sequence[str], metrics: Iterable[str]) -> list
         for point in result.points
         if point.error is None
     ]
+
+
+def enclosed(found: Any) -> tuple[str, str, str, str]:
+    """Returns the values of an axis below, and at or above, a threshold, and the metric at both."""
+    if found.low is None or found.high is None:
+        return "not enclosed", "", number(found.metric_low), number(found.metric_high)
+    ends = [(found.low, found.metric_low), (found.high, found.metric_high)]
+    if found.metric_low >= found.threshold:
+        # The metric falls along the axis.
+        ends.reverse()
+    return axis_value(ends[0][0]), axis_value(ends[1][0]), number(ends[0][1]), number(ends[1][1])

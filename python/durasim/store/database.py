@@ -38,8 +38,8 @@ CREATE TABLE result (
     checksum BLOB NOT NULL)
 """
 _COLUMNS = "key, kind, study, design, workload, machine, digest, created_s, seconds, build, command"
-_TIME_OF_CRASH = ("host", "trials_per_s_per_core")
-"""Fields of the document of a crash that differ from run to run."""
+TIMES_OF_HOST = ("host", "trials_per_s_per_core")
+"""Fields of documents that differ from simulation to simulation: times and memory of the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def digest_of(kind: str, document: Mapping[str, Any]) -> str:
     """Returns the digest of a document: that of its run, or for a crash a hash of all except times of the host."""
     if kind == "run":
         return str(document["digest"])
-    kept = {name: value for name, value in document.items() if name not in _TIME_OF_CRASH}
+    kept = {name: value for name, value in document.items() if name not in TIMES_OF_HOST}
     return hashlib.blake2b(json.dumps(kept, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 

@@ -115,6 +115,16 @@ class StudyRun:
             else:
                 waiting = self._next(bisections)
 
+    @property
+    def prepared(self) -> Sequence[Prepared]:
+        """All points up to now, in the order of the numbers that `see` gets."""
+        return tuple(self._prepared)
+
+    @property
+    def unanswered(self) -> int:
+        """Number of points that are neither in the store nor simulated yet."""
+        return self._outcomes.count(None)
+
     def kept(self) -> str:
         """Describes what remains of an interrupted study."""
         done = f"{self._done} of {len(self._prepared)} points were done"
