@@ -1,7 +1,7 @@
 //! The test plans of P-INSPECT.
 
 use crate::reachability;
-use crate::small_runs::ROOMY;
+use crate::small_runs::{FOUR_CONTROLLERS, ROOMY};
 use crate::{Alternatives, RandomTester, Settings, ShortCampaign, TestPlan};
 
 /// Filters so small that most look-ups are false positives.
@@ -58,6 +58,14 @@ const FEW_RACED: &[(&str, &str)] = &[
     ("drop-percent", "0"),
     ("region-percent", "0"),
 ];
+
+/// Recoveries of regions of several entries that end in a second power failure, with writes in another order.
+const RECOVERED_TWICE: &[ShortCampaign] = &[ShortCampaign::of("pinspect-arraylistx", reachability::LIST)
+    .with(&[FOUR_CONTROLLERS])
+    .threads(4)
+    .ops(40)
+    .points(600)
+    .faults(&["torn", "reorder", "nested"])];
 
 const fn crowded(
     filters: &'static [Settings; 1],
@@ -118,7 +126,7 @@ pub(crate) const PLAN: TestPlan = TestPlan {
 };
 
 pub(crate) const PLAN_SEPARATE: TestPlan = TestPlan {
-    campaigns: &[reachability::CAMPAIGNS, CAMPAIGNS_SEPARATE, reachability::MOVING_CAMPAIGNS],
+    campaigns: &[reachability::CAMPAIGNS, RECOVERED_TWICE, CAMPAIGNS_SEPARATE, reachability::MOVING_CAMPAIGNS],
     alternatives: &[
         Alternatives::of("pinspect-hash", &[&["design.p-inspect--.hash=constant"]]),
         Alternatives::of("pinspect-handlers", &[&["design.p-inspect--.handler_entry_cycles=20"]]),

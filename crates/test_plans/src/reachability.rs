@@ -15,7 +15,7 @@ pub(crate) const MAP: &[(&str, &str)] = &[
 const TREE: &[(&str, &str)] =
     &[("populate", "12"), ("value-bytes", "72"), ("search-percent", "10"), ("update-percent", "25")];
 /// Regions over the elements of one array; their log is a ring of 30 entries, which wraps around often.
-const LIST: &[(&str, &str)] = &[
+pub(crate) const LIST: &[(&str, &str)] = &[
     ("populate", "6"),
     ("search-percent", "10"),
     ("update-percent", "10"),
