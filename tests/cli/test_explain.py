@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import durasim as ds
+import elf_files
 import samples
 from durasim.documents.explanation import QUANTITIES, explain_all
 from durasim.documents.explanation_rows import by_workload, rows_of
@@ -378,3 +379,24 @@ def test_interrupted_runs_are_explained_where_their_baseline_is_done():
 
 def test_quantities_are_those_of_the_document():
     assert set(QUANTITIES) <= {*samples.explanation()["explained"][0]}
+
+
+def test_a_program_takes_the_words_as_its_arguments(program, hello, refused):
+    words = ["explain", "--elf", hello, "--machine", "tiny", "--designs", "hercules", "--no-store"]
+    result = program(*words, "--json", "-", "--", "one", "two")
+    assert result.returncode == 0, result.stderr
+    (explained,) = json.loads(result.stdout)["explained"]
+    assert explained["workload"] == "hello"
+    assert explained["core_cycles_difference"] == sum(of["difference"] for of in explained["cycles"])
+    refused([*words, "--workload", "btree"], 2, "workloads: give either workloads or a program with elf")
+
+
+def test_a_program_that_fails_is_explained_with_exit_code_1(program, elf, tmp_path):
+    failing = elf(elf_files.elf64(elf_files.exit_with(3)), "failing")
+    words = ["explain", "--elf", failing, "--machine", "tiny", "--designs", "tc", "--no-store"]
+    result = program(*words, "--plot", tmp_path / "a.svg")
+    assert result.returncode == 1, result.stderr
+    assert "category" in result.stdout
+    # The program writes nothing to persistent memory, so there is one chart.
+    text = (tmp_path / "a.svg").read_text()
+    assert "where cycles went" in text and "pmem" not in text

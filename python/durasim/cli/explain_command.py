@@ -14,6 +14,7 @@ from durasim.documents import explanation as explanations
 from durasim.documents.chart_files import check_chart_file, write_chart
 from durasim.documents.escaping import csv_text
 from durasim.documents.explanation import Explanation
+from durasim.documents.explanation_rows import is_empty
 from durasim.documents.loading import load_run
 from durasim.documents.results import RunResult
 from durasim.errors import refusal
@@ -28,8 +29,8 @@ _WITH_FILES = frozenset({"files", "plot", "wide", "form", "json"})
 Files = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[BASELINE.JSON RUN.JSON ...]",
-        help="Results of `durasim run --json`, that of the baseline first; with --elf the program's arguments.",
+        metavar="[JSON|ARGS]...",
+        help="Results of `durasim run --json`, the baseline first; with --elf the program's arguments, after --.",
     ),
 ]
 Workloads = Annotated[
@@ -161,5 +162,7 @@ def _show(explanation: Explanation, *, plot: str | None, form: str, json: str | 
     if plot is not None:
         import altair  # noqa: PLC0415 - slow to load
 
-        charts = altair.hconcat(*(explanation.plot(quantity) for quantity in explanations.QUANTITIES))
+        # Data that fits in caches is written by no design.
+        drawn = [quantity for quantity in explanations.QUANTITIES if not is_empty(explanation, quantity)]
+        charts = altair.hconcat(*(explanation.plot(quantity) for quantity in drawn))
         write_chart(charts.resolve_scale(color="independent").to_dict(), plot)

@@ -186,6 +186,12 @@ def summary(explanation: Any) -> Summary:
     return Summary(f"cycles and bytes of designs beside {baseline}", headers, rows, 4, notes)
 
 
+def is_empty(explanation: Any, quantity: str) -> bool:
+    """Whether no run has any cycles or bytes."""
+    wholes = (_whole(explained, quantity) for explained in explanation.explained)
+    return not any(baseline or difference for baseline, difference in wholes)
+
+
 def chart(explanation: Any, quantity: str) -> altair.Chart:
     """Returns a chart of stacked bars; see `Explanation.plot`."""
     from durasim.documents.charts import stacked_chart  # noqa: PLC0415 - keeps the start-up of commands short
@@ -196,7 +202,7 @@ def chart(explanation: Any, quantity: str) -> altair.Chart:
     for group in by_workload(explanation):
         for name, parts in _bars(group, quantity):
             rows += [(group[0].workload, name, part, value) for part, value in parts]
-    if not any(value for *_, value in rows):
+    if is_empty(explanation, quantity):
         raise refusal("plot", f"no run has {_VALUES[quantity]}")
     # The sum of small categories is the highest part in all bars.
     rows.sort(key=lambda row: row[2] == _OTHERS)
