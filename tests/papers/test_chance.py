@@ -1,4 +1,4 @@
-"""What chance gives: results of designs exchanged at random."""
+"""Numbers by chance: results of designs exchanged at random."""
 
 from durasim.papers.chance import Permutations, chance_of
 from durasim.papers.evaluation import Evidence

@@ -106,7 +106,7 @@ class ReadingResult(Document):
 
 @dataclass(frozen=True, slots=True)
 class Chance(Document):
-    """What chance gives: numbers that are reproduced if results of designs are exchanged at random.
+    """Numbers by chance: those that are reproduced if results of designs are exchanged at random.
 
     Attributes:
         permutations: Number of permutations of the labels of designs.
