@@ -1,4 +1,4 @@
-"""Numbers by chance: those that runs reproduce whose labels of designs are exchanged at random.
+"""Numbers by chance: those reproduced by runs whose labels of designs are exchanged at random.
 
 Each permutation draws an order of all designs of a paper. Runs that differ in the design alone exchange their results
 by this order, baselines among them, and all formulas are evaluated again. A number is exchangeable if it scores, was
