@@ -20,7 +20,6 @@ from durasim._core import __version__
 
 if TYPE_CHECKING:
     from durasim.api import (
-        artifact,
         campaign,
         check_designs,
         compare,
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
         mutation,
         random_campaign,
         random_replay,
-        reproduce,
-        rerun,
         run,
         suite_members,
         sweep,
@@ -62,6 +59,7 @@ if TYPE_CHECKING:
     from durasim.documents.sweep import PointResult, SweepResult
     from durasim.errors import ConfigError, DurasimError, GuestFault, HostIoError, InternalError, StuckError
     from durasim.programs import toolchain as toolchain
+    from durasim.publication import artifact, reproduce, rerun
     from durasim.runs.machine import Machine
     from durasim.studies.pareto import pareto
 
@@ -126,9 +124,9 @@ __all__ = [
 # A module is imported when one of its names is first used: `durasim --version` needs none of them.
 _NAMES = {
     "durasim.api": (
-        "artifact", "campaign", "check_designs", "compare", "crash", "describe_design", "describe_machine", "designs",
+        "campaign", "check_designs", "compare", "crash", "describe_design", "describe_machine", "designs",
         "explain", "machine_schema", "machine_toml", "machines", "measure_workload", "mutation", "random_campaign",
-        "random_replay", "reproduce", "rerun", "run", "suite_members", "sweep", "workloads",
+        "random_replay", "run", "suite_members", "sweep", "workloads",
     ),
     "durasim.documents.artifact": ("Artifact", "Deviation", "Rerun", "RerunPoint"),
     "durasim.documents.campaign": ("CampaignResult",),
@@ -142,6 +140,7 @@ _NAMES = {
     "durasim.documents.stats": ("Stat", "StatTree"),
     "durasim.documents.sweep": ("PointResult", "SweepResult"),
     "durasim.errors": ("ConfigError", "DurasimError", "GuestFault", "HostIoError", "InternalError", "StuckError"),
+    "durasim.publication": ("artifact", "reproduce", "rerun"),
     "durasim.runs.machine": ("Machine",),
     "durasim.studies.pareto": ("pareto",),
 }  # fmt: skip

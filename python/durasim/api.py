@@ -39,18 +39,13 @@ from durasim.store.reuse import Reuse
 from durasim.studies.described_study import StudyArguments
 
 if TYPE_CHECKING:
-    from durasim.artifacts.pack import Wanted
     from durasim.crashes.mutants import MutationResult, Outcome
-    from durasim.documents.artifact import Artifact, Rerun
     from durasim.documents.explanation import Explanation
     from durasim.documents.mechanisms import Mechanism
-    from durasim.documents.reproduction import Reproduction
     from durasim.documents.sweep import SweepResult
-    from durasim.papers.reproduction import Chosen
     from durasim.programs.suites import Member
     from durasim.programs.workload_tables import WorkloadInfo
     from durasim.store.database import Store
-    from durasim.studies.plan import Plan
     from durasim.studies.study import Study
 
 Progress = Callable[[int, int], bool | None]
@@ -387,172 +382,6 @@ def _with_machine_keys(keys: Mapping[str, Any]) -> dict[str, Any]:
         return dict(keys)
     option, changed = machine_option(given)
     return {**keys, "machine": option} | ({"set": changed | dict(keys.get("set", {}))} if changed else {})
-
-
-def reproduce(
-    paper: str,
-    *,
-    figure: str | None = None,
-    scale: str = "quick",
-    readings: bool = False,
-    store: StoreChoice = True,
-    jobs: int | None = None,
-    yes: bool = False,
-    progress: SweepProgress | None = None,
-) -> Reproduction:
-    """Runs what the figures of a paper need, and compares its published numbers with ours.
-
-    Args:
-        paper: A paper, or `all`.
-        figure: Only this figure, table or section, such as `Fig5`.
-        scale: `quick`, the sizes that are scored, or `paper`.
-        readings: Whether to run the other readings of the paper as well, with the verdicts that they gain and lose.
-        store: The store of results; True is the user's store, False keeps nothing.
-        jobs: Number of concurrent simulations; all cores if None. Results do not depend on it.
-        yes: Permits more than 10,000 runs.
-        progress: Called with the runs done and the total, paper by paper.
-
-    Raises:
-        ConfigError: A name is unknown, or a run is refused before any is simulated.
-        HostIoError: The store or a file cannot be read or written.
-        ToolchainError: A guest program cannot be built.
-    """
-    chosen = chosen_papers(paper, figure, scale)
-    return run_reproduction(chosen, scale, readings=readings, store=store, jobs=jobs, yes=yes, progress=progress)
-
-
-def chosen_papers(paper: str, figure: str | None, scale: str) -> list[Chosen]:
-    """Returns the figures of a paper, or of all papers; see `reproduce`."""
-    from durasim.papers.grids import SCALES  # noqa: PLC0415 - keeps the start-up of other commands short
-    from durasim.papers.paper_files import paper_named, paper_names  # noqa: PLC0415
-    from durasim.papers.reproduction import chosen_figures  # noqa: PLC0415
-
-    if scale not in SCALES:
-        raise unknown_name("scale", scale, SCALES)
-    names = paper_names() if paper == "all" else (paper,)
-    return chosen_figures([paper_named(name) for name in names], figure)
-
-
-def run_reproduction(
-    chosen: Sequence[Chosen],
-    scale: str,
-    *,
-    readings: bool = False,
-    store: StoreChoice = True,
-    jobs: int | None = None,
-    yes: bool = False,
-    progress: SweepProgress | None = None,
-) -> Reproduction:
-    """Runs what chosen figures need; see `reproduce`."""
-    from durasim.papers import reproduction  # noqa: PLC0415 - keeps the start-up of other commands short
-    from durasim.papers.counts import count_of  # noqa: PLC0415
-    from durasim.studies.executor import LocalProcesses  # noqa: PLC0415
-
-    with opened_store(store) as kept:
-        return reproduction.reproduce(
-            chosen, scale, store=kept, executor=lambda: LocalProcesses(jobs), counts=count_of,
-            progress=progress or (lambda *_: None), yes=yes, with_readings=readings,
-        )  # fmt: skip
-
-
-def planned_reproduction(
-    chosen: Sequence[Chosen],
-    scale: str,
-    *,
-    readings: bool = False,
-    store: StoreChoice = True,
-    jobs: int | None = None,
-) -> list[Plan]:
-    """Returns a plan for each paper that needs runs, and for each of its readings if asked for; see `reproduce`."""
-    from durasim.studies.plan import plan_of  # noqa: PLC0415 - keeps the start-up of other commands short
-
-    grids = [grid for of in chosen for grid in of.grids(scale, with_readings=readings) if grid.distinct]
-    with opened_store(store) as kept:
-        return [plan_of(grid, kept, jobs) for grid in grids]
-
-
-def artifact(
-    subject: str | os.PathLike[str],
-    *,
-    output: str | os.PathLike[str] | None = None,
-    figure: str | None = None,
-    scale: str | None = None,
-    wheel: str | os.PathLike[str] | None = None,
-    wheels: str | os.PathLike[str] | None = None,
-    store: str | os.PathLike[str] | None = None,
-) -> Artifact:
-    """Packs the stored results of a study or of figures of a paper, with all that simulates them again.
-
-    docs/artifacts.md explains the file. Nothing is simulated: each point has to be in the store.
-
-    Args:
-        subject: A study file, or a paper as for `reproduce`.
-        output: The file to write; `NAME-artifact.tar.gz` in the present folder if None.
-        figure: Only this figure, table or section of the paper, such as `Fig5`.
-        scale: Scale of the runs of the paper, `quick` or `paper`; `quick` if None.
-        wheel: The wheel of the durasim that is running; that in `dist` of the checkout if None.
-        wheels: A folder with the wheels that durasim needs; `pip` downloads them if None.
-        store: The store of results; that of the user if None.
-
-    Raises:
-        ConfigError: A name is unknown, a point is not stored, the wheel is of another build, or a text of the user or
-            a file has the name of the user or the like.
-        HostIoError: The store or a file cannot be read or written, or `pip` cannot get a wheel.
-        ToolchainError: A guest program cannot be built.
-    """
-    from durasim.artifacts import pack  # noqa: PLC0415 - keeps the start-up of other commands short
-    from durasim.artifacts.wheels import wheel_of_durasim  # noqa: PLC0415
-    from durasim.store.database import Store  # noqa: PLC0415
-    from durasim.store.location import default_path  # noqa: PLC0415
-
-    pack.refuse_own_core()
-    with Store(default_path() if store is None else store, create=False) as kept:
-        wanted = _wanted(subject, figure, scale, kept, None if store is None else os.fspath(store))
-    target = pack.checked_target(output, wanted.top)
-    return pack.pack(wanted, target, wheel_of_durasim(wheel), wheels)
-
-
-def _wanted(
-    subject: str | os.PathLike[str], figure: str | None, scale: str | None, kept: Store, store: str | None
-) -> Wanted:
-    """Returns the points and numbers of an artifact."""
-    from durasim.artifacts import evidence  # noqa: PLC0415 - keeps the start-up of other commands short
-    from durasim.artifacts.pack import Wanted  # noqa: PLC0415
-
-    named = os.fspath(subject)
-    in_store = () if store is None else ("--store", store)
-    if named.endswith(".toml") or os.path.isfile(named):  # noqa: PTH113 - one question about a text
-        for name, value in (("figure", figure), ("scale", scale)):
-            if value is not None:
-                raise refusal(name, "is for a paper, not for a study file")
-        study = described_study(named, {})
-        command = evidence.command_line("durasim", "sweep", named, *in_store)
-        return Wanted(evidence.of_study(study, kept, command), study, ("sweep", "study.toml"))
-    chosen = chosen_papers(named, figure, scale or "quick")
-    shows = ["reproduce", named]
-    shows += [word for flag, value in (("--figure", figure), ("--scale", scale)) if value for word in (flag, value)]
-    command = evidence.command_line("durasim", *shows, *in_store)
-    return Wanted(evidence.of_papers(chosen, scale or "quick", kept, command), None, tuple(shows))
-
-
-def rerun(folder: str | os.PathLike[str], *, jobs: int | None = None, progress: SweepProgress | None = None) -> Rerun:
-    """Simulates all points of an unpacked artifact again, and compares their results with the packed ones.
-
-    An interrupted rerun continues where it ended: it keeps its results in the folder `rerun` of the artifact.
-
-    Args:
-        folder: The unpacked artifact.
-        jobs: Number of concurrent simulations; all cores if None. Results do not depend on it.
-        progress: Called with the points done and their total.
-
-    Raises:
-        ConfigError: The folder is no artifact, one of its files is changed, or it is of another build of durasim.
-        HostIoError: A file cannot be read or written.
-    """
-    from durasim.artifacts import rerun as artifact_rerun  # noqa: PLC0415 - keeps the start-up of other commands short
-    from durasim.studies.executor import LocalProcesses  # noqa: PLC0415
-
-    return artifact_rerun.rerun(folder, lambda: LocalProcesses(jobs), progress or (lambda *_: None))
 
 
 @contextlib.contextmanager

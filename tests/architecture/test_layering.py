@@ -78,6 +78,7 @@ WINGS = (
     "arguments",
     "checkout",
     "api",
+    "publication",
     "",
     "cli",
     "__main__",

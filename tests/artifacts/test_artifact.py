@@ -220,6 +220,7 @@ def test_points_that_are_not_stored_are_refused_with_the_command(author, refuses
         ("hercles", [], 2, ["paper", "hercles", "did you mean 'hercules'"]),
         ("missing.toml", [], 4, ["missing.toml"]),
         ("study.toml", ["--store", "missing.sqlite"], 4, ["missing.sqlite", "there is no store of results"]),
+        ("hercles", ["--store", "missing.sqlite"], 2, ["paper", "hercles"]),
         ("study.toml", ["--figure", "Fig5"], 2, ["figure", "is for a paper"]),
         ("study.toml", ["--scale", "quick"], 2, ["scale", "is for a paper"]),
         ("hercules", ["--figure", "Fig99"], 2, ["figure", "Fig99"]),

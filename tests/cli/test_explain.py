@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import durasim as ds
 import elf_files
 import samples
-from durasim.documents.explanation import QUANTITIES, explain_all
-from durasim.documents.explanation_rows import by_workload, rows_of
+from durasim.documents.explanation import explain_all
+from durasim.documents.explanation_rows import QUANTITIES, by_workload, rows_of
 from durasim.documents.stall_categories import category_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import durasim
-from durasim import api
+from durasim import api, publication
 from durasim.cli import app
 from durasim.papers import paper_files
 from studies.in_process import InProcess
@@ -134,7 +134,7 @@ def sentence(*words):
 @pytest.mark.usefixtures("paper")
 def test_rows_verdicts_and_reuse(tmp_path):
     store = tmp_path / "s.sqlite"
-    first = api.reproduce("small", store=store)
+    first = publication.reproduce("small", store=store)
     assert [point.state for point in first.points] == ["simulated"] * 4
     measured, unmeasured, storage = first.rows
     ratios = [
@@ -153,11 +153,11 @@ def test_rows_verdicts_and_reuse(tmp_path):
     assert first.claims["total"] == 3
     assert first.claims["not_comparable"] == first.claims["arithmetic"] == first.claims["scored"] == 1
 
-    again = api.reproduce("all", store=store)
+    again = publication.reproduce("all", store=store)
     assert [point.state for point in again.points] == ["reused"] * 4
     assert [point.digest for point in again.points] == [point.digest for point in first.points]
     assert again.rows == first.rows
-    only = api.reproduce("small", figure="table-2", store=store)
+    only = publication.reproduce("small", figure="table-2", store=store)
     assert (only.points, only.rows) == ((), (storage,))
 
 
@@ -176,19 +176,19 @@ def test_a_number_that_a_program_does_not_have_is_not_comparable(paper, tmp_path
 
 def test_an_altered_published_value_flips_its_verdict(paper, tmp_path):
     store = tmp_path / "s.sqlite"
-    ours = api.reproduce("small", store=store).rows[0].ours[0]
+    ours = publication.reproduce("small", store=store).rows[0].ours[0]
     file = paper / "figure-1.toml"
     verdicts = []
     for value in (ours, ours / 5):
         file.write_text(FIGURE.replace('value = "60"', f'value = "{value:.4f}"'))
-        verdicts.append(api.reproduce("small", figure="Fig1", store=store).rows[0].verdict)
+        verdicts.append(publication.reproduce("small", figure="Fig1", store=store).rows[0].verdict)
     assert verdicts[0] in ("reproduced", "uncertain")
     assert verdicts[1] == "differs"
 
 
 @pytest.mark.usefixtures("paper")
 def test_readings_give_gained_and_lost_verdicts():
-    document = api.reproduce("small", figure="Fig1", readings=True, store=False)
+    document = publication.reproduce("small", figure="Fig1", readings=True, store=False)
     (reading,) = document.readings
     assert (reading.name, reading.place, reading.sentence) == ("smaller", "Sec2", "a small queue")
     # The runs of `opt` are the same in both.
@@ -235,7 +235,7 @@ def test_a_number_that_cannot_be_measured_is_listed_and_others_go_on(paper, tmp_
 def test_changes_at_the_scale_of_the_paper_follow_those_of_where(paper):
     where = 'where = [{ design = "hercules", ops = 5 }]\npaper = { ops = 6 }\n'
     (paper / "paper.toml").write_text(PAPER.replace("[[readings]]", where + "[[readings]]"))
-    chosen = api.chosen_papers("small", "Fig1", "quick")[0]
+    chosen = publication.chosen_papers("small", "Fig1", "quick")[0]
     of_scale = {scale: [point.scenario.ops for point in chosen.grid(scale).points()] for scale in ("quick", "paper")}
     assert of_scale == {"quick": [4, 4, 5, 5], "paper": [6, 6, 6, 6]}
 
@@ -244,7 +244,7 @@ def test_runs_that_no_axis_distinguishes_are_refused(paper):
     second = '[[runs]]\nname = "second"\nlike = "main"\nops = 5\n\n[[readings]]'
     (paper / "paper.toml").write_text(PAPER.replace("[[readings]]", second))
     (paper / "figure-1.toml").write_text(FIGURE.replace('ours = { runs = "main"', 'ours = { runs = ["main", "second"]'))
-    row = api.reproduce("small", figure="Fig1", store=False).rows[0]
+    row = publication.reproduce("small", figure="Fig1", store=False).rows[0]
     assert "several runs of main, second have" in row.error
 
 

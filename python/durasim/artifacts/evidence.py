@@ -145,7 +145,7 @@ def of_papers(chosen: Sequence[Chosen], scale: str, store: Store, command: str) 
         raise refusal("figure", "no run is needed for these numbers: there is nothing to pack")
     document = reproduce(
         chosen, scale, store=store, executor=_refusing(lambda: "runs are", command), counts=count_of,
-        progress=lambda *_: None, yes=True,
+        progress=lambda *_: None, yes=True, permutations=0,
     )  # fmt: skip
     titles = " and ".join(f'"{of.paper.title}"' for of in chosen)
     return Evidence(

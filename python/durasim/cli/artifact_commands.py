@@ -9,7 +9,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from durasim import api, output
+from durasim import output, publication
 from durasim.cli import options, render
 from durasim.cli.options import check_json, finish
 from durasim.cli.shell import EXIT_NEGATIVE
@@ -58,7 +58,9 @@ def artifact(
     Nothing is simulated: `durasim sweep` or `durasim reproduce` has to have stored all points. The file has no
     private texts, and works without network.
     """
-    made = api.artifact(subject, output=out, figure=figure, scale=scale, wheel=wheel, wheels=wheels, store=store)
+    made = publication.artifact(
+        subject, output=out, figure=figure, scale=scale, wheel=wheel, wheels=wheels, store=store
+    )
     output.write_stdout(
         f"wrote {made.path} ({made.size_bytes / _MEGABYTE:,.1f} MB): {count(made.points, 'simulation')}, "
         f"{count(made.programs, 'program')}, {count(made.wheels, 'wheel')}, {count(made.numbers, 'row')} of numbers\n"
@@ -78,7 +80,7 @@ def rerun(
     check_json(json)
     with render.progress_bar() as bar:
         task = bar.add_task("simulating again", total=None)
-        result = api.rerun(
+        result = publication.rerun(
             folder, jobs=jobs, progress=lambda done, total: bar.update(task, completed=done, total=total)
         )
     finish(json, result.to_dict(), _shown(result))

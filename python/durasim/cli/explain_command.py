@@ -10,11 +10,10 @@ from durasim import api, output
 from durasim.cli import completion, formats, hints, options, render
 from durasim.cli.options import check_json
 from durasim.cli.shell import EXIT_NEGATIVE
-from durasim.documents import explanation as explanations
 from durasim.documents.chart_files import check_chart_file, write_chart
 from durasim.documents.escaping import csv_text
-from durasim.documents.explanation import Explanation
-from durasim.documents.explanation_rows import is_empty
+from durasim.documents.explanation import Explanation, explain_all, explain_runs
+from durasim.documents.explanation_rows import QUANTITIES, is_empty
 from durasim.documents.loading import load_run
 from durasim.documents.results import RunResult
 from durasim.errors import refusal
@@ -108,7 +107,7 @@ def explain(
     )  # fmt: skip
 
     def show(results: list[RunResult]) -> None:
-        explanation = explanations.explain_all(results, of_baseline, len(scenarios))
+        explanation = explain_all(results, of_baseline, len(scenarios))
         if explanation.explained:
             _show(explanation, plot=plot, form=form, json=json, wide=wide)
 
@@ -146,7 +145,7 @@ def _of_files(files: list[str]) -> Explanation:
     if len(files) == 1:
         raise refusal("explain", f"{files[0]} is one result: give that of the baseline and at least another one")
     first, *others = [load_run(path, "explain") for path in files]
-    return explanations.explain_runs(first, others, files)
+    return explain_runs(first, others, files)
 
 
 def _show(explanation: Explanation, *, plot: str | None, form: str, json: str | None, wide: bool) -> None:
@@ -163,6 +162,6 @@ def _show(explanation: Explanation, *, plot: str | None, form: str, json: str | 
         import altair  # noqa: PLC0415 - slow to load
 
         # Data that fits in caches is written by no design.
-        drawn = [quantity for quantity in explanations.QUANTITIES if not is_empty(explanation, quantity)]
+        drawn = [quantity for quantity in QUANTITIES if not is_empty(explanation, quantity)]
         charts = altair.hconcat(*(explanation.plot(quantity) for quantity in drawn))
         write_chart(charts.resolve_scale(color="independent").to_dict(), plot)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 
 from durasim.cli.tables import Column, FoldedTable
-from durasim.documents.explanation import QUANTITIES, Explained, Explanation
+from durasim.documents.explanation import Explained, Explanation
 from durasim.documents.explanation_rows import (
     PARTS,
+    QUANTITIES,
     TITLES,
     Row,
     by_workload,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from durasim import api, output
+from durasim import output, publication
 from durasim.cli import formats, options, render
 from durasim.cli.options import check_json, finish
 from durasim.cli.shell import EXIT_NEGATIVE
@@ -58,11 +58,11 @@ def reproduce(
 
     check_json(json)
     formats.check(form, json)
-    chosen = api.chosen_papers(paper, figure, scale)
+    chosen = publication.chosen_papers(paper, figure, scale)
     kept = options.store_of(store, no_store)
     if plan:
         _refuse_with_plan(form, report=report is not None, fail_on_change=fail_on_change)
-        planned = api.planned_reproduction(chosen, scale, readings=readings, store=kept, jobs=jobs)
+        planned = publication.planned_reproduction(chosen, scale, readings=readings, store=kept, jobs=jobs)
         finish(json, [of.to_dict() for of in planned], study_tables.plan_tables(planned, wide=wide))
         return
     if fail_on_change and scale != "quick":
@@ -92,7 +92,7 @@ def reproduce(
 def _run(chosen: Sequence[Chosen], scale: str, **how: Any) -> Reproduction:
     with render.progress_bar() as bar:
         task = bar.add_task("reproducing", total=None)
-        return api.run_reproduction(
+        return publication.run_reproduction(
             chosen, scale, progress=lambda done, total: bar.update(task, completed=done, total=total), **how
         )
 

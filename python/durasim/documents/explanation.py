@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import polars
 
 SCHEMA = "durasim-explain/1"
-QUANTITIES = ("cycles", "bytes")
 _ARG = "arg "
 
 

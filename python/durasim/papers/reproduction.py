@@ -99,7 +99,7 @@ def _with_claims_of(place: str, figures: Sequence[Figure]) -> tuple[Figure, ...]
 
 def reproduce(
     chosen: Sequence[Chosen], scale: str, *, store: Store | None, executor: Callable[[], Executor], counts: Counts,
-    progress: Progress, yes: bool = False, with_readings: bool = False,
+    progress: Progress, yes: bool = False, with_readings: bool = False, permutations: int = PERMUTATIONS,
 ) -> Reproduction:  # fmt: skip
     """Runs what the figures need and compares their published numbers with ours.
 
@@ -112,6 +112,7 @@ def reproduce(
         progress: Called with the points done and the total of a paper.
         yes: Permits more than 10,000 runs.
         with_readings: Whether to run the other readings of the papers as well.
+        permutations: Number of permutations of design labels that show what chance gives.
 
     Raises:
         ConfigError: A run is refused before any is simulated.
@@ -119,12 +120,12 @@ def reproduce(
         ToolchainError: A guest program cannot be built.
     """
     began, rows, points = time.monotonic(), list[ReproducedRow](), dict[str, ReproducedPoint]()
-    readings, permutations = list[ReadingResult](), list[Permutations]()
+    readings, by_chance = list[ReadingResult](), list[Permutations]()
 
     def measured(of: Chosen, grid: Grid, *, is_scored: bool) -> list[ReproducedRow]:
         evidence, run = _evidence(of, grid, store, executor, counts, progress, yes)
         if is_scored:
-            permutations.append(Permutations([claim for _, claim in of.claims()], evidence, PERMUTATIONS, seed=1))
+            by_chance.append(Permutations([claim for _, claim in of.claims()], evidence, permutations, seed=1))
         for point in run:
             # A run of several papers or readings is counted where it was simulated.
             points.setdefault(point.key, point)
@@ -146,7 +147,7 @@ def reproduce(
         wall_s=round(time.monotonic() - began, 3),
         claims=counted(rows),
         bands=banded([claim.published for of in chosen for _, claim in of.claims()], rows),
-        chance=chance_of(permutations),
+        chance=chance_of(by_chance),
         rows=tuple(rows),
         points=tuple(points.values()),
         readings=tuple(readings),

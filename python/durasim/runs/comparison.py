@@ -91,16 +91,16 @@ def scenarios(
     )
     if designs is None and workloads is None:
         raise refusal("designs", "is required: a program belongs to no suite with designs to compare")
+    # Look up every name before the first run, which may take minutes.
+    for name in workload_names:
+        workload_info(name)
     expanded = (
         suites.designs_for(workload_names) if designs is None else suites.designs_of(_distinct("designs", designs))
     )
     design_names = _distinct("designs", [variant_name(name) for name in expanded])
-    # Look up every name before the first run, which may take minutes.
     for name in design_names:
         if name not in design_variants():
             raise unknown_name("designs", name, design_variants())
-    for name in workload_names:
-        workload_info(name)
     hardware = {name: str(design_variants()[name]["hardware"]) for name in design_names}
     settings = settings_of(fields.pop("set", None))
     if "machine" in fields:
