@@ -4,6 +4,7 @@ use durasim_contract::{LevelGeometry, LineTag};
 use durasim_types::{Cycle, LINE_BYTES, Line, LineAddr};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
+use std::ops::Range;
 
 use crate::column::Column;
 use crate::replacement::{Order, Replacement, WAYS_MAX};
@@ -350,6 +351,18 @@ impl CacheArray {
     /// The slot at a position of the whole array, if it holds a line.
     pub fn slot_at(&self, position: usize) -> Option<Slot> {
         (*self.lines.get(position) != EMPTY).then_some(Slot(position as u32))
+    }
+
+    /// The first of some positions whose line is dirty, or tagged if `tagged` counts too, and is as asked for.
+    pub fn find_changed(
+        &self,
+        positions: Range<usize>,
+        tagged: bool,
+        is_wanted: impl Fn(LineAddr) -> bool,
+    ) -> Option<usize> {
+        self.meta.find(positions, |at, meta| {
+            (meta.dirty || tagged && meta.tag.is_some()) && is_wanted(LineAddr(*self.lines.get(at)))
+        })
     }
 
     /// All occupied slots in a fixed order.

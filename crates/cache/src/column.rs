@@ -4,6 +4,7 @@
 //! not shared is owned outright, so that writing it costs a branch and no atomic count.
 
 use crate::page::Page;
+use std::ops::Range;
 
 /// Values of the slots 0 to n - 1: either all in a row or all in pages, and the other part is empty. So the check of
 /// the bounds of the row is also the question for the form: what each load and store of a core touches pays nothing.
@@ -80,6 +81,23 @@ impl<T: Copy> Column<T> {
         self.row.iter().chain(self.pages.pages.iter().flat_map(Page::read).take(self.pages.slots))
     }
 
+    /// The first slot of a range whose value is as asked for.
+    pub(crate) fn find(&self, range: Range<usize>, mut is_wanted: impl FnMut(usize, &T) -> bool) -> Option<usize> {
+        let mut first = range.start;
+        while first < range.end {
+            let values = match self.row.get(first..range.end) {
+                Some(values) => values,
+                None => self.pages.from(first, range.end),
+            };
+            let found = (first..).zip(values).find(|&(at, value)| is_wanted(at, value));
+            if let Some((at, _)) = found {
+                return Some(at);
+            }
+            first += values.len();
+        }
+        None
+    }
+
     /// A second column with the same values that is independent.
     pub(crate) fn fork(&mut self) -> Self {
         self.pages.pages.iter_mut().for_each(Page::share);
@@ -104,6 +122,13 @@ impl<T: Copy> Pages<T> {
     fn of_set(&self, first: usize, count: usize) -> &[T] {
         let (page, offset) = self.place(first);
         &self.pages[page].read()[offset..offset + count]
+    }
+
+    /// The values from a slot on, up to another one or to the end of its page.
+    fn from(&self, first: usize, end: usize) -> &[T] {
+        let (page, offset) = self.place(first);
+        let values = self.pages[page].read();
+        &values[offset..values.len().min(offset + end - first)]
     }
 
     /// The page of a slot and its position there.
@@ -132,6 +157,19 @@ mod tests {
                     "{ways} ways, slot {first}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn the_first_wanted_value_of_a_range_is_found_in_rows_and_pages() {
+        for mut column in [Column::flat(0, 200), Column::paged(0, 200, 4, 64)] {
+            [3, 70, 199].iter().for_each(|&at| *column.get_mut(at) = at);
+            let find = |range| column.find(range, |at, &value| value != 0 && value == at);
+            assert_eq!(
+                [find(0..200), find(4..200), find(71..200), find(71..199)],
+                [Some(3), Some(70), Some(199), None]
+            );
+            assert_eq!([find(4..70), find(5..5), find(199..200)], [None, None, Some(199)]);
         }
     }
 

@@ -53,15 +53,10 @@ impl System {
         let (mut first, mut found) = (0, None);
         for (_, _, array) in self.caches.data_arrays() {
             let slots = array.geometry().sets as usize * array.geometry().ways as usize;
-            let mut here = position.max(first)..position.saturating_add(places).min(first + slots);
-            if found.is_none() {
-                found = here.find(|place| {
-                    array.slot_at(place - first).is_some_and(|slot| {
-                        let line = array.line(slot);
-                        let is_shown = array.is_dirty(slot) || notes && array.tag(slot).is_some();
-                        is_shown && is_pmem(line) && !scan.shown.contains(&line)
-                    })
-                });
+            let (begin, end) = (position.max(first), position.saturating_add(places).min(first + slots));
+            if found.is_none() && begin < end {
+                let is_shown = |line| is_pmem(line) && !scan.shown.contains(&line);
+                found = array.find_changed(begin - first..end - first, notes, is_shown).map(|place| first + place);
             }
             first += slots;
         }
