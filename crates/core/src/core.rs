@@ -286,6 +286,16 @@ impl Core {
         self.window.commit_cycle()
     }
 
+    /// The cycle that the front end has reached.
+    pub fn fetch_cycle(&self) -> Cycle {
+        self.window.fetch_cycle()
+    }
+
+    /// The state of the window that decides the distances of what follows, in place of what `into` holds.
+    pub fn window_form(&self, into: &mut Vec<u32>) {
+        self.window.normal_form(into);
+    }
+
     /// Counters since the last reset.
     pub fn stats(&self) -> CoreStats {
         let FencedStores { count: fenced_stores, cycles: fenced_store_cycles } = self.unit.buffer.fenced_stores();

@@ -5,6 +5,7 @@
 
 mod grid;
 mod hardware_threads;
+mod normal_form;
 mod queues;
 
 use crate::CoreConfig;

@@ -25,6 +25,11 @@ impl<T: Copy, const N: usize> Grid<T, N> {
         &mut self.write()[index as usize & (N - 1)]
     }
 
+    /// All values.
+    pub(super) fn read(&self) -> &[T; N] {
+        self.0.read()
+    }
+
     /// All values, to be changed.
     #[inline(always)]
     pub(super) fn write(&mut self) -> &mut [T; N] {

@@ -15,7 +15,7 @@ pub(super) struct Lane {
     width: u32,
     pub(super) cycle: Cycle,
     /// Number of further ones that this cycle admits.
-    left: u32,
+    pub(super) left: u32,
 }
 
 impl Lane {
@@ -83,6 +83,12 @@ impl Ring {
         let youngest = &self.freed[self.freed.len() - kept..];
         self.freed = std::iter::repeat_n(0, entries as usize - kept).chain(youngest.iter().copied()).collect();
         self.next = 0;
+    }
+
+    /// The cycles in which the entries are freed, in the order in which they are used next.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = Cycle> {
+        let (young, old) = self.freed.split_at(self.next);
+        old.iter().chain(young).copied()
     }
 
     #[inline(always)]
@@ -172,6 +178,14 @@ impl IssueQueue {
         (self.waiting, self.now, self.asked) = (waiting, now, now);
         self.sure_until = now + CALENDAR as Cycle;
         now
+    }
+
+    /// The cycles after `cycle`, up to `last`, in which instructions leave, with their numbers.
+    pub(super) fn leaving_after(&self, cycle: Cycle, last: Cycle) -> impl Iterator<Item = (Cycle, u32)> {
+        let first = cycle.max(self.now) + 1;
+        let last = last.min(self.now + LEAVING as Cycle - 1);
+        let leaving = self.leaving.read();
+        (first..=last).map(|at| (at, leaving[at as usize % LEAVING].into())).filter(|&(_, n)| n > 0)
     }
 
     /// An instruction that was let in leaves at `cycle`. One that waits longer than the calendar reaches counts as

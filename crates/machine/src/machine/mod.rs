@@ -213,6 +213,11 @@ impl Machine {
         self.cores.iter().map(Core::instructions).sum()
     }
 
+    /// A core.
+    pub fn core(&self, id: CoreId) -> &Core {
+        &self.cores[usize::from(id.0)]
+    }
+
     /// A digest of the whole state.
     pub fn digest(&self) -> String {
         let mut digest = Digest::default();
