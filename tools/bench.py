@@ -1,7 +1,7 @@
 """The benchmark of `make bench`: simulation speed next to other programs, and host cost of a simulation.
 
-The costs are instructions and memory of the host, the growth of time with operations and cores, and the time of
-forks. The last line of the output is JSON with the speeds.
+The costs are instructions and memory of the host, the growth of time with operations and cores, the time of forks,
+and speed, memory and crash trials of every design. The last line of the output is JSON with the speeds.
 
 The other programs are an emulator and another simulator. All programs alternate, repetition by repetition, so that a
 busy moment of the computer does not affect only one of them; the table shows the median. Speed is simulated
@@ -35,7 +35,7 @@ from durasim.documents.results import RunResult
 from durasim.errors import host_io, refusal
 from durasim.programs import toolchain
 from durasim.runs.scenario import DEFAULT_MACHINE, Scenario, machine_rows
-from tools import growth
+from tools import bench_designs, growth
 
 WORKLOADS = ("btree", "array-swap")
 DESIGNS = ("opt", "hercules")
@@ -55,8 +55,8 @@ _OTHER = "rvsim"
 FORKS = (("tiny", 200, 1_000, 50.0), (DEFAULT_MACHINE, 8_000, 20_000, 5_000.0))
 FORKED_DESIGN = "hercules"
 FORK_COUNT = 60
-# Key of a contender's speed in the line of JSON.
-DETAILED, SEVERAL_CORES, FUNCTIONAL = "mips", "mips_4core", "mips_functional"
+# Kinds of a contender's speed.
+DETAILED, SEVERAL_CORES, FUNCTIONAL = "detailed", "several cores", "functional"
 
 app = typer.Typer(cls=Program, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode=None)
 
@@ -70,7 +70,7 @@ class Contender:
     measure: Callable[[], float]
     mips: list[float] = field(default_factory=list)
     design: str = ""
-    # The kind of its speed, if the line of JSON has it.
+    # The kind of its speed, if it is that of a design without skew.
     kind: str | None = None
 
     @property
@@ -117,9 +117,13 @@ def bench(
                     contender.mips.append(contender.measure())
                     bar.advance(task)
             forks = [_forks(*parameters) for parameters in FORKS]
+    costs = dict(bench_designs.measured(repetitions))
+    start_ms = bench_designs.start_ms(repetitions)
     operations, cores, memory = growth.with_operations(growth_ops), growth.with_cores(), growth.with_memory()
     counted = growth.host_instructions(WORKLOADS, DESIGNS)
     document = _document(contenders, forks, repetitions, ops, populate)
+    document["designs"] = {design: asdict(cost) for design, cost in costs.items()}
+    document["start_ms"] = start_ms
     document["growth"] = {
         "operations": [asdict(cost) for cost in operations], "cores": [asdict(cost) for cost in cores],
         "memory": asdict(memory), "host_instructions": [asdict(count) for count in counted],
@@ -132,7 +136,8 @@ def bench(
         render.show(growth.growth_table("array-swap by operations, opt, one core", operations))
         render.show(growth.growth_table("array-swap by cores, opt, a thread on each", cores))
         render.show(_costs_table(memory, counted))
-        output.write_stdout(dumps(_speeds(contenders)) + "\n")
+        render.show(bench_designs.design_table(costs))
+        output.write_stdout(dumps(_line(contenders, costs, cores, start_ms)) + "\n")
 
 
 def _forks(machine: str, populate: int, between: int, goal_microseconds: float) -> Forks:
@@ -312,28 +317,41 @@ def _costs_table(memory: growth.MemoryCost, counted: list[growth.HostInstruction
     return table
 
 
-def _speeds(contenders: list[Contender]) -> dict[str, Any]:
-    """Speeds by kind, workload and design, and ratios: emulator to durasim, and durasim to the other simulator."""
-    speeds: dict[str, Any] = {kind: {} for kind in (DETAILED, SEVERAL_CORES, FUNCTIONAL, "ratio_qemu", "ratio_rvsim")}
+def _line(
+    contenders: list[Contender],
+    costs: dict[str, bench_designs.DesignCost],
+    cores: list[growth.Cost],
+    start_ms: dict[str, float],
+) -> dict[str, Any]:
+    """Returns speeds and costs by design and workload, and ratios: emulator to durasim, and durasim to rvsim."""
+    functional: dict[str, float] = {}
+    ratios: dict[str, dict[str, dict[str, float]]] = {"ratio_qemu": {}, "ratio_rvsim": {}}
     for contender in contenders:
-        if contender.kind is None:
-            continue
         mips = contender.median
-        speeds[contender.kind].setdefault(contender.program, {})[contender.design] = round(mips, 2)
-        if contender.kind == DETAILED:
-            emulator, other = (_reference(contenders, contender.program, name) for name in (_EMULATOR, _OTHER))
-            if emulator:
-                speeds["ratio_qemu"].setdefault(contender.program, {})[contender.design] = round(emulator / mips, 2)
-            if other:
-                speeds["ratio_rvsim"].setdefault(contender.program, {})[contender.design] = round(mips / other, 2)
-    return speeds
+        if contender.kind == FUNCTIONAL:
+            functional.setdefault(contender.program, round(mips, 1))
+        if contender.kind != DETAILED:
+            continue
+        emulator, other = (_reference(contenders, contender.program, name) for name in (_EMULATOR, _OTHER))
+        for name, ratio in (("ratio_qemu", emulator and emulator / mips), ("ratio_rvsim", other and mips / other)):
+            if ratio:
+                ratios[name].setdefault(contender.program, {})[contender.design] = round(ratio, 2)
+    return {
+        "mips": {design: {name: round(mips, 2) for name, mips in cost.mips.items()} for design, cost in costs.items()},
+        "mips_cores": {n: round(cost.mips, 2) for n, cost in zip(growth.CORES, cores, strict=True)},
+        "mips_functional": functional,
+        "start_ms": {name: round(ms) for name, ms in start_ms.items()},
+        "bytes_per_op": {design: round(cost.bytes_per_op, 1) for design, cost in costs.items()},
+        "trials_per_s_per_core": {design: round(cost.trials_per_s_per_core) for design, cost in costs.items()},
+        **ratios,
+    }
 
 
 def _document(
     contenders: list[Contender], forks: list[Forks], repetitions: int, ops: int, populate: int
 ) -> dict[str, Any]:
     return {
-        "schema": "durasim-bench/2",
+        "schema": "durasim-bench/3",
         "durasim_version": durasim.__version__,
         "machine": DEFAULT_MACHINE,
         "repetitions": repetitions,

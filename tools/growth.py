@@ -46,6 +46,11 @@ class Cost:
         """Host time per simulated instruction, over all cores."""
         return 1e9 * self.seconds / self.instructions
 
+    @property
+    def mips(self) -> float:
+        """Million simulated instructions per second of the host, over all cores."""
+        return self.instructions / self.seconds / 1e6
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryCost:
@@ -94,6 +99,11 @@ def with_memory() -> MemoryCost:
     peaks = [_run([*arguments, "--arg", f"populate={pages}"]).host.peak_rss_bytes for pages in PAGES]
     little, much = (pages * PAGE_BYTES for pages in PAGES)
     return MemoryCost((little, much), (peaks[0], peaks[1]))
+
+
+def peak_rss_bytes(arguments: list[str]) -> int:
+    """Returns the peak resident memory of a run with these arguments."""
+    return _run(arguments).host.peak_rss_bytes
 
 
 def host_instructions(workloads: Sequence[str], designs: Sequence[str]) -> list[HostInstructions]:
