@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from durasim.documents.mechanisms import Mechanism
     from durasim.documents.reproduction import Reproduction
     from durasim.documents.sweep import SweepResult
+    from durasim.documents.sweep_plan import Plan
     from durasim.papers.reproduction import Chosen
     from durasim.programs.suites import Member
     from durasim.programs.workload_tables import WorkloadInfo
     from durasim.store.database import Store
-    from durasim.studies.plan import Plan
     from durasim.studies.study import Study
 
 Progress = Callable[[int, int], bool | None]

@@ -9,12 +9,14 @@ import sys
 import zlib
 from pathlib import Path
 
+import jsonschema
 import polars
 import pytest
 from in_process import InProcess, sweep
 
 import command_line
 import durasim as ds
+from durasim.documents.toml_files import schema_named
 from durasim.store import database, journal
 from durasim.store.database import Store, digest_of
 from durasim.store.location import default_path
@@ -196,7 +198,11 @@ def test_results_are_listed_shown_compared_and_exported(tmp_path):
     path = tmp_path / "s.sqlite"
     result = sweep(path, **LATENCIES)
     sweep(path, kind="crash", crash={"points": 3}, name="crashes")
-    listed = json.loads(results("list", "--store", path, "--json", "-"))
+    file = tmp_path / "list.json"
+    results("list", "--store", path, "--json", file)
+    listed = json.loads(file.read_text())
+    jsonschema.Draft202012Validator(schema_named("results")).validate(listed)
+    assert ds.load(file).to_dict() == listed
     assert [(of["kind"], of["study"]) for of in listed["results"]] == [("run", "small")] * 3 + [("crash", "crashes")]
     assert "1 results" in results("list", "--store", path, "--kind", "crash")
     first, second, _ = (point.key for point in result.points)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from typing import Annotated, Any
 
@@ -60,19 +59,14 @@ def list_(
 ) -> None:
     """List the stored results."""
     from durasim.cli import study_tables  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.documents.stored_results import SCHEMA, StoredResults  # noqa: PLC0415
 
     check_json(json)
     _check_kind(kind)
     with _opened(store) as opened:
         entries = opened.entries(**_where(study=study, design=design, workload=workload, kind=kind))
-        document = {
-            "schema": "durasim-results/1",
-            "durasim_version": _core.__version__,
-            "store": opened.path,
-            "size_bytes": opened.size_bytes(),
-            "results": [dataclasses.asdict(entry) for entry in entries],
-        }
-        finish(json, document, study_tables.entries_table(opened.path, entries))
+        document = StoredResults(SCHEMA, _core.__version__, opened.path, opened.size_bytes(), tuple(entries))
+    finish(json, document.to_dict(), study_tables.entries_table(document.store, entries))
 
 
 @results.command()
