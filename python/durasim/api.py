@@ -232,6 +232,7 @@ def random_campaign(
     runs: int | None = None,
     seconds: float | None = None,
     seed: int = DEFAULT_SEED,
+    store: StoreChoice = False,
     progress: RandomProgress | None = None,
 ) -> dict[str, Any]:
     """Tests random machines with random memory operations: checks every load, crashes and recovers.
@@ -241,6 +242,7 @@ def random_campaign(
         runs: Number of random machines; 200 if neither this nor `seconds` is given.
         seconds: Time budget; no run starts after it is spent.
         seed: The first seed of each design. Equal seeds and numbers of runs give equal documents.
+        store: A store of results that keeps blocks of runs and answers them; True is the user's store.
         progress: Called with the runs done and the total (None if `seconds` is the limit).
 
     Returns:
@@ -251,7 +253,9 @@ def random_campaign(
     """
     from durasim.crashes import random_runs  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    return random_runs.run(tuple(designs), runs, seconds, seed, progress or (lambda *_: None))
+    with opened_store(store) as kept:
+        blocks = random_runs.Blocks(Reuse(kept))
+        return random_runs.run(tuple(designs), runs, seconds, seed, progress or (lambda *_: None), blocks)
 
 
 def random_replay(design: str, run_id: str) -> dict[str, Any]:
@@ -275,6 +279,7 @@ def mutation(
     workload: str | os.PathLike[str] | None = None,
     macros: Iterable[str] = (),
     include_folders: Iterable[str | os.PathLike[str]] = (),
+    store: StoreChoice = False,
     progress: MutationProgress | None = None,
 ) -> MutationResult:
     """Injects one fault at a time into a design and checks that short crash campaigns detect it.
@@ -285,6 +290,7 @@ def mutation(
         workload: Replaces the workloads of the campaigns: a name, or the path of a source.
         macros: Macros with which `workload` is compiled.
         include_folders: Folders of further headers of `workload`.
+        store: A store of results that answers campaigns of mutants and keeps new ones; True is the user's store.
         progress: Called with the outcome of each mutant as soon as it is known.
 
     Returns:
@@ -301,7 +307,8 @@ def mutation(
     if workload is not None:
         folders = tuple(map(os.fspath, include_folders))
         own = mutation_tests.OwnWorkload(os.fspath(workload), tuple(macros), folders)
-    return mutation_tests.run_mutants(chosen, progress, own)
+    with opened_store(store) as kept:
+        return mutation_tests.run_mutants(chosen, progress, own, Reuse(kept))
 
 
 @takes_fields_of(StudyArguments)
@@ -596,8 +603,8 @@ def compare(
         guest_output: Called with the output of the guests; by default it is discarded.
         progress: Called with each result as soon as the run is done.
         jobs: Number of concurrent runs; all cores if None. Results do not depend on it.
-        store: A store of results that answers repeated runs and keeps new ones; True is the user's store. Runs at a
-            smaller scale share snapshots and are always simulated.
+        store: A store of results that answers repeated runs and keeps new ones; True is the user's store. It also keeps
+            the snapshots that runs at a smaller scale share.
 
     Raises:
         ConfigError: The configuration is refused before cycle 0, or a name is given twice.
@@ -638,8 +645,8 @@ def explain(
         guest_output: Called with the output of the guests; by default it is discarded.
         progress: Called with each result as soon as the run is done.
         jobs: Number of concurrent runs; all cores if None. Results do not depend on it.
-        store: A store of results that answers repeated runs and keeps new ones; True is the user's store. Runs at a
-            smaller scale share snapshots and are always simulated.
+        store: A store of results that answers repeated runs and keeps new ones; True is the user's store. It also keeps
+            the snapshots that runs at a smaller scale share.
 
     Raises:
         ConfigError: The configuration is refused before cycle 0, results given in `runs` differ in more than the

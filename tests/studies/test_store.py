@@ -249,7 +249,7 @@ def test_results_are_pruned_by_all_given_conditions(tmp_path):
         (("show", "key"), "key: several results have a key that begins with 'key'"),
         (("export", "out.txt"), "file: 'out.txt' ends with none of .parquet, .csv, .jsonl"),
         (("export", "out.csv", "--study", "none"), "has no such result"),
-        (("export", "out.csv", "--kind", "walk"), "kind: 'walk' is neither run nor crash"),
+        (("export", "out.csv", "--kind", "walk"), "kind: unknown name 'walk'"),
         (("prune",), "prune: give --study, --older-than or --other-builds"),
     ],
 )

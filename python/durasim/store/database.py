@@ -48,7 +48,7 @@ class Entry:
 
     Attributes:
         key: The hash of all that the simulation read.
-        kind: `run` or `crash`.
+        kind: `run`, `crash`, `mutant` (a crash of a design with a planted fault) or `random` (random machines).
         study: Name of the study that simulated it; empty for other commands.
         design: Durability design.
         workload: Name of the workload or program.
