@@ -257,3 +257,20 @@ def test_wrong_arguments_are_refused_with_one_sentence(tmp_path, words, sentence
     message = results(*words, "--store", filled(tmp_path / "s.sqlite"), code=2)
     assert sentence in message
     assert message.count("\n") == 1
+
+
+def test_results_that_come_together_are_synced_at_once_and_an_exception_loses_none(tmp_path):
+    path = tmp_path / "s.sqlite"
+    with Store(path) as store, Store(path) as other:
+        with pytest.raises(KeyboardInterrupt), store.together():
+            for number in range(3):
+                store.put(f"key{number}", "run", REQUEST, document(number), seconds=1.0)
+            assert (store.count(), other.count()) == (3, 0)
+            raise KeyboardInterrupt
+        assert other.count() == 3
+        full = f"PRAGMA max_page_count = {4 + store._value('PRAGMA page_count')}"
+        store._connection.execute(full)
+        with pytest.raises(ds.HostIoError, match="the disk is full"), store.together():
+            for number in range(3, 100):
+                store.put(f"key{number}", "run", REQUEST, document(number, 1000), seconds=1.0)
+        assert other.count() >= 3 and other.problems() == []

@@ -6,6 +6,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Self
 
 from durasim.documents.stats import StatTree
@@ -76,7 +77,7 @@ def _read_union(kinds: tuple[Any, ...], value: Any, path: str) -> Any:
 
 
 def _read_document(kind: Any, value: Mapping[str, Any], path: str) -> Any:
-    hints = {name.rstrip("_"): hint for name, hint in typing.get_type_hints(kind).items()}
+    hints = _types_of(kind)
     missing, unknown = hints.keys() - value.keys(), value.keys() - hints.keys()
     if missing or unknown:
         names = ", ".join(sorted(missing or unknown))
@@ -85,6 +86,12 @@ def _read_document(kind: Any, value: Mapping[str, Any], path: str) -> Any:
     prefix = f"{path}." if path else ""
     found = {name: _read(hint, value[name], prefix + name) for name, hint in hints.items()}
     return kind(**{field.name: found[field.name.rstrip("_")] for field in dataclasses.fields(kind)})
+
+
+@cache
+def _types_of(kind: Any) -> Mapping[str, Any]:
+    """Returns the types of the fields of a class by their keys. Evaluating annotations takes most of the time."""
+    return {name.rstrip("_"): hint for name, hint in typing.get_type_hints(kind).items()}
 
 
 def _object(value: Any, path: str) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections import Counter, deque
@@ -12,7 +13,7 @@ from typing import Any
 from durasim import _core
 from durasim.crashes.crash_request import finish_crash
 from durasim.documents.metrics import crash_metrics, run_metrics
-from durasim.documents.results import RunResult
+from durasim.documents.results import CrashResult, RunResult
 from durasim.documents.sweep import SCHEMA, PointResult, SweepResult
 from durasim.errors import ConfigError
 from durasim.programs.workload_tables import unchanged_sources
@@ -179,10 +180,11 @@ class StudyRun:
             if not running:
                 return
             is_alone = len(running) == 1
-            for answer in workers.answers():
-                running.discard(answer.number)
+            found = workers.answers()
+            running.difference_update(answer.number for answer in found)
+            self._take_all([answer for answer in found if answer.text is not None])
+            for answer in found:
                 if answer.text is not None:
-                    self._take(answer)
                     continue
                 if answer.given_up is not None:
                     self._finish(answer.number, _failed(self._prepared[answer.number], answer.given_up, 0.0))
@@ -197,6 +199,12 @@ class StudyRun:
                 else:
                     problem = f"its worker process was killed {ATTEMPTS_MAX} times"
                     self._finish(answer.number, _failed(self._prepared[answer.number], problem, 0.0))
+
+    def _take_all(self, answers: Sequence[Answer]) -> None:
+        """Takes results. The disk is synced once for those that have come together."""
+        with self._store.together() if self._store is not None and len(answers) > 1 else contextlib.nullcontext():
+            for answer in answers:
+                self._take(answer)
 
     def _longest_first(self, numbers: Sequence[int]) -> Sequence[int]:
         """Estimates the cost of points on other computers, and returns them with the longest, or unknown, first."""
@@ -272,11 +280,13 @@ def _to_begin(fresh: deque[int], suspects: deque[int], running: set[int], capaci
 
 def _outcome(prepared: Prepared, document: Mapping[str, Any], state: str, seconds: float) -> Outcome:
     point = prepared.point
+    result: RunResult | CrashResult
     if point.crash is None:
         result = RunResult.from_dict(document)
         metrics = run_metrics(result)
     else:
-        metrics = crash_metrics(finish_crash(document, point.scenario, point.crash))
+        result = finish_crash(document, point.scenario, point.crash)
+        metrics = crash_metrics(result)
     hardware = str(design_variants()[point.scenario.design]["hardware"])
     return Outcome(
         PointResult(
@@ -289,7 +299,7 @@ def _outcome(prepared: Prepared, document: Mapping[str, Any], state: str, second
             metrics=metrics,
             error=None,
         ),
-        evidence_of(document, hardware),
+        evidence_of(result.stats, hardware),
     )
 
 
