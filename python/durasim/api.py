@@ -319,6 +319,7 @@ def sweep(
     jobs: int | None = None,
     cluster: str | None = None,
     insecure: bool = False,
+    wait_minutes: float | None = None,
     yes: bool = False,
     progress: SweepProgress | None = None,
     **keys: Unpack[StudyArguments],
@@ -335,6 +336,8 @@ def sweep(
         cluster: Where points are simulated: `tls://HOST:PORT` or `tcp://HOST:PORT` of a Dask scheduler, `slurm`, `pbs`
             or `lsf`; processes of this computer if None or `local`.
         insecure: Permits `tcp://` beyond this computer.
+        wait_minutes: Longest wait for the first worker of a cluster; half a minute for a running scheduler and a day
+            for jobs if None.
         yes: Permits more than 10,000 points.
         progress: Called with the points done and the total.
 
@@ -345,7 +348,8 @@ def sweep(
     """
     return run_study(
         described_study(study, keys),
-        store=store, jobs=jobs, cluster=cluster, insecure=insecure, yes=yes, progress=progress,
+        store=store, jobs=jobs, cluster=cluster, insecure=insecure, wait_minutes=wait_minutes, yes=yes,
+        progress=progress,
     )  # fmt: skip
 
 
@@ -356,6 +360,7 @@ def run_study(
     jobs: int | None = None,
     cluster: str | None = None,
     insecure: bool = False,
+    wait_minutes: float | None = None,
     yes: bool = False,
     progress: SweepProgress | None = None,
 ) -> SweepResult:
@@ -365,7 +370,7 @@ def run_study(
     from durasim.studies.executor import LocalProcesses  # noqa: PLC0415
     from durasim.studies.study_run import StudyRun  # noqa: PLC0415
 
-    named = cluster_named(cluster, jobs, is_insecure=insecure)
+    named = cluster_named(cluster, jobs, is_insecure=insecure, wait_minutes=wait_minutes)
     report = progress or (lambda *_: None)
     with opened_store(store) as kept:
         if named is None:
@@ -373,7 +378,7 @@ def run_study(
         from durasim.studies.dask_executor import DaskCluster  # noqa: PLC0415 - requires Dask
 
         run_of_study = StudyRun(study, kept, report, yes=yes, check=check)
-        return run_of_study.run(lambda: DaskCluster(named), populating=LocalProcesses)
+        return run_of_study.run(lambda: DaskCluster(named, run_of_study.memory_bytes), populating=LocalProcesses)
 
 
 def described_study(study: str | os.PathLike[str] | None, keys: Mapping[str, Any]) -> Study:

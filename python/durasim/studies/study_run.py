@@ -73,6 +73,8 @@ class StudyRun:
         refuse_many(study, yes=yes)
         self._check = check
         self._expected: dict[int, Expected] = {}
+        self.memory_bytes = 0
+        """Expected memory of a simulation, known when workers on other computers are started; 0 before."""
         self._study, self._store, self._progress, self._see = study, store, progress, see
         self._keys = Keys()
         self._outcomes: list[Outcome | None] = []
@@ -108,7 +110,8 @@ class StudyRun:
         waiting = self._add(self._study.points())
         self._reuse(waiting)
         while waiting:
-            if any(self._outcomes[number] is None for number in waiting):
+            if unanswered := [number for number in waiting if self._outcomes[number] is None]:
+                self._estimate(unanswered)
                 with executor() as workers:
                     while waiting:
                         self._simulate(workers, [n for n in waiting if self._outcomes[n] is None])
@@ -206,15 +209,27 @@ class StudyRun:
             for answer in answers:
                 self._take(answer)
 
-    def _longest_first(self, numbers: Sequence[int]) -> Sequence[int]:
-        """Estimates the cost of points on other computers, and returns them with the longest, or unknown, first."""
+    def _estimate(self, numbers: Sequence[int]) -> None:
+        """Estimates the cost of points on other computers."""
         if self._check is None:
-            return numbers
+            return
         estimates = Estimates([] if self._store is None else self._store.entries())
         seconds = {number: estimates.seconds(self._prepared[number]) for number in numbers}
+        self.memory_bytes = max(self.memory_bytes, estimates.memory_bytes)
         for number in numbers:
-            self._expected[number] = Expected(estimates.memory_bytes, seconds[number])
-        return sorted(numbers, key=lambda number: -(math.inf if seconds[number] is None else seconds[number]))
+            self._expected[number] = Expected(self.memory_bytes, seconds[number])
+
+    def _longest_first(self, numbers: Sequence[int]) -> Sequence[int]:
+        """Returns points on other computers with the longest, or unknown, first."""
+        if self._check is None:
+            return numbers
+        self._estimate([number for number in numbers if number not in self._expected])
+
+        def expected_s(number: int) -> float:
+            seconds = self._expected[number].seconds
+            return math.inf if seconds is None else seconds
+
+        return sorted(numbers, key=expected_s, reverse=True)
 
     def _take(self, answer: Answer) -> None:
         prepared, found = self._prepared[answer.number], json.loads(answer.text or "")
