@@ -5,8 +5,9 @@
 The files are the schema of the JSON document of a run; the module `durasim.documents.described`, with the typed result
 and the options that a run passes on unchanged; the module `durasim.documents.described_crash`, with the options of a
 crash campaign; the keys of these options in the schema of campaign files; the modules of
-`tools/generate_arguments.py`; the schemas of the tasks and answers of studies; and that of `durasim explain`, from
-its typed result. `--check` writes nothing, and fails if a file is out of date.
+`tools/generate_arguments.py`; the schemas of the tasks and answers of studies; and those of `durasim explain`, `durasim
+sweep --plan` and `durasim results list`, from their typed results. `--check` writes nothing, and fails if a file is
+out of date.
 """
 
 from __future__ import annotations
@@ -418,12 +419,23 @@ def _core() -> ModuleType:
     return core
 
 
+def _document_schemas() -> dict[Path, str]:
+    """Returns the schemas of documents from their typed results."""
+    documents = PACKAGE / "documents"
+    entries = PACKAGE / "store" / "database.py"
+    schemas = {
+        "explain": document_schema([documents / "explanation.py"], "durasim explain", "Explanation"),
+        "sweep-plan": document_schema([documents / "sweep_plan.py"], "durasim sweep --plan", "Plan"),
+        "results": document_schema([documents / "stored_results.py", entries], "durasim results list", "StoredResults"),
+    }
+    return {PACKAGE / "schemas" / f"{name}.json": json.dumps(of, indent=2) + "\n" for name, of in schemas.items()}
+
+
 def generate() -> dict[Path, str]:
     """Returns the text of each generated file."""
     core = _core()
     schemas = json.loads(core.run_schemas())
     schema = run_schema(schemas["result"])
-    explanation = document_schema(PACKAGE / "documents" / "explanation.py", "durasim explain", "Explanation")
     return {
         PACKAGE / "schemas" / "run.json": json.dumps(schema, indent=2) + "\n",
         PACKAGE / "documents" / "described.py": _formatted(described(schemas["request"], schemas["result"])),
@@ -432,7 +444,7 @@ def generate() -> dict[Path, str]:
         CAMPAIGN_FILE: campaign_file_schema(crash_options(schemas)),
         PACKAGE / "documents" / "described_machine.py": _formatted(machine_module(json.loads(core.machine_schema()))),
         PACKAGE / "studies" / "described_study.py": _formatted(study_module(json.loads(STUDY_FILE.read_text()))),
-        PACKAGE / "schemas" / "explain.json": json.dumps(explanation, indent=2) + "\n",
+        **_document_schemas(),
         PACKAGE / "schemas" / "task.json": json.dumps(task_schema(schemas), indent=1) + "\n",
         PACKAGE / "schemas" / "answer.json": json.dumps(answer_schema(), indent=1) + "\n",
     }

@@ -1,6 +1,8 @@
 """Builds the wheel into dist/, twice from different folders, and refuses wheels that differ.
 
 Its time stamps are those of the newest commit; host folders that the compiler would write into the module are replaced.
+The module is linked by zig with the interface of glibc 2.28, which old systems of clusters have, and maturin refuses
+the wheel if the module needs a newer one.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ DIST = ROOT / "dist"
 SCRATCH = ROOT / "build" / "wheel"
 LICENSES = Path("python/durasim/third_party_licenses.txt")
 PREBUILT = Path("python/durasim/prebuilt")
+PLATFORM = "manylinux_2_28"
 
 
 def _git(*arguments: str) -> str:
@@ -45,8 +48,13 @@ def build(folder: Path, output: Path, time_stamp_s: str) -> Path:
         "SOURCE_DATE_EPOCH": time_stamp_s,
         "CARGO_TARGET_DIR": str(target),
         "RUSTFLAGS": f"--remap-path-prefix={folder}=durasim --remap-path-prefix={cargo_home}=cargo",
+        # The pinned package has zig; its files, and those of the C library that it compiles, are kept for both builds.
+        "CARGO_ZIGBUILD_PYTHON_PATH": sys.executable,
+        "CARGO_ZIGBUILD_CACHE_DIR": str(SCRATCH / "zigbuild"),
+        "ZIG_GLOBAL_CACHE_DIR": str(SCRATCH / "zig-cache"),
     }
     command = [sys.executable, "-m", "maturin", "build", "--release", "--locked", "--quiet", "--out", str(output)]
+    command += ["--zig", "--compatibility", PLATFORM, "--auditwheel", "check"]
     subprocess.run(command, cwd=folder, env=environment, check=True)
     shutil.rmtree(target)
     (wheel,) = output.glob("*.whl")
@@ -66,6 +74,9 @@ def main() -> None:
     if first.read_bytes() != second.read_bytes():
         sys.exit(f"two builds of the same sources differ: {first} and {second}")
     DIST.mkdir(exist_ok=True)
+    # One of another version or platform would be a second one.
+    for old in DIST.glob("durasim-*.whl"):
+        old.unlink()
     shutil.copy2(first, DIST / first.name)
     print(f"{(DIST / first.name).relative_to(ROOT)}: {first.stat().st_size} bytes, identical in both builds")
 

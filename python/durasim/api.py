@@ -227,6 +227,7 @@ def random_campaign(
     runs: int | None = None,
     seconds: float | None = None,
     seed: int = DEFAULT_SEED,
+    store: StoreChoice = False,
     progress: RandomProgress | None = None,
 ) -> dict[str, Any]:
     """Tests random machines with random memory operations: checks every load, crashes and recovers.
@@ -236,6 +237,7 @@ def random_campaign(
         runs: Number of random machines; 200 if neither this nor `seconds` is given.
         seconds: Time budget; no run starts after it is spent.
         seed: The first seed of each design. Equal seeds and numbers of runs give equal documents.
+        store: A store of results that keeps blocks of runs and answers them; True is the user's store.
         progress: Called with the runs done and the total (None if `seconds` is the limit).
 
     Returns:
@@ -246,7 +248,9 @@ def random_campaign(
     """
     from durasim.crashes import random_runs  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    return random_runs.run(tuple(designs), runs, seconds, seed, progress or (lambda *_: None))
+    with opened_store(store) as kept:
+        blocks = random_runs.Blocks(Reuse(kept))
+        return random_runs.run(tuple(designs), runs, seconds, seed, progress or (lambda *_: None), blocks)
 
 
 def random_replay(design: str, run_id: str) -> dict[str, Any]:
@@ -270,6 +274,7 @@ def mutation(
     workload: str | os.PathLike[str] | None = None,
     macros: Iterable[str] = (),
     include_folders: Iterable[str | os.PathLike[str]] = (),
+    store: StoreChoice = False,
     progress: MutationProgress | None = None,
 ) -> MutationResult:
     """Injects one fault at a time into a design and checks that short crash campaigns detect it.
@@ -280,6 +285,7 @@ def mutation(
         workload: Replaces the workloads of the campaigns: a name, or the path of a source.
         macros: Macros with which `workload` is compiled.
         include_folders: Folders of further headers of `workload`.
+        store: A store of results that answers campaigns of mutants and keeps new ones; True is the user's store.
         progress: Called with the outcome of each mutant as soon as it is known.
 
     Returns:
@@ -296,7 +302,8 @@ def mutation(
     if workload is not None:
         folders = tuple(map(os.fspath, include_folders))
         own = mutation_tests.OwnWorkload(os.fspath(workload), tuple(macros), folders)
-    return mutation_tests.run_mutants(chosen, progress, own)
+    with opened_store(store) as kept:
+        return mutation_tests.run_mutants(chosen, progress, own, Reuse(kept))
 
 
 @takes_fields_of(StudyArguments)
@@ -307,6 +314,7 @@ def sweep(
     jobs: int | None = None,
     cluster: str | None = None,
     insecure: bool = False,
+    wait_minutes: float | None = None,
     yes: bool = False,
     progress: SweepProgress | None = None,
     **keys: Unpack[StudyArguments],
@@ -323,6 +331,8 @@ def sweep(
         cluster: Where points are simulated: `tls://HOST:PORT` or `tcp://HOST:PORT` of a Dask scheduler, `slurm`, `pbs`
             or `lsf`; processes of this computer if None or `local`.
         insecure: Permits `tcp://` beyond this computer.
+        wait_minutes: Longest wait for the first worker of a cluster; half a minute for a running scheduler and a day
+            for jobs if None.
         yes: Permits more than 10,000 points.
         progress: Called with the points done and the total.
 
@@ -333,7 +343,8 @@ def sweep(
     """
     return run_study(
         described_study(study, keys),
-        store=store, jobs=jobs, cluster=cluster, insecure=insecure, yes=yes, progress=progress,
+        store=store, jobs=jobs, cluster=cluster, insecure=insecure, wait_minutes=wait_minutes, yes=yes,
+        progress=progress,
     )  # fmt: skip
 
 
@@ -344,6 +355,7 @@ def run_study(
     jobs: int | None = None,
     cluster: str | None = None,
     insecure: bool = False,
+    wait_minutes: float | None = None,
     yes: bool = False,
     progress: SweepProgress | None = None,
 ) -> SweepResult:
@@ -353,7 +365,7 @@ def run_study(
     from durasim.studies.executor import LocalProcesses  # noqa: PLC0415
     from durasim.studies.study_run import StudyRun  # noqa: PLC0415
 
-    named = cluster_named(cluster, jobs, is_insecure=insecure)
+    named = cluster_named(cluster, jobs, is_insecure=insecure, wait_minutes=wait_minutes)
     report = progress or (lambda *_: None)
     with opened_store(store) as kept:
         if named is None:
@@ -361,7 +373,7 @@ def run_study(
         from durasim.studies.dask_executor import DaskCluster  # noqa: PLC0415 - requires Dask
 
         run_of_study = StudyRun(study, kept, report, yes=yes, check=check)
-        return run_of_study.run(lambda: DaskCluster(named), populating=LocalProcesses)
+        return run_of_study.run(lambda: DaskCluster(named, run_of_study.memory_bytes), populating=LocalProcesses)
 
 
 def described_study(study: str | os.PathLike[str] | None, keys: Mapping[str, Any]) -> Study:
@@ -425,8 +437,8 @@ def compare(
         guest_output: Called with the output of the guests; by default it is discarded.
         progress: Called with each result as soon as the run is done.
         jobs: Number of concurrent runs; all cores if None. Results do not depend on it.
-        store: A store of results that answers repeated runs and keeps new ones; True is the user's store. Runs at a
-            smaller scale share snapshots and are always simulated.
+        store: A store of results that answers repeated runs and keeps new ones; True is the user's store. It also keeps
+            the snapshots that runs at a smaller scale share.
 
     Raises:
         ConfigError: The configuration is refused before cycle 0, or a name is given twice.
@@ -467,8 +479,8 @@ def explain(
         guest_output: Called with the output of the guests; by default it is discarded.
         progress: Called with each result as soon as the run is done.
         jobs: Number of concurrent runs; all cores if None. Results do not depend on it.
-        store: A store of results that answers repeated runs and keeps new ones; True is the user's store. Runs at a
-            smaller scale share snapshots and are always simulated.
+        store: A store of results that answers repeated runs and keeps new ones; True is the user's store. It also keeps
+            the snapshots that runs at a smaller scale share.
 
     Raises:
         ConfigError: The configuration is refused before cycle 0, results given in `runs` differ in more than the

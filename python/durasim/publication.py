@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from durasim.artifacts.pack import Wanted
     from durasim.documents.artifact import Artifact, Rerun
     from durasim.documents.reproduction import Reproduction
+    from durasim.documents.sweep_plan import Plan
     from durasim.papers.reproduction import Chosen
     from durasim.store.database import Store
-    from durasim.studies.plan import Plan
     from durasim.studies.study import Study
 
 

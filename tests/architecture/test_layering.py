@@ -66,6 +66,7 @@ WINGS = (
     "_core",
     "errors",
     "output",
+    "templates",
     "store",
     "documents",
     "programs",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from durasim import _core
-from durasim.programs import new_parts
+from durasim.templates import new_parts
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "own-designs.md"
@@ -65,7 +65,7 @@ def test_a_design_is_refused_without_fitting_sources(refused, made, tmp_path, mo
     (other / "Cargo.toml").write_text((ROOT / "Cargo.toml").read_text())
     refused([*new, "other", "--directory", tmp_path, "--sources", other], 4, "Cargo.lock: No such file or directory")
     # As in an installed wheel.
-    monkeypatch.setattr(new_parts, "__file__", str(tmp_path / "site" / "durasim" / "programs" / "new_parts.py"))
+    monkeypatch.setattr(new_parts, "__file__", str(tmp_path / "site" / "durasim" / "templates" / "new_parts.py"))
     refused([*new, "other", "--directory", tmp_path], 2, "installed without its sources", "--sources DIR")
     assert not (tmp_path / "other").exists()
 

@@ -8,7 +8,7 @@ from durasim.crashes.crash_request import CrashOptions, replay_command
 from durasim.crashes.mutants import OwnWorkload
 from durasim.crashes.test_plans import plan_of
 from durasim.errors import ToolchainError
-from durasim.programs import included_files, own_programs, suites, toolchain, workload_list, workload_tables
+from durasim.programs import kept_builds, own_programs, suites, toolchain, workload_list, workload_tables
 from durasim.runs.command import run_command
 from durasim.runs.scenario import Scenario
 from durasim.studies.study import study_of
@@ -140,24 +140,24 @@ def test_programs_are_built_again_after_a_change_of_an_included_file(tmp_path):
         gone = tmp_path / "generated.h"
         names = [str(path).replace(" ", "\\ ").replace("$", "$$") for path in (source, header, gone)]
         listed.write_text(f"out.o: {names[0]} \\\n  {names[1]} {names[2]}\n")
-        return included_files.keep(base, built, listed, started_ns)
+        return kept_builds.keep(base, built, listed, started_ns)
 
     source.write_text("source")
     header.write_text("one")
-    assert included_files.built_before(base) is None
+    assert kept_builds.built_before(base) is None
     later = header.stat().st_mtime_ns + 1
     first = build("first", later)
-    assert included_files.built_before(base) == first
+    assert kept_builds.built_before(base) == first
     header.write_text("two")
-    assert included_files.built_before(base) is None
+    assert kept_builds.built_before(base) is None
     # Changed while the compiler ran, which has read one content or the other.
     unknown = build("unknown", header.stat().st_mtime_ns)
     assert unknown.read_text() == "unknown"
-    assert included_files.built_before(base) is None
+    assert kept_builds.built_before(base) is None
     header.write_text("one")
-    assert included_files.built_before(base) == first
+    assert kept_builds.built_before(base) == first
     header.unlink()
-    assert included_files.built_before(base) is None
+    assert kept_builds.built_before(base) is None
 
 
 def test_cc_refuses_what_it_cannot_compile(refused, tmp_path):
@@ -168,6 +168,8 @@ def test_cc_refuses_what_it_cannot_compile(refused, tmp_path):
     refused(["cc", tmp_path / "b.c", "-o", tmp_path / "b"], 4, "b.c does not exist")
     refused(["cc", tmp_path / "a.rs", "-o", tmp_path / "a"], 2, "does not end in .c, .cpp, .cc or .cxx")
     refused(["cc", source, "-o", source], 2, "would replace a source")
+    with pytest.raises(toolchain.ToolchainError, match="no source to compile"):
+        own_programs.compile_sources([], str(tmp_path / "a"))
     refused(["cc", source, "-o", tmp_path / "none" / "a"], 4, "none")
     refused(["cc", source, "-o", tmp_path / "a", "--backend", "none"], 2, "unknown backend 'none'")
 

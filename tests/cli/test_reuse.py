@@ -4,6 +4,10 @@ import json
 
 import pytest
 
+import command_line
+import durasim as ds
+from durasim.store.database import Store
+
 RUN = ("run", "--workload", "array-swap", "--machine", "tiny", "--ops", "4", "--arg", "populate=8")
 CRASH = ("crash", "--design", "tc", *RUN[1:], "--points", "5")
 
@@ -96,3 +100,37 @@ def test_a_comparison_without_a_place_for_results_is_made_and_says_so(program, m
     assert "warning: results are not kept" in ran.stderr and "--store FILE" in ran.stderr
     # A place that the user names is not left out.
     assert program("compare", *words, "--store", "/proc/nothing/s.sqlite").returncode == 4
+
+
+def test_runs_at_a_smaller_scale_are_stored_with_the_snapshot_that_they_share(tmp_path):
+    """The first run of a program makes the snapshot, and its key stands for it in the keys of the others."""
+    options = {"workloads": ["hercules-beyond-array-swap"], "scale": "quick", "ops": 60, "jobs": 2}
+    options |= {"workload_args": {"warm-ops": 10, "populate": 400}}
+    store = tmp_path / "s.sqlite"
+
+    def compared(*designs, **more):
+        return {run.design: run for run in ds.compare(designs=designs, **options | {"store": store} | more).runs}
+
+    few = compared("opt", "hercules")
+    (snapshot,) = tmp_path.glob("s.sqlite.snapshots/*")
+    assert compared("opt", "hercules") == few
+    # A further design starts from the snapshot; when it is lost, the first run makes it again, with equal bytes.
+    more = compared("opt", "hercules", "tc")
+    assert {"opt": more["opt"], "hercules": more["hercules"]} == few
+    data = snapshot.read_bytes()
+    snapshot.unlink()
+    last = compared("opt", "hercules", "tc", "kiln")
+    assert (last["hercules"], last["tc"]) == (few["hercules"], more["tc"])
+    assert (last["opt"].digest, last["opt"] == few["opt"]) == (few["opt"].digest, False)
+    assert snapshot.read_bytes() == data
+    new = compared("opt", "hercules", "tc", "kiln", store=False)
+    assert {name: run.digest for name, run in new.items()} == {name: run.digest for name, run in last.items()}
+    # Another first run makes another snapshot.
+    assert compared("hercules", "opt", "tc")["tc"] != more["tc"]
+    # Stored commands make their runs alone.
+    with Store(store) as opened:
+        commands = {entry.design: entry.command for entry in reversed(opened.entries())}
+    for design in ("opt", "tc"):
+        ran = command_line.run(*commands[design].split()[1:], "--json", tmp_path / "run.json")
+        assert ran.returncode == 0, ran.stderr
+        assert json.loads((tmp_path / "run.json").read_text())["digest"] == last[design].digest

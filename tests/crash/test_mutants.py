@@ -16,8 +16,10 @@ import command_line
 import durasim
 from durasim.crashes.mutants import all_mutants, chosen_mutants, first_objection, run_mutants
 from durasim.crashes.test_plans import plan_of, plans
-from durasim.errors import InternalError
+from durasim.errors import GuestFault, InternalError
 from durasim.programs import toolchain
+from durasim.store.database import Store
+from durasim.store.reuse import Reuse
 
 DESIGNS = [row["name"] for row in durasim.designs() if not row["control"]]
 SEEN_MIN = 15
@@ -49,13 +51,43 @@ def test_the_seed_that_catches_a_fault_is_reported(monkeypatch):
     def crash(request):
         tried.append(json.loads(request)["seed"])
         failures = [{"oracle": "bytes", "message": "one byte differs"}] if tried[-1] == 3 else []
-        return json.dumps({"violations": len(failures), "failures": failures})
+        return json.dumps({"violations": len(failures), "failures": failures, "host": {"seconds": 0.5}})
 
     monkeypatch.setattr("durasim.crashes.mutants._core.crash", crash)
     campaign = replace(plan_of("tc").campaigns[0], seeds=5)
     assert first_objection("tc", None, campaign) == ("bytes", "one byte differs", 3)
     assert tried == [1, 2, 3]
     assert first_objection("tc", None, replace(campaign, seeds=2)) is None
+
+
+def test_stored_campaigns_answer_a_repeated_command(tmp_path, monkeypatch):
+    path, store = tmp_path / "out.json", tmp_path / "s.sqlite"
+    words = ("mutation", "--design", "tc", "--mutant", "freed-at-issue", "--store", store, "--json", path)
+    first = _durasim(*words)
+    assert (first.returncode, "store" in first.stderr) == (0, False), first.stderr
+    document = path.read_bytes()
+    again = _durasim(*words)
+    assert "of 1 results are from the store" in again.stderr
+    assert path.read_bytes() == document
+    with Store(store) as opened:
+        (entry,) = opened.entries()
+        assert (entry.kind, entry.command) == ("mutant", "durasim mutation --design tc --mutant freed-at-issue")
+        assert "violations" in _durasim("results", "show", entry.key, "--store", store).stdout
+    # A program that fails before any crash is a result, an error of the host is none.
+    for error, is_kept in ((GuestFault("it jumps to 0"), True), (InternalError("no thread"), False)):
+        monkeypatch.setattr("durasim.crashes.mutants._core.crash", _raising(error))
+        with Store(tmp_path / f"{is_kept}.sqlite") as opened:
+            asked = [Reuse(opened), Reuse(opened)]
+            outcomes = [run_mutants(chosen_mutants("tc", ["freed-at-issue"]), reuse=reuse) for reuse in asked]
+            assert outcomes[0].to_dict()["caught_by"] == {"tc/freed-at-issue": "run"}
+            assert (outcomes[0] == outcomes[1], asked[1].reused) == (is_kept, int(is_kept))
+
+
+def _raising(error):
+    def crash(_request):
+        raise error
+
+    return crash
 
 
 @pytest.mark.long

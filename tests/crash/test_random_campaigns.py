@@ -10,6 +10,7 @@ import command_line
 import durasim as ds
 from durasim.crashes import random_runs
 from durasim.crashes.test_plans import plan_of
+from durasim.store.database import Store
 
 
 def conforms(document, name):
@@ -45,6 +46,45 @@ def test_all_designs_are_tried_for_so_long():
     assert {"tc", "hercules", "lad"} < {row["design"] for row in document["designs"]}
 
 
+def test_blocks_of_a_campaign_are_stored_and_answer_longer_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr(random_runs.Blocks, "RUNS", 8)
+    store, paths = tmp_path / "s.sqlite", [tmp_path / name for name in ("few.json", "many.json", "new.json")]
+    words = ("--random", "--design", "tc", "--design", "opt", "--seed", "3")
+
+    def run(number, path, *more):
+        done = command(*words, "--runs", number, "--json", path, *more)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    assert "store" not in run(10, paths[0], "--store", store)
+    # The first eight are a block; the other two are one of their own.
+    assert "8 of 18 results are from the store" in run(18, paths[1], "--store", store)
+    assert "18 of 18 results are from the store" in run(18, paths[1], "--store", store)
+    monkeypatch.setattr(random_runs.Blocks, "RUNS", 200)
+    run(18, paths[2], "--no-store")
+    assert paths[1].read_bytes() == paths[2].read_bytes()
+    with Store(store) as opened:
+        kept = [(entry.kind, opened.get(entry.key)["runs"]) for entry in opened.entries()]
+        assert kept == [("random", 8), ("random", 2), ("random", 8), ("random", 2)]
+        assert opened.entries()[0].command == "durasim campaign --random --design tc --design opt --runs 8 --seed 3"
+        shown = command_line.run("results", "show", opened.entries()[0].key, "--store", store, "--json", "-")
+    conforms(json.loads(shown.stdout), "random.json")
+    # A campaign for some time begins with stored runs.
+    monkeypatch.setattr(random_runs.Blocks, "RUNS", 8)
+    reported = []
+    ds.random_campaign(["tc", "opt"], seconds=0.001, seed=3, store=store, progress=lambda *said: reported.append(said))
+    assert reported[0] == (8, None)
+    assert "store" not in run(2, paths[0], "--store", store, "--seed", "4")
+
+
+def test_failures_of_blocks_are_those_of_the_campaign(monkeypatch):
+    canary = plan_of("tc").canary
+    whole = random_runs.run(["tc"], 20, None, 1, lambda *_: None, planted=canary)
+    monkeypatch.setattr(random_runs.Blocks, "RUNS", 5)
+    assert random_runs.run(["tc"], 20, None, 1, lambda *_: None, planted=canary) == whole
+    assert whole["failures"]
+
+
 def test_a_violation_is_one_command_that_makes_it_again():
     canary = plan_of("tc").canary
     document = random_runs.run(["tc"], 20, None, 1, lambda *_: None, planted=canary)
@@ -63,10 +103,10 @@ def test_a_violation_is_one_command_that_makes_it_again():
     ("words", "said"),
     [
         (("quick", "--random"), "file: cannot be combined with --random"),
-        (("--random", "--store", "kept.sqlite"), "store: cannot be combined with --random"),
         (("quick", "--runs", "3"), "runs: requires --random"),
         (("--random", "--replay", "one-1"), "design: is required once"),
         (("--random", "--replay", "one-1", "--design", "tc", "--runs", "3"), "runs: cannot be combined with --replay"),
+        (("--random", "--replay", "one-1", "--design", "tc", "--no-store"), "no_store: cannot be combined with --repl"),
     ],
 )
 def test_what_is_no_random_campaign_is_refused(words, said):

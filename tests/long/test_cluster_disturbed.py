@@ -11,11 +11,13 @@ import time
 from pathlib import Path
 
 import pytest
+import tomli_w
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 
 from cluster_study import POINTS, check_complete, reference, rows, start, write_study
-from dask_processes import DaskProcesses, awaited
+from dask_processes import Certificates, DaskProcesses, awaited
+from in_process import SMALL, sweep
 
 pytestmark = pytest.mark.long
 OPS = 1000
@@ -110,6 +112,45 @@ def test_each_point_is_stored_once_whatever_happens_to_the_cluster(tmp_path, exp
         assert len(rows(store)) < POINTS
         disturb(dask, workers, proxy)
         check_complete(study, tmp_path, expected)
+
+
+KINDS = {
+    "crash": {"kind": "crash", "crash": {"points": 6, "faults": ["clean", "torn"]}},
+    "shared population": {"shared_population": True},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_crashes_and_shared_populations_give_the_results_of_this_computer(tmp_path, kind):
+    keys = SMALL | KINDS[kind] | {"designs": ["tc", "hercules"], "axes": {"llc.size_bytes": ["4KiB", "8KiB"]}}
+    here = {point.key: point.digest for point in sweep(tmp_path / "here.sqlite", **keys).points}
+    assert len(here) == 4
+    (tmp_path / "study.toml").write_text(tomli_w.dumps(keys))
+    with DaskProcesses(tmp_path) as dask:
+        address = dask.start_scheduler()
+        dask.start_worker()
+        dask.start_worker()
+        words = ("--store", tmp_path / "store.sqlite", "--cluster", address, "--json", tmp_path / "out.json")
+        study = start(tmp_path / "study.toml", *words)
+        _, messages = study.communicate(timeout=900)
+    assert (study.returncode, messages) == (0, "")
+    document = json.loads((tmp_path / "out.json").read_text())
+    assert (document["simulated"], document["failed"]) == (4, 0)
+    assert {point["key"]: point["digest"] for point in document["points"]} == here
+    assert dict(rows(tmp_path / "store.sqlite")) == here
+
+
+def test_a_scheduler_of_another_authority_gets_nothing(tmp_path):
+    """Neither side accepts the certificates of the other."""
+    file = write_study(tmp_path, 4)
+    ours, others = (Certificates.made(tmp_path / name) for name in ("ours", "others"))
+    with DaskProcesses(tmp_path, *others.options(), protocol="tls") as dask:
+        address = dask.start_scheduler()
+        dask.start_worker()
+        study = start(file, "--no-store", "--cluster", address, **ours.environment())
+        _, messages = study.communicate(timeout=300)
+    assert (study.returncode, messages.count("\n")) == (4, 1), messages
+    assert f"{address}: no Dask scheduler answers within 10 seconds" in messages
 
 
 def test_a_point_that_kills_three_workers_is_listed_and_others_go_on(tmp_path, expected):

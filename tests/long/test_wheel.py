@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -68,6 +69,15 @@ def test_what_travels_in_it(wheel):
     assert any(name.endswith("licenses/LICENSE") for name in names)
     here = {path.relative_to(ROOT).as_posix() for path in (ROOT / "guest").rglob("*") if path.is_file()}
     assert {f"durasim/{name}" for name in here} <= set(names)
+
+
+def test_it_is_for_glibc_2_28_and_later(wheel):
+    assert wheel.name.endswith("manylinux_2_28_x86_64.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if re.fullmatch(r"durasim/_core.*\.so", name))
+        module = archive.read(name)
+    needed = {tuple(map(int, version.split(b"."))) for version in re.findall(rb"\0GLIBC_([0-9.]+)(?=\0)", module)}
+    assert min(needed) >= (2, 2, 5) and max(needed) <= (2, 28)
 
 
 def test_no_path_of_the_host_is_in_it(wheel):

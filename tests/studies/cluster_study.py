@@ -42,7 +42,7 @@ def reference(folder: Path, ops: int) -> dict[str, str]:
     return {point.key: point.digest for point in found.points}
 
 
-def start(file: Path, *words: object) -> subprocess.Popen[str]:
+def start(file: Path, *words: object, **environment: str) -> subprocess.Popen[str]:
     """Starts `durasim sweep` in a process of its own: Dask leaves threads in its process."""
     return subprocess.Popen(
         [sys.executable, "-m", "durasim", "sweep", *map(str, (file, *words))],
@@ -50,7 +50,7 @@ def start(file: Path, *words: object) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "DASK_DISTRIBUTED__ADMIN__TICK__LIMIT": "60s"},
+        env={**os.environ, "DASK_DISTRIBUTED__ADMIN__TICK__LIMIT": "60s", **environment},
     )
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -20,6 +21,40 @@ _ENVIRONMENT = {
     "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
     "DASK_DISTRIBUTED__ADMIN__TICK__LIMIT": "60s",
 }
+_OF_ONE = (("cert", "cert"), ("key", "key"))
+
+
+_CERTIFICATE = """
+from pathlib import Path
+from distributed.security import Security
+made = Security.temporary()
+for name, text in (("ca", made.tls_ca_file), ("cert", made.tls_client_cert), ("key", made.tls_client_key)):
+    Path(f"{name}.pem").write_text(text)
+"""
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """Temporary certificates in the files of a folder."""
+
+    folder: Path
+
+    @classmethod
+    def made(cls, folder: Path) -> Self:
+        """Makes certificates of a new authority."""
+        folder.mkdir(exist_ok=True)
+        subprocess.run([sys.executable, "-c", _CERTIFICATE], cwd=folder, check=True)
+        return cls(folder)
+
+    def options(self) -> list[str]:
+        """Returns the options of a scheduler or worker."""
+        return [f"--tls-{name}={self.folder / file}.pem" for name, file in (("ca-file", "ca"), *_OF_ONE)]
+
+    def environment(self) -> dict[str, str]:
+        """Returns the environment of a study."""
+        prefix = "DASK_DISTRIBUTED__COMM__TLS__"
+        found = {f"{prefix}CLIENT__{name.upper()}": str(self.folder / f"{file}.pem") for name, file in _OF_ONE}
+        return found | {f"{prefix}CA_FILE": str(self.folder / "ca.pem")}
 
 
 class DaskProcesses:

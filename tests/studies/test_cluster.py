@@ -7,7 +7,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from cluster_study import POINTS, check_complete, reference, rows, start, write_study
-from dask_processes import DaskProcesses, awaited
+from dask_processes import Certificates, DaskProcesses, awaited
 from in_process import SMALL, InProcess, sweep
 
 import command_line
@@ -27,17 +27,21 @@ OTHER_BUILD = "from durasim import _core\n_core.__build__ = '0123456789abcdef'\n
 
 
 def test_a_cluster_gives_the_results_of_this_computer_and_refuses_another_build(tmp_path):
+    """All connections are encrypted, with temporary certificates."""
     file, store = write_study(tmp_path, 4), tmp_path / "store.sqlite"
-    with DaskProcesses(tmp_path) as dask:
+    certificates = Certificates.made(tmp_path / "tls")
+    ours = certificates.environment()
+    with DaskProcesses(tmp_path, *certificates.options(), protocol="tls") as dask:
         address = dask.start_scheduler()
+        assert address.startswith("tls://")
         dask.start_worker()
         dask.start_worker()
-        study = start(file, "--store", store, "--cluster", address, "--json", tmp_path / "out.json")
+        study = start(file, "--store", store, "--cluster", address, "--json", tmp_path / "out.json", **ours)
         assert check_complete(study, tmp_path, reference(tmp_path, 4)) == ""
         (tmp_path / "other.py").write_text(OTHER_BUILD)
         other = dask.start_worker("--preload", str(tmp_path / "other.py"))
         awaited(lambda: "Registered to" in (tmp_path / "worker-3.log").read_text())
-        study = start(file, "--no-store", "--cluster", address)
+        study = start(file, "--no-store", "--cluster", address, **ours)
         _, messages = study.communicate(timeout=300)
         assert (study.returncode, messages.count("\n")) == (4, 1), messages
         assert f"the worker has another build of durasim (0123456789abcdef, here {_core.__build__})" in messages
@@ -57,6 +61,8 @@ def test_a_cluster_gives_the_results_of_this_computer_and_refuses_another_build(
         (["--cluster", "tls://127.0.0.1:1"], 2, "set DASK_DISTRIBUTED__COMM__TLS__CA_FILE to a file"),
         (["--cluster", "slurm", "--jobs", "1"], 4, "slurm: there is no command sbatch here"),
         (["--cluster", "slurm", "--plan"], 2, "cluster: is for simulating: leave it out with --plan"),
+        (["--wait", "5"], 2, "wait: applies only to --cluster"),
+        (["--cluster", "slurm", "--jobs", "1", "--wait", "0"], 2, "wait: 0 is not above 0 minutes"),
     ],
 )
 def test_a_wrong_cluster_is_refused_with_one_sentence(tmp_path, words, code, sentence):

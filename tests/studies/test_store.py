@@ -9,12 +9,14 @@ import sys
 import zlib
 from pathlib import Path
 
+import jsonschema
 import polars
 import pytest
 from in_process import InProcess, sweep
 
 import command_line
 import durasim as ds
+from durasim.documents.toml_files import schema_named
 from durasim.store import database, journal
 from durasim.store.database import Store, digest_of
 from durasim.store.location import default_path
@@ -196,7 +198,11 @@ def test_results_are_listed_shown_compared_and_exported(tmp_path):
     path = tmp_path / "s.sqlite"
     result = sweep(path, **LATENCIES)
     sweep(path, kind="crash", crash={"points": 3}, name="crashes")
-    listed = json.loads(results("list", "--store", path, "--json", "-"))
+    file = tmp_path / "list.json"
+    results("list", "--store", path, "--json", file)
+    listed = json.loads(file.read_text())
+    jsonschema.Draft202012Validator(schema_named("results")).validate(listed)
+    assert ds.load(file).to_dict() == listed
     assert [(of["kind"], of["study"]) for of in listed["results"]] == [("run", "small")] * 3 + [("crash", "crashes")]
     assert "1 results" in results("list", "--store", path, "--kind", "crash")
     first, second, _ = (point.key for point in result.points)
@@ -243,7 +249,7 @@ def test_results_are_pruned_by_all_given_conditions(tmp_path):
         (("show", "key"), "key: several results have a key that begins with 'key'"),
         (("export", "out.txt"), "file: 'out.txt' ends with none of .parquet, .csv, .jsonl"),
         (("export", "out.csv", "--study", "none"), "has no such result"),
-        (("export", "out.csv", "--kind", "walk"), "kind: 'walk' is neither run nor crash"),
+        (("export", "out.csv", "--kind", "walk"), "kind: unknown name 'walk'"),
         (("prune",), "prune: give --study, --older-than or --other-builds"),
     ],
 )
@@ -251,3 +257,20 @@ def test_wrong_arguments_are_refused_with_one_sentence(tmp_path, words, sentence
     message = results(*words, "--store", filled(tmp_path / "s.sqlite"), code=2)
     assert sentence in message
     assert message.count("\n") == 1
+
+
+def test_results_that_come_together_are_synced_at_once_and_an_exception_loses_none(tmp_path):
+    path = tmp_path / "s.sqlite"
+    with Store(path) as store, Store(path) as other:
+        with pytest.raises(KeyboardInterrupt), store.together():
+            for number in range(3):
+                store.put(f"key{number}", "run", REQUEST, document(number), seconds=1.0)
+            assert (store.count(), other.count()) == (3, 0)
+            raise KeyboardInterrupt
+        assert other.count() == 3
+        full = f"PRAGMA max_page_count = {4 + store._value('PRAGMA page_count')}"
+        store._connection.execute(full)
+        with pytest.raises(ds.HostIoError, match="the disk is full"), store.together():
+            for number in range(3, 100):
+                store.put(f"key{number}", "run", REQUEST, document(number, 1000), seconds=1.0)
+        assert other.count() >= 3 and other.problems() == []

@@ -17,6 +17,7 @@ from in_process import SMALL, InProcess, sweep
 
 import command_line
 import durasim as ds
+from durasim.documents.toml_files import schema_named
 from durasim.studies.tasks import simulate, task_text
 
 STUDY = """
@@ -172,6 +173,8 @@ def test_a_plan_counts_points_time_and_memory_and_simulates_nothing(tmp_path, fi
     assert plan["to_simulate"] == len(plan["points"]) == 12
     assert 0 < plan["minutes"] < 1
     assert plan["memory_bytes"] > 2**20
+    jsonschema.Draft202012Validator(schema_named("sweep-plan")).validate(plan)
+    assert ds.load(path).to_dict() == plan
     assert count(store) == 0
     ran = command_line.run("sweep", file, "--plan", "--store", store, "--plot", "ipc")
     assert (ran.returncode, "plot: requires results" in ran.stderr) == (2, True)

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from durasim import api, output
-from durasim.cli import formats, options, render
+from durasim.cli import formats, hints, options, render
 from durasim.cli.options import check_json, finish
 from durasim.cli.shell import EXIT_NEGATIVE
 from durasim.crashes.crash_request import FIELDS, CrashOptions, flag_of, has, options_of, prepare_crash
@@ -17,6 +17,7 @@ from durasim.crashes.known_check import refuse_unknown_check
 from durasim.documents.results import CrashResult
 from durasim.errors import refusal
 from durasim.runs.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario
+from durasim.store.reuse import Reuse
 
 
 @options.takes_options("crash_options", CrashOptions)
@@ -138,11 +139,17 @@ def campaign(
 
     The store of results keeps each verdict: an interrupted campaign resumes, and a repeated one is answered from it.
 
-    With --random: test random machines of all designs with random memory operations.
+    With --random: test random machines of all designs with random memory operations. Results are kept in blocks of 200
+    runs, so a longer campaign, or a further one with --seconds, continues where the last one ended.
     """
     given = _changed(campaign, locals())
     if random:
-        _random_campaign(given, design or [], runs, seed, replay, seconds, json)
+        if file is not None:
+            raise refusal("file", "cannot be combined with --random")
+        if replay is not None:
+            _replay_random(given, design or [], replay, json)
+            return
+        _random_campaign(design or [], runs, seed, seconds, options.store_of(store, no_store), json)
         return
     for name in ("design", "runs", "seed", "replay"):
         if name in given:
@@ -166,36 +173,27 @@ def campaign(
 
 
 def _random_campaign(
-    given: set[str],
-    designs: list[str],
-    runs: int | None,
-    seed: int,
-    replay: str | None,
-    seconds: float | None,
-    json: str | None,
+    designs: list[str], runs: int | None, seed: int, seconds: float | None, kept: str | bool, json: str | None
 ) -> None:
-    for name in ("file", "store", "no_store"):
-        if name in given:
-            raise refusal(name, "cannot be combined with --random")
+    from durasim.crashes import random_runs  # noqa: PLC0415 - keeps the start-up of other commands short
+
     check_json(json)
-    if replay is not None:
-        _replay_random(given, designs, replay, json)
-        return
-    with render.progress_bar() as bar:
-        task = bar.add_task("testing random machines", total=None)
-        document = api.random_campaign(
-            designs, runs=runs, seconds=seconds, seed=seed,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )  # fmt: skip
+    with render.progress_bar() as bar, api.opened_store(kept) as opened:
+        task, stored = bar.add_task("testing random machines", total=None), random_runs.Blocks(Reuse(opened))
+        document = random_runs.run(
+            designs, runs, seconds, seed, lambda done, total: bar.update(task, completed=done, total=total), stored
+        )
     finish(json, document, render.random_tables(document))
+    hints.report_reuse(stored.reused_runs, document["runs"])
     if document["violations"]:
         raise typer.Exit(EXIT_NEGATIVE)
 
 
 def _replay_random(given: set[str], designs: list[str], replay: str, json: str | None) -> None:
+    check_json(json)
     if len(designs) != 1:
         raise refusal("design", "is required once with --replay")
-    for name in ("runs", "seed", "seconds"):
+    for name in ("runs", "seed", "seconds", "store", "no_store"):
         if name in given:
             raise refusal(name, "cannot be combined with --replay, which repeats one run")
     document = api.random_replay(designs[0], replay)
@@ -210,11 +208,17 @@ def mutation(
     workload: options.MutatedWorkload = None,
     macros: options.Macros = None,
     include_folders: options.IncludeFolders = None,
+    store: options.StoreFile = None,
+    no_store: options.NoStore = False,
     json: options.JsonFile = None,
 ) -> None:
-    """Inject one fault at a time and check that short crash campaigns detect it."""
+    """Inject one fault at a time and check that short crash campaigns detect it.
+
+    The store of results keeps each campaign, so an interrupted command resumes, and a repeated one is answered from it.
+    """
     from durasim.crashes import mutants  # noqa: PLC0415 - keeps the start-up of other commands short
 
+    kept = options.store_of(store, no_store)
     check_json(json)
     chosen = mutants.chosen_mutants(design, mutant)
     own = None
@@ -224,9 +228,13 @@ def mutation(
         raise refusal(
             "D" if macros else "I", "requires --workload: the workloads of the campaigns are compiled already"
         )
-    with render.progress_bar() as bar:
-        task = bar.add_task("catching mutants", total=sum(one.equivalent is None for one in chosen))
-        result = mutants.run_mutants(chosen, lambda _: bar.advance(task), own)
+    with render.progress_bar() as bar, api.opened_store(kept) as opened:
+        task, reuse = (
+            bar.add_task("catching mutants", total=sum(one.equivalent is None for one in chosen)),
+            Reuse(opened),
+        )
+        result = mutants.run_mutants(chosen, lambda _: bar.advance(task), own, reuse)
     finish(json, result.to_dict(), render.mutation_tables(result))
+    hints.report_reuse(reuse.reused, reuse.asked)
     if result.missed:
         raise typer.Exit(EXIT_NEGATIVE)

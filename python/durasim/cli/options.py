@@ -169,6 +169,14 @@ Cluster = Annotated[
     ),
 ]
 Insecure = Annotated[bool, typer.Option("--insecure", help="Permit --cluster tcp://HOST:PORT beyond this computer.")]
+Wait = Annotated[
+    float | None,
+    typer.Option(
+        "--wait",
+        metavar="MINUTES",
+        help="Longest wait for the first worker of --cluster (default: a day for slurm, pbs and lsf, else 0.5).",
+    ),
+]
 StoreFile = Annotated[
     str | None,
     typer.Option("--store", metavar="FILE", help="Store of results (default: a file in the user's folder for data)."),

@@ -65,7 +65,7 @@ def _new() -> None:
 @new.command("workload")
 def new_workload(name: _Name, directory: _Directory = ".") -> None:
     """Write NAME.cpp and NAME.toml: a small, complete workload with comments."""
-    from durasim.programs import new_parts  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.templates import new_parts  # noqa: PLC0415 - keeps the start-up of other commands short
 
     source, table = new_parts.new_workload(name, directory)
     output.write_stdout(f"wrote {source} and {table}\n")
@@ -85,7 +85,7 @@ def new_design(
     ] = None,
 ) -> None:
     """Write the folder NAME: a Rust crate with an undo log, and a command NAME with it and all designs of durasim."""
-    from durasim.programs import new_parts  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.templates import new_parts  # noqa: PLC0415 - keeps the start-up of other commands short
 
     folder = new_parts.new_design(name, directory, sources)
     run = shlex.quote(os.path.join(".", name))  # noqa: PTH118 - with the leading dot

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +14,7 @@ from durasim.cli.options import check_json, finish
 from durasim.cli.shell import EXIT_NEGATIVE
 from durasim.documents.difference import diff as difference_of
 from durasim.documents.results import CrashResult, RunResult
-from durasim.errors import refusal
+from durasim.errors import refusal, unknown_name
 
 results = typer.Typer(
     name="results",
@@ -44,9 +44,14 @@ def _where(**values: str | None) -> dict[str, str]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _check_kind(kind: str | None) -> None:
-    if kind not in (None, "run", "crash"):
-        raise refusal("kind", f"'{kind}' is neither run nor crash")
+_TABULAR = ("run", "crash")
+"""Kinds with columns of metrics."""
+_KINDS = (*_TABULAR, "mutant", "random")
+
+
+def _check_kind(kind: str | None, allowed: Sequence[str]) -> None:
+    if kind is not None and kind not in allowed:
+        raise unknown_name("kind", kind, allowed)
 
 
 @results.command("list")
@@ -55,24 +60,21 @@ def list_(
     study: StudyName = None,
     design: Design = None,
     workload: Workload = None,
-    kind: Annotated[str | None, typer.Option("--kind", metavar="NAME", help="Only `run` or `crash`.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", metavar="NAME", help="Only `run`, `crash`, `mutant` or `random`.")
+    ] = None,
     json: options.JsonFile = None,
 ) -> None:
     """List the stored results."""
     from durasim.cli import study_tables  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.documents.stored_results import SCHEMA, StoredResults  # noqa: PLC0415
 
     check_json(json)
-    _check_kind(kind)
+    _check_kind(kind, _KINDS)
     with _opened(store) as opened:
         entries = opened.entries(**_where(study=study, design=design, workload=workload, kind=kind))
-        document = {
-            "schema": "durasim-results/1",
-            "durasim_version": _core.__version__,
-            "store": opened.path,
-            "size_bytes": opened.size_bytes(),
-            "results": [dataclasses.asdict(entry) for entry in entries],
-        }
-        finish(json, document, study_tables.entries_table(opened.path, entries))
+        document = StoredResults(SCHEMA, _core.__version__, opened.path, opened.size_bytes(), tuple(entries))
+    finish(json, document.to_dict(), study_tables.entries_table(document.store, entries))
 
 
 @results.command()
@@ -91,6 +93,8 @@ def show(
         finish(json, document, document["error"])
     elif entry.kind == "run":
         finish(json, document, render.run_table(RunResult.from_dict(document), wide=wide))
+    elif entry.kind == "random":
+        finish(json, document, render.random_tables(document))
     else:
         document = _with_commands(document)
         finish(json, document, render.crash_text(CrashResult.from_dict(document), wide=wide))
@@ -110,7 +114,7 @@ def diff(a: Key, b: Key, store: options.StoreFile = None, json: options.JsonFile
         entries = [opened.find(key) for key in (a, b)]
         for field, entry in zip(("a", "b"), entries, strict=True):
             if entry.kind != "run":
-                raise refusal(field, f"{entry.key} is the result of a crash; only runs are compared")
+                raise refusal(field, f"{entry.key} is of kind {entry.kind}; only runs are compared")
         first, second = (RunResult.from_dict(opened.get(entry.key)) for entry in entries)
     difference = difference_of(first, second)
     finish(json, difference.to_dict(), render.difference_table(difference))
@@ -130,7 +134,7 @@ def export(
     """Export stored results as a table; FILE.units.json has the units of its columns."""
     from durasim.studies import export as exports  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    _check_kind(kind)
+    _check_kind(kind, _TABULAR)
     exports.check_name(file)
     output.check_writable(file)
     with _opened(store) as opened:

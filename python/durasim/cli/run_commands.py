@@ -109,8 +109,8 @@ def compare(
 ) -> None:
     """Run every workload, or one program, under every design and print one table.
 
-    Runs at full scale are answered from the store of results if it has them. After Ctrl-C the table and the document
-    contain the completed runs.
+    Runs are answered from the store of results if it has them. After Ctrl-C the table and the document contain the
+    completed runs.
 
     At scale quick, a run too short for three rounds of a background engine is excluded from the means.
     """

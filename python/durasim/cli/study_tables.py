@@ -21,9 +21,9 @@ from durasim.documents.summaries import (
     sweep_title,
 )
 from durasim.documents.sweep import SweepResult
+from durasim.documents.sweep_plan import Plan
 from durasim.store.database import Entry
 from durasim.studies.pareto import COLUMN
-from durasim.studies.plan import Plan
 
 if TYPE_CHECKING:
     import polars

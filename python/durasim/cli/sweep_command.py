@@ -37,6 +37,7 @@ def sweep(
     jobs: options.Jobs = None,
     cluster: options.Cluster = None,
     insecure: options.Insecure = False,
+    wait: options.Wait = None,
     store: options.StoreFile = None,
     no_store: options.NoStore = False,
     yes: Annotated[bool, typer.Option("--yes", help="Permit more than 10,000 points.")] = False,
@@ -60,11 +61,9 @@ def sweep(
     refuse_many(study, yes=yes)
     wanted = plots.plot_of(study, metric=plot, x=x, by=by, file=plot_file)
     if plan:
-        _refuse_with_plan(plot, is_remote=cluster is not None or insecure)
+        _refuse_with_plan(plot, form, cluster=cluster is not None, insecure=insecure, wait=wait is not None)
         with api.opened_store(kept) as opened:
             planned = plans.plan_of(study, opened, jobs)
-        if form not in (formats.TABLE, "markdown"):
-            raise refusal("format", "is table or markdown with --plan; --json FILE has all points")
         finish(json, planned.to_dict(), study_tables.plan_table(planned, wide=wide))
         return
     if wanted is not None:
@@ -72,7 +71,7 @@ def sweep(
     with render.progress_bar() as bar:
         task = bar.add_task(f"simulating {study.name}", total=None)
         result = api.run_study(
-            study, store=kept, jobs=jobs, cluster=cluster, insecure=insecure, yes=yes,
+            study, store=kept, jobs=jobs, cluster=cluster, insecure=insecure, wait_minutes=wait, yes=yes,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )  # fmt: skip
     if json is not None:
@@ -87,12 +86,15 @@ def sweep(
         raise typer.Exit(EXIT_NEGATIVE)
 
 
-def _refuse_with_plan(plot: str | None, *, is_remote: bool) -> None:
+def _refuse_with_plan(plot: str | None, form: str, **of_cluster: bool) -> None:
     """Refuses options that a plan does not use."""
-    if is_remote:
-        raise refusal("cluster", "is for simulating: leave it out with --plan")
+    for name, is_given in of_cluster.items():
+        if is_given:
+            raise refusal(name, "is for simulating: leave it out with --plan")
     if plot is not None:
         raise refusal("plot", "requires results: leave --plan out")
+    if form not in (formats.TABLE, "markdown"):
+        raise refusal("format", "is table or markdown with --plan; --json FILE has all points")
 
 
 def _is_negative(result: SweepResult) -> bool:

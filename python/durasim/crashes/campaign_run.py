@@ -21,10 +21,11 @@ from durasim.crashes.crash_request import crash_command, finish_crash
 from durasim.crashes.shrink import shrink
 from durasim.crashes.workers import worker_processes
 from durasim.documents.results import CrashFailure
-from durasim.errors import DurasimError, HostIoError
+from durasim.errors import DurasimError, HostIoError, InternalError
 from durasim.runs.scenario import design_variants
 from durasim.store.database import Store
 from durasim.store.keys import Keys
+from durasim.store.reuse import Reuse
 
 Progress = Callable[[int, int | None, str], None]
 """Called with the number done, the total (None if time is the limit), and the name of what was done last. The number
@@ -32,6 +33,8 @@ counts runs or, if the file requires a number of trials, trials."""
 _FAILURES_MAX = 50
 _SHRUNK_MAX = 8
 """Number of failures to minimize: the first one of each design and workload."""
+_OF_HOST = (HostIoError.__name__, InternalError.__name__)
+"""Errors that another attempt may not have."""
 _SUMS = ("points", "trials", "violations", "disagreements", "losses_reported")
 
 
@@ -127,7 +130,8 @@ def run(campaign: CampaignFile, store: Store | None, seconds: float | None, prog
         # Killed by the kernel for lack of memory, or by the user. All other workers have ended with it.
         raise HostIoError(f"a worker process was killed; {kept.sentence(tally)}") from broken
     shrunk = list(_shrunk(tally, report))
-    caught = mutation.run_mutants([m for name in campaign.mutated_designs() for m in mutation.chosen_mutants(name)])
+    planted = [mutant for name in campaign.mutated_designs() for mutant in mutation.chosen_mutants(name)]
+    caught = mutation.run_mutants(planted, reuse=Reuse(store))
     return _document(campaign, tally, caught, time.monotonic() - began) | {"shrunk": shrunk}
 
 
@@ -155,8 +159,8 @@ class _Kept:
         return None if self._store is None else self._store.get(self._keys.of("crash", request))
 
     def put(self, unit: Unit, request: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-        """Stores a verdict, or the error of a run that fails without a crash."""
-        if self._store is not None:
+        """Stores a verdict, or the error of a run that fails without a crash, unless the host may be the reason."""
+        if self._store is not None and not document.get("error", "").startswith(_OF_HOST):
             seconds = float(document.get("host", {}).get("seconds", 0.0))
             self._store.put(
                 self._keys.of("crash", request), "crash", request, document,

@@ -8,9 +8,10 @@ Equivalent mutants, which behave like the design, are listed with the reason and
 from __future__ import annotations
 
 import json
+import shlex
 import time
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -20,8 +21,10 @@ from durasim._core import __version__
 from durasim.crashes.crash_request import CrashOptions, crash_request
 from durasim.crashes.test_plans import ShortCampaign, plan_of
 from durasim.errors import GuestFault, InternalError, StuckError, unknown_name
+from durasim.own_core import command
 from durasim.programs import workload_tables
 from durasim.runs.scenario import Scenario, design_variants, variant_name, workload_info
+from durasim.store.reuse import Reuse
 
 Tried = Callable[["Outcome"], None]
 """Called with the outcome of each mutant as soon as it is known."""
@@ -73,7 +76,8 @@ class Outcome:
         mutant: The mutant.
         objection: First violation of the first campaign that caught it; None if none did.
         campaign: The campaign that caught it.
-        seconds: Time until the first campaign caught it, or until all campaigns had passed.
+        seconds: Host time of its campaigns up to the first one that caught it; that of stored ones is of the time when
+            they were simulated.
     """
 
     mutant: Mutant
@@ -186,36 +190,81 @@ class OwnWorkload:
             campaign, workload=self.name, arguments=arguments, macros=self.macros, include_folders=self.include_folders
         )
 
+    def words(self) -> list[str]:
+        """Returns the options that name it, as words of a command."""
+        macros = [word for macro in self.macros for word in ("-D", macro)]
+        return ["--workload", self.name, *macros, *(word for folder in self.include_folders for word in ("-I", folder))]
+
+
+class Verdicts:
+    """Crashes mutants, or takes the results from a store."""
+
+    KIND = "mutant"
+    """Their kind in a store."""
+
+    def __init__(self, reuse: Reuse, repeated_by: str = "") -> None:
+        """`repeated_by` is the command that repeats the mutant."""
+        self._reuse, self._command = reuse, repeated_by
+        self.seconds = 0.0
+        """Host time of all simulations, stored ones included."""
+
+    def of(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the document of a campaign, or `error` with the sentence of a program that fails before any crash."""
+        key, document = self._reuse.find(self.KIND, request, with_errors=True)
+        if document is None:
+            began, is_sure = time.perf_counter(), True
+            try:
+                document = json.loads(_core.crash(json.dumps(request)))
+            except (GuestFault, StuckError, InternalError) as error:
+                document = {"error": str(error)}
+                # The host may be the reason of an internal error: it is no result to keep.
+                is_sure = not isinstance(error, InternalError)
+            document.setdefault("host", {"seconds": time.perf_counter() - began})
+            self._reuse.keep(key if is_sure else None, self.KIND, request, document, self._command)
+        self.seconds += float(document["host"]["seconds"])
+        return document
+
 
 def run_mutants(
-    mutants: Iterable[Mutant], progress: Tried | None = None, workload: OwnWorkload | None = None
+    mutants: Iterable[Mutant],
+    progress: Tried | None = None,
+    workload: OwnWorkload | None = None,
+    reuse: Reuse | None = None,
 ) -> MutationResult:
-    """Runs the campaigns of each mutant's design until one catches it; `workload` replaces those of the campaigns."""
-    outcomes, equivalent = [], []
+    """Runs the campaigns of each mutant's design until one catches it.
+
+    Args:
+        mutants: The mutants.
+        progress: Called with each outcome.
+        workload: Replaces the workloads of the campaigns.
+        reuse: The store that answers campaigns of mutants and keeps new results.
+    """
+    outcomes, equivalent, kept = [], [], reuse or Reuse(None)
     for mutant in mutants:
         if mutant.equivalent is not None:
             equivalent.append(mutant)
             continue
         try:
-            outcomes.append(try_mutant(mutant, workload))
+            outcomes.append(try_mutant(mutant, workload, kept))
         except KeyboardInterrupt as interrupt:
-            interrupt.add_note(f"the outcomes of {len(outcomes)} mutants are lost")
+            interrupt.add_note(f"the outcomes of {len(outcomes)} mutants {kept.kept()}")
             raise
         if progress is not None:
             progress(outcomes[-1])
     return MutationResult(outcomes, equivalent)
 
 
-def try_mutant(mutant: Mutant, workload: OwnWorkload | None = None) -> Outcome:
-    """Runs the campaigns of a mutant's design until one catches it; `workload` replaces those of the campaigns."""
-    started = time.perf_counter()
+def try_mutant(mutant: Mutant, workload: OwnWorkload | None = None, reuse: Reuse | None = None) -> Outcome:
+    """Runs the campaigns of a mutant's design until one catches it; see `run_mutants`."""
+    words = [command(), "mutation", "--design", mutant.design, "--mutant", mutant.name]
+    verdicts = Verdicts(reuse or Reuse(None), shlex.join(words + ([] if workload is None else workload.words())))
     planned = plan_of(mutant.design).campaigns
     for campaign in planned if workload is None else map(workload.in_place_of, planned):
-        objection = first_objection(mutant.design, mutant, campaign)
+        objection = first_objection(mutant.design, mutant, campaign, verdicts)
         if objection is not None:
             _require_that_sound_runs_end(mutant.design, campaign, objection)
-            return Outcome(mutant, objection, campaign, time.perf_counter() - started)
-    return Outcome(mutant, None, None, time.perf_counter() - started)
+            return Outcome(mutant, objection, campaign, verdicts.seconds)
+    return Outcome(mutant, None, None, verdicts.seconds)
 
 
 def _require_that_sound_runs_end(design: str, campaign: ShortCampaign, objection: Objection) -> None:
@@ -242,25 +291,34 @@ _TOO_LONG = "it needs more instructions than it may have"
 _TOO_LARGE = "(cause 0x200)"
 
 
-def first_objection(design: str, mutant: Mutant | None, campaign: ShortCampaign) -> Objection | None:
+def first_objection(
+    design: str, mutant: Mutant | None, campaign: ShortCampaign, verdicts: Verdicts | None = None
+) -> Objection | None:
     """Runs one campaign with all its seeds on a mutant, or on the correct design, and returns the first violation.
+
+    Args:
+        design: The design.
+        mutant: The mutant; None for the correct design.
+        campaign: The campaign.
+        verdicts: Gives the result of each crash; simulates all if None.
 
     Raises:
         ConfigError: The campaign does not fit the design.
         HostIoError, ToolchainError: The guest program cannot be built or read.
     """
-    objections = (_objection(design, mutant, campaign, seed) for seed in range(1, campaign.seeds + 1))
+    given = verdicts or Verdicts(Reuse(None))
+    objections = (_objection(design, mutant, campaign, seed, given) for seed in range(1, campaign.seeds + 1))
     return next(filter(None, objections), None)
 
 
-def _objection(design: str, mutant: Mutant | None, campaign: ShortCampaign, seed: int) -> Objection | None:
-    request = request_of(design, mutant, campaign, seed)
-    try:
-        document = json.loads(_core.crash(json.dumps(request)))
-    except (GuestFault, StuckError, InternalError) as error:
-        if mutant is not None and _TOO_LARGE in str(error):
+def _objection(
+    design: str, mutant: Mutant | None, campaign: ShortCampaign, seed: int, verdicts: Verdicts
+) -> Objection | None:
+    document = verdicts.of(request_of(design, mutant, campaign, seed))
+    if "error" in document:
+        if mutant is not None and _TOO_LARGE in document["error"]:
             return None
-        return Objection("run", str(error), seed)
+        return Objection("run", document["error"], seed)
     if not document["violations"]:
         return None
     first = document["failures"][0]

@@ -6,6 +6,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Self
 
 from durasim.documents.stats import StatTree
@@ -30,8 +31,7 @@ class Document:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON object with its keys in the documented order."""
-        fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        return {field.name.rstrip("_"): _plain(getattr(self, field.name)) for field in fields}
+        return _fields_of(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickle and copy the JSON object: read-only mappings in the fields support neither.
@@ -43,7 +43,7 @@ class Document:
 
 
 def _read(kind: Any, value: Any, path: str) -> Any:
-    """Converts `value` to `kind`: a document class, a tuple, a mapping, an optional or a plain type."""
+    """Converts `value` to `kind`: a document or another dataclass, a tuple, a mapping, an optional or a plain type."""
     if kind is Any:
         return value
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
@@ -57,7 +57,7 @@ def _read(kind: Any, value: Any, path: str) -> Any:
         return StatTree.from_dict(_object(value, path))
     if origin is not None:
         return types.MappingProxyType(dict(_object(value, path)))
-    if isinstance(kind, type) and issubclass(kind, Document):
+    if dataclasses.is_dataclass(kind):
         return _read_document(kind, _object(value, path), path)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
@@ -76,8 +76,8 @@ def _read_union(kinds: tuple[Any, ...], value: Any, path: str) -> Any:
     return _read(plain[-1], value, path)
 
 
-def _read_document(kind: type[Document], value: Mapping[str, Any], path: str) -> Any:
-    hints = {name.rstrip("_"): hint for name, hint in typing.get_type_hints(kind).items()}
+def _read_document(kind: Any, value: Mapping[str, Any], path: str) -> Any:
+    hints = _types_of(kind)
     missing, unknown = hints.keys() - value.keys(), value.keys() - hints.keys()
     if missing or unknown:
         names = ", ".join(sorted(missing or unknown))
@@ -85,7 +85,13 @@ def _read_document(kind: type[Document], value: Mapping[str, Any], path: str) ->
         raise refusal(path or kind.__name__, f"{problem} {names}; the document may be of another version or kind")
     prefix = f"{path}." if path else ""
     found = {name: _read(hint, value[name], prefix + name) for name, hint in hints.items()}
-    return kind(**{field.name: found[field.name.rstrip("_")] for field in dataclasses.fields(kind)})  # type: ignore[arg-type]
+    return kind(**{field.name: found[field.name.rstrip("_")] for field in dataclasses.fields(kind)})
+
+
+@cache
+def _types_of(kind: Any) -> Mapping[str, Any]:
+    """Returns the types of the fields of a class by their keys. Evaluating annotations takes most of the time."""
+    return {name.rstrip("_"): hint for name, hint in typing.get_type_hints(kind).items()}
 
 
 def _object(value: Any, path: str) -> Mapping[str, Any]:
@@ -94,9 +100,15 @@ def _object(value: Any, path: str) -> Mapping[str, Any]:
     return value
 
 
+def _fields_of(value: Any) -> dict[str, Any]:
+    return {field.name.rstrip("_"): _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+
+
 def _plain(value: Any) -> Any:
-    if isinstance(value, Document | StatTree):
+    if isinstance(value, StatTree):
         return value.to_dict()
+    if dataclasses.is_dataclass(value):
+        return _fields_of(value)
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return {key: _plain(item) for key, item in value.items()} if isinstance(value, Mapping) else value

@@ -13,10 +13,15 @@ from durasim.documents.difference import Difference
 from durasim.documents.explanation import Explanation
 from durasim.documents.reproduction import Reproduction
 from durasim.documents.results import Comparison, CrashResult, RunResult
+from durasim.documents.stored_results import StoredResults
 from durasim.documents.sweep import SweepResult
+from durasim.documents.sweep_plan import Plan
 from durasim.errors import refusal
 
-_Typed = RunResult | CrashResult | Comparison | Difference | Explanation | SweepResult | Reproduction | Rerun
+_Typed = (
+    RunResult | CrashResult | Comparison | Difference | Explanation | SweepResult | Plan | StoredResults | Reproduction
+    | Rerun
+)  # fmt: skip
 Loaded = _Typed | dict[str, Any]
 
 _TYPED: Mapping[str, type[_Typed]] = {
@@ -26,6 +31,8 @@ _TYPED: Mapping[str, type[_Typed]] = {
     "durasim-diff/2": Difference,
     "durasim-explain/1": Explanation,
     "durasim-sweep/1": SweepResult,
+    "durasim-sweep-plan/1": Plan,
+    "durasim-results/1": StoredResults,
     "durasim-reproduction/2": Reproduction,
     "durasim-rerun/1": Rerun,
 }
@@ -40,8 +47,8 @@ def load(path: str | os.PathLike[str]) -> Loaded:
         path: The file.
 
     Returns:
-        A `RunResult`, `CrashResult`, `Comparison`, `Difference`, `Explanation`, `SweepResult`, `Reproduction` or
-        `Rerun`; for campaigns, mutations and `designs --check` the JSON object.
+        A `RunResult`, `CrashResult`, `Comparison`, `Difference`, `Explanation`, `SweepResult`, `Plan`,
+        `StoredResults`, `Reproduction` or `Rerun`; for campaigns, mutations and `designs --check` the JSON object.
 
     Raises:
         ConfigError: The file is not a document of durasim, or one of another version or kind.

@@ -44,9 +44,11 @@ def compile_sources(sources: Sequence[str], output: str, flags: Sequence[str] = 
         ``output``.
 
     Raises:
-        ToolchainError: A source is missing or of another language, the runtime is unknown, or the compiler reports an
-            error.
+        ToolchainError: No source is given, a source is missing or of another language, the runtime is unknown, or the
+            compiler reports an error.
     """
+    if not sources:
+        raise ToolchainError(f"there is no source to compile to {output}: give at least one C or C++ source")
     define = () if backend is None else (f"-D{toolchain.backend_named(backend).define}",)
     for source in map(Path, sources):
         if source.suffix not in _LANGUAGES:

@@ -28,7 +28,7 @@ from functools import cache
 from pathlib import Path
 
 from durasim.errors import ToolchainError
-from durasim.programs import included_files
+from durasim.programs import kept_builds
 from durasim.programs.prebuilt import prebuilt
 from durasim.programs.workload_tables import (
     COMMANDS,
@@ -344,7 +344,7 @@ def _build_own(name: str, source: Path, header: str, flags: tuple[str, ...], pro
     """Builds a workload that may include files of the user; it is built again when one of these has changed."""
     key = _digest(source, f"{source.resolve()}\0{header}", compiler(), flags)
     base = build_folder() / "guest" / f"{name}-{key}"
-    if (program := included_files.built_before(base)) is not None:
+    if (program := kept_builds.built_before(base)) is not None:
         return program
     if progress is not None:
         progress(f"building {name}")
@@ -353,7 +353,7 @@ def _build_own(name: str, source: Path, header: str, flags: tuple[str, ...], pro
         with _first_build, tempfile.TemporaryDirectory(prefix=".durasim-", dir=base.parent) as folder:
             started_ns, built, listed = time.time_ns(), Path(folder) / name, Path(folder) / "included"
             _compile_with_header(source, built, header, ("-MMD", f"-MF{listed}", *flags))
-            return included_files.keep(base, built, listed, started_ns)
+            return kept_builds.keep(base, built, listed, started_ns)
     except OSError as error:
         raise ToolchainError(f"cannot write to {base.parent}: {error.strerror}") from error
 

@@ -6,11 +6,11 @@ import os
 import statistics
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from durasim import _core
 from durasim.documents.results import RelativeMean, RunResult
@@ -18,7 +18,6 @@ from durasim.errors import refusal, unknown_name
 from durasim.output import discard
 from durasim.programs.scale import DEFAULT_SCALE, scale_named
 from durasim.runs import settings as parameter_settings
-from durasim.runs.command import run_command
 from durasim.runs.machine import machine_option
 from durasim.runs.scenario import (
     DEFAULT_DESIGN,
@@ -30,6 +29,7 @@ from durasim.runs.scenario import (
     variant_name,
     workload_info,
 )
+from durasim.runs.shared_start import RunOrder
 from durasim.runs.simulation import GuestOutput, RunProgress, run_request
 from durasim.store.reuse import Reuse
 
@@ -196,7 +196,7 @@ def run_all(
         jobs: Number of concurrent runs; all cores if None.
         running: Called from time to time with the number of runs done, fractions of those in progress included.
         interrupted: Called with the completed results, in the order of their scenarios, if the user interrupts.
-        reuse: The store that answers runs and keeps new results; those that save or share a snapshot are simulated.
+        reuse: The store that answers runs and keeps new results, and the snapshots that designs share.
 
     Raises:
         ConfigError: A configuration is refused before cycle 0.
@@ -208,30 +208,22 @@ def run_all(
     # Only the main thread receives signals.
     cancellation = _core.Cancellation()
     results: dict[int, RunResult] = {}
-    stored = _Stored(reuse, scenarios, requests)
     with tempfile.TemporaryDirectory(prefix="durasim-") as folder, ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-        plan = _Plan(scenarios, requests, Path(folder))
+        order = RunOrder(scenarios, requests, Path(folder), reuse or Reuse(None))
         parts = _Parts(running)
 
         def start(number: int) -> Future[RunResult]:
-            if (found := stored.find(number)) is not None:
-                answered: Future[RunResult] = Future()
-                answered.set_result(found)
-                return answered
             return pool.submit(run_request, requests[number], guest_output, parts.of(number), cancellation)
 
-        waiting = {start(number): number for number in plan.first}
+        def finish(number: int, result: RunResult) -> None:
+            results[number] = result
+            parts.finish(number)
+            if progress is not None:
+                progress(result)
+
+        waiting: dict[Future[RunResult], int] = {}
         try:
-            while waiting:
-                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in done:
-                    number = waiting.pop(future)
-                    results[number] = future.result()
-                    stored.keep(number, results[number])
-                    parts.finish(number)
-                    if progress is not None:
-                        progress(results[number])
-                    waiting |= {start(following): following for following in plan.after.get(number, ())}
+            _run_in_order(order, start, finish, waiting)
         except KeyboardInterrupt as interrupt:
             cancellation.cancel()
             what = "their results are lost"
@@ -247,30 +239,24 @@ def run_all(
     return [results[number] for number in range(len(requests))]
 
 
-class _Stored:
-    """The results of a comparison in a store. Used by the main thread alone."""
-
-    def __init__(
-        self, reuse: Reuse | None, scenarios: Sequence[Scenario], requests: Sequence[Mapping[str, Any]]
-    ) -> None:
-        self._reuse, self._scenarios, self._requests = reuse, scenarios, requests
-        self._keys: dict[int, str | None] = {}
-
-    def find(self, number: int) -> RunResult | None:
-        """Returns the stored result of a run. A snapshot in a folder of this comparison has a name that changes."""
-        if self._reuse is None or self._scenarios[number].scale != DEFAULT_SCALE:
-            return None
-        self._keys[number], document = self._reuse.find("run", self._requests[number])
-        if document is None:
-            return None
-        del self._keys[number]
-        return RunResult.from_dict(document)
-
-    def keep(self, number: int, result: RunResult) -> None:
-        """Stores a result that was simulated."""
-        if self._reuse is not None and (key := self._keys.get(number)) is not None:
-            command = run_command(self._scenarios[number])
-            self._reuse.keep(key, "run", self._requests[number], result.to_dict(), command)
+def _run_in_order(
+    order: RunOrder,
+    start: Callable[[int], Future[RunResult]],
+    finish: Callable[[int, RunResult], None],
+    waiting: dict[Future[RunResult], int],
+) -> None:
+    """Starts the runs in their order and takes their results; `waiting` has those in progress."""
+    waiting.update((start(number), number) for number in order.first)
+    for number, result in order.answered.items():
+        finish(number, result)
+    while waiting:
+        done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+        for future in done:
+            number = waiting.pop(future)
+            result = future.result()
+            order.keep(number, result)
+            finish(number, result)
+            waiting.update((start(following), following) for following in order.after.get(number, ()))
 
 
 class _Parts:
@@ -298,27 +284,6 @@ class _Parts:
             with self._lock:
                 self._done[number] = max(part, self._done.get(number, 0.0))
                 self._running(sum(self._done.values()))
-
-
-class _Plan:
-    """Order of the requests: first those that save snapshots, then those that start from them."""
-
-    def __init__(self, scenarios: Sequence[Scenario], requests: list[dict[str, Any]], folder: Path) -> None:
-        leaders: dict[tuple[str, str], int] = {}
-        self.first: list[int] = []
-        self.after: dict[int, list[int]] = {}
-        for number, scenario in enumerate(scenarios):
-            if scenario.scale == DEFAULT_SCALE:
-                self.first.append(number)
-                continue
-            leader = leaders.setdefault((scenario.workload or "", scenario.backend), number)
-            file = os.fspath(folder / f"{leader}.snapshot")
-            if leader == number:
-                self.first.append(number)
-                requests[number] |= {"fast_forward": "0", "snapshot_at": 0, "snapshot": file}
-            else:
-                self.after.setdefault(leader, []).append(number)
-                requests[number] |= {"from": file}
 
 
 def judge(

@@ -1,7 +1,7 @@
 """The store of results: an SQLite file with one compressed document per simulation.
 
-Only the process that submits simulations opens it. Each result is one transaction that is synced to the disk, so a
-process killed at any moment leaves only whole documents.
+Only the process that submits simulations opens it. Each result, or all that arrive together, is one transaction that is
+synced to the disk, so a process killed at any moment leaves only whole documents.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Entry:
 
     Attributes:
         key: The hash of all that the simulation read.
-        kind: `run` or `crash`.
+        kind: `run`, `crash`, `mutant` (a crash of a design with a planted fault) or `random` (random machines).
         study: Name of the study that simulated it; empty for other commands.
         design: Durability design.
         workload: Name of the workload or program.
@@ -191,6 +191,23 @@ class Store:
                 row,
             )
         return done.rowcount == 1
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Syncs all results that a block stores at once, at its end. An exception in the block loses none of them.
+
+        Raises:
+            HostIoError: Another process has locked the store, the disk is full, or the file cannot be written.
+        """
+        with self._errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            # SQLite has ended the transaction itself if the disk is full.
+            if self._connection.in_transaction:
+                with self._errors():
+                    self._connection.execute("COMMIT")
 
     def entries(self, **where: str) -> list[Entry]:
         """Returns the stored results in the order of their storage.

@@ -47,7 +47,7 @@ class Keys:
         """Returns the key of a simulation.
 
         Args:
-            kind: `run` or `crash`.
+            kind: The kind of simulation; equal requests of two kinds have two keys.
             request: The request passed to the Rust core.
 
         Raises:

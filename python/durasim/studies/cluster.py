@@ -37,14 +37,16 @@ class Cluster(Protocol):
         name: Its name in messages.
         jobs: Largest number of concurrent simulations; None for all threads of all workers.
         wait_s: Longest wait for a first worker.
+        without_worker: The sentence if none comes.
     """
 
     name: str
     jobs: int | None
     wait_s: float
+    without_worker: str
 
-    def start(self) -> None:
-        """Starts it, if it is started for one study."""
+    def start(self, memory_bytes: int) -> None:
+        """Starts it, if it is started for one study; `memory_bytes` is the expected memory of a simulation."""
 
     def connect(self) -> Client:
         """Returns a new connection to its scheduler.
@@ -60,13 +62,14 @@ class Cluster(Protocol):
 class RunningScheduler:
     """A scheduler that runs already; its workers and their number are not changed."""
 
-    wait_s = _FIRST_WORKER_S
+    without_worker = "the scheduler has no worker that answers: start workers first"
 
-    def __init__(self, address: str, jobs: int | None) -> None:
+    def __init__(self, address: str, jobs: int | None, wait_s: float | None = None) -> None:
         """`address` is checked already."""
         self.name, self.jobs = address, jobs
+        self.wait_s = _FIRST_WORKER_S if wait_s is None else wait_s
 
-    def start(self) -> None:
+    def start(self, memory_bytes: int) -> None:  # noqa: ARG002 - its workers have their memory already
         """Does nothing except to check the certificates.
 
         Raises:
@@ -116,8 +119,16 @@ class RunningScheduler:
         return Security(require_encryption=True)
 
 
-def cluster_named(word: str | None, jobs: int | None, *, is_insecure: bool) -> Cluster | None:
+def cluster_named(
+    word: str | None, jobs: int | None, *, is_insecure: bool, wait_minutes: float | None = None
+) -> Cluster | None:
     """Returns the cluster that the option `--cluster` names; None for processes of this computer.
+
+    Args:
+        word: The value of the option.
+        jobs: Number of concurrent simulations.
+        is_insecure: Whether an address beyond this computer may be without encryption.
+        wait_minutes: Longest wait for a first worker; None for the default of the kind of cluster.
 
     Raises:
         ConfigError: The name or the address is refused, or Dask is not installed.
@@ -125,7 +136,11 @@ def cluster_named(word: str | None, jobs: int | None, *, is_insecure: bool) -> C
     if is_insecure and not (word or "").startswith("tcp:"):
         raise refusal("insecure", "applies only to --cluster tcp://HOST:PORT")
     if word is None or word == LOCAL:
+        if wait_minutes is not None:
+            raise refusal("wait", "applies only to --cluster: processes of this computer start at once")
         return None
+    if wait_minutes is not None and not wait_minutes > 0:
+        raise refusal("wait", f"{wait_minutes:g} is not above 0 minutes")
     found = _ADDRESS.fullmatch(word)
     if found is None and word not in BATCH_SYSTEMS:
         allowed = ", ".join(("tls://HOST:PORT", "tcp://HOST:PORT", *BATCH_SYSTEMS, LOCAL))
@@ -135,13 +150,14 @@ def cluster_named(word: str | None, jobs: int | None, *, is_insecure: bool) -> C
         raise refusal("cluster", f"{word} {problem}: use tls://, or add --insecure on a network that you trust")
     if any(importlib.util.find_spec(package) is None for package in _PACKAGES):
         raise refusal("cluster", "requires Dask: install it with `pip install 'durasim[cluster]'`")
+    wait_s = None if wait_minutes is None else 60 * wait_minutes
     if found is not None:
-        return RunningScheduler(word, jobs)
+        return RunningScheduler(word, jobs, wait_s)
     if jobs is None:
         raise refusal("jobs", f"is required with --cluster {word}: the number of jobs to submit")
     from durasim.studies.job_cluster import JobCluster  # noqa: PLC0415 - requires Dask
 
-    return JobCluster(word, jobs)
+    return JobCluster(word, jobs, wait_s)
 
 
 def _is_loopback(host: str) -> bool:

@@ -76,8 +76,9 @@ class _Running:
 class DaskCluster:
     """Simulates tasks with the workers of a Dask scheduler."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, memory_bytes: int = 0) -> None:
+        """`memory_bytes` is the expected memory of a simulation; 0 if unknown."""
+        self._cluster, self._memory_bytes = cluster, memory_bytes
         self._contents = Contents()
         self._accepted: dict[str, _Worker] = {}
         self._greeted: set[str] = set()
@@ -358,7 +359,7 @@ class DaskCluster:
         Raises:
             HostIoError: There is no scheduler, no worker, or a worker of another build.
         """
-        self._cluster.start()
+        self._cluster.start(self._memory_bytes)
         try:
             self._client = self._cluster.connect()
             self._await_workers()
@@ -377,9 +378,7 @@ class DaskCluster:
             if self._accepted and (len(self._accepted) == len(self._greeted) or time.monotonic() > deadline_s):
                 return
             if time.monotonic() > deadline_s:
-                raise HostIoError(
-                    f"{self._cluster.name}: the scheduler has no worker that answers: start workers first"
-                )
+                raise HostIoError(f"{self._cluster.name}: {self._cluster.without_worker}")
             if self._accepted:
                 deadline_s = min(deadline_s, time.monotonic() + _GREETING_S)
             time.sleep(_POLL_S / 10)

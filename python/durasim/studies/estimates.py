@@ -43,9 +43,10 @@ class Estimates:
         """Returns the expected host time of a point; None if it is unknown."""
         request, scenario = one.request, one.point.scenario
         of = (one.point.kind, scenario.design, str(request["workload"]), scenario.machine, _size_of(one.command))
+        # The run that counts instructions also says how much memory the program needs.
+        count = self._count(one)
         if of in self._measured:
             return statistics.median(self._measured[of])
-        count = self._count(one)
         if count is None:
             return None
         running = count / _SIMULATED_PER_S

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,11 +29,16 @@ class Evidence:
     unused: Mapping[str, str]
 
 
-def evidence_of(document: Mapping[str, Any], hardware: str) -> Evidence:
-    """Returns the evidence in the document of a run or crash of a design with this hardware."""
-    counters = list(StatTree.from_dict(document["stats"]).walk())
+def evidence_of(stats: StatTree, hardware: str) -> Evidence:
+    """Returns the evidence in the statistics of a run or crash of a design with this hardware."""
+    counters = list(stats.walk())
     text = json.dumps([(name, stat.value) for name, stat in counters])
-    unused = {name: stat.description for name, stat in counters if name.startswith(f"{hardware}.") and stat.value == 0}
+    # Many points have the same names.
+    unused = {
+        sys.intern(name): sys.intern(stat.description)
+        for name, stat in counters
+        if name.startswith(f"{hardware}.") and stat.value == 0
+    }
     return Evidence(hashlib.blake2b(text.encode(), digest_size=16).hexdigest(), unused)
 
 

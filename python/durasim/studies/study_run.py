@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections import Counter, deque
@@ -12,7 +13,7 @@ from typing import Any
 from durasim import _core
 from durasim.crashes.crash_request import finish_crash
 from durasim.documents.metrics import crash_metrics, run_metrics
-from durasim.documents.results import RunResult
+from durasim.documents.results import CrashResult, RunResult
 from durasim.documents.sweep import SCHEMA, PointResult, SweepResult
 from durasim.errors import ConfigError
 from durasim.programs.workload_tables import unchanged_sources
@@ -72,6 +73,8 @@ class StudyRun:
         refuse_many(study, yes=yes)
         self._check = check
         self._expected: dict[int, Expected] = {}
+        self.memory_bytes = 0
+        """Expected memory of a simulation, known when workers on other computers are started; 0 before."""
         self._study, self._store, self._progress, self._see = study, store, progress, see
         self._keys = Keys()
         self._outcomes: list[Outcome | None] = []
@@ -107,7 +110,8 @@ class StudyRun:
         waiting = self._add(self._study.points())
         self._reuse(waiting)
         while waiting:
-            if any(self._outcomes[number] is None for number in waiting):
+            if unanswered := [number for number in waiting if self._outcomes[number] is None]:
+                self._estimate(unanswered)
                 with executor() as workers:
                     while waiting:
                         self._simulate(workers, [n for n in waiting if self._outcomes[n] is None])
@@ -179,10 +183,11 @@ class StudyRun:
             if not running:
                 return
             is_alone = len(running) == 1
-            for answer in workers.answers():
-                running.discard(answer.number)
+            found = workers.answers()
+            running.difference_update(answer.number for answer in found)
+            self._take_all([answer for answer in found if answer.text is not None])
+            for answer in found:
                 if answer.text is not None:
-                    self._take(answer)
                     continue
                 if answer.given_up is not None:
                     self._finish(answer.number, _failed(self._prepared[answer.number], answer.given_up, 0.0))
@@ -198,15 +203,33 @@ class StudyRun:
                     problem = f"its worker process was killed {ATTEMPTS_MAX} times"
                     self._finish(answer.number, _failed(self._prepared[answer.number], problem, 0.0))
 
-    def _longest_first(self, numbers: Sequence[int]) -> Sequence[int]:
-        """Estimates the cost of points on other computers, and returns them with the longest, or unknown, first."""
+    def _take_all(self, answers: Sequence[Answer]) -> None:
+        """Takes results. The disk is synced once for those that have come together."""
+        with self._store.together() if self._store is not None and len(answers) > 1 else contextlib.nullcontext():
+            for answer in answers:
+                self._take(answer)
+
+    def _estimate(self, numbers: Sequence[int]) -> None:
+        """Estimates the cost of points on other computers."""
         if self._check is None:
-            return numbers
+            return
         estimates = Estimates([] if self._store is None else self._store.entries())
         seconds = {number: estimates.seconds(self._prepared[number]) for number in numbers}
+        self.memory_bytes = max(self.memory_bytes, estimates.memory_bytes)
         for number in numbers:
-            self._expected[number] = Expected(estimates.memory_bytes, seconds[number])
-        return sorted(numbers, key=lambda number: -(math.inf if seconds[number] is None else seconds[number]))
+            self._expected[number] = Expected(self.memory_bytes, seconds[number])
+
+    def _longest_first(self, numbers: Sequence[int]) -> Sequence[int]:
+        """Returns points on other computers with the longest, or unknown, first."""
+        if self._check is None:
+            return numbers
+        self._estimate([number for number in numbers if number not in self._expected])
+
+        def expected_s(number: int) -> float:
+            seconds = self._expected[number].seconds
+            return math.inf if seconds is None else seconds
+
+        return sorted(numbers, key=expected_s, reverse=True)
 
     def _take(self, answer: Answer) -> None:
         prepared, found = self._prepared[answer.number], json.loads(answer.text or "")
@@ -272,11 +295,13 @@ def _to_begin(fresh: deque[int], suspects: deque[int], running: set[int], capaci
 
 def _outcome(prepared: Prepared, document: Mapping[str, Any], state: str, seconds: float) -> Outcome:
     point = prepared.point
+    result: RunResult | CrashResult
     if point.crash is None:
         result = RunResult.from_dict(document)
         metrics = run_metrics(result)
     else:
-        metrics = crash_metrics(finish_crash(document, point.scenario, point.crash))
+        result = finish_crash(document, point.scenario, point.crash)
+        metrics = crash_metrics(result)
     hardware = str(design_variants()[point.scenario.design]["hardware"])
     return Outcome(
         PointResult(
@@ -289,7 +314,7 @@ def _outcome(prepared: Prepared, document: Mapping[str, Any], state: str, second
             metrics=metrics,
             error=None,
         ),
-        evidence_of(document, hardware),
+        evidence_of(result.stats, hardware),
     )
 
 

@@ -16,7 +16,7 @@ from durasim import _core
 from durasim._core import __version__
 from durasim.errors import host_io, refusal
 
-TEMPLATES = Path(__file__).parents[1] / "templates"
+TEMPLATES = Path(__file__).parent
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 

@@ -1,0 +1,1 @@
+"""Templates of workloads and designs of the user, and the module that fills them."""
