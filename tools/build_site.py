@@ -282,6 +282,7 @@ def navigation() -> Nav:
         _group("Reference", ("reference/commands.md", "Commands"), ("reference/configuration.md", "Configuration"),
                ("reference/python.md", "Python API")),
         _group("Contributing", ("CONTRIBUTING.md", "Contributing"), ("ARCHITECTURE.md", "Architecture"),
+               ("docs/NEXT.md", "Next"),
                ("docs/contract.md", "The contract of a design"), _folder("docs/internals/*.md"),
                ("docs/dependencies.md", "Dependencies"), ("docs/roadmap.md", "Roadmap"), ("CHANGELOG.md", "Changelog")),
     ]  # fmt: skip
