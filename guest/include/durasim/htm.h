@@ -1,6 +1,6 @@
 // Hardware transactions, after Intel's RTM: instructions of designs that have them (htm-sgl and its relatives), illegal on
 // every other machine. On x86-64 they are those of RTM where the processor has them. On other hosts, with test hooks, which are no part of a
-// hardware transaction, and where a machine executes without a model of time, none ever begins.
+// hardware transaction, with DURASIM_WITHOUT_RTM, and where a machine executes without a model of time, none ever begins.
 //
 // Everything that a transaction has stored, wherever it lies, and every register comes back when it aborts: the program is
 // then after its start once more, with a status instead of htm_started. Functional runs answer 0: no retry helps.

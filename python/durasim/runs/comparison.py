@@ -19,6 +19,7 @@ from durasim.output import discard
 from durasim.programs.scale import DEFAULT_SCALE, scale_named
 from durasim.runs import settings as parameter_settings
 from durasim.runs.machine import machine_option
+from durasim.runs.run_order import RunOrder
 from durasim.runs.scenario import (
     DEFAULT_DESIGN,
     ComparisonArguments,
@@ -29,7 +30,6 @@ from durasim.runs.scenario import (
     variant_name,
     workload_info,
 )
-from durasim.runs.shared_start import RunOrder
 from durasim.runs.simulation import GuestOutput, RunProgress, run_request
 from durasim.store.reuse import Reuse
 
