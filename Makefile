@@ -58,8 +58,8 @@ test-all: ## make test, the wheel, all planted faults, full products of cases, a
 test-deep: ## make test-all, then every campaign on sound designs and equivalent faults: takes hours; FROM=STAGE resumes
 	@$(PYTHON) tools/test_stages.py --deep $(if $(FROM),--from $(FROM))
 
-wheel: $(CORE) ## Build the wheel into dist/, twice to the same bytes, and try it in an empty environment
-	@$(BIN)/python tools/wheel.py
+wheel: $(CORE) ## Build the wheel into dist/, twice to the same bytes, and try it in an empty environment; PGO=1 uses a profile
+	@$(BIN)/python -m tools.wheel $(if $(PGO),--profile)
 	$(BIN)/python -m pytest -m long tests/long/test_wheel.py
 
 generate: $(CORE) ## Rewrite what is generated: schemas, lists in documents, recorded statistics, tables of assumptions

@@ -43,7 +43,7 @@ PYTHON = (
     (str(BIN / "python"), "-m", "pytest", "--numprocesses", "auto", f"--junit-xml={REPORT}"),
 )
 # Stages that take too long for every change. The tests of the wheel are among the long ones.
-WHEEL = ((str(BIN / "python"), str(ROOT / "tools" / "wheel.py")),)
+WHEEL = ((str(BIN / "python"), "-m", "tools.wheel"),)
 FAULTS = (
     ("cargo", "test", *TARGETS[:2], "--test", "canaries", "--", "--ignored"),
     ("env", "DURASIM_SEEDS=1500", "cargo", "test", *TARGETS[:2], "--test", "random"),

@@ -3,15 +3,20 @@
 Its time stamps are those of the newest commit; host folders that the compiler would write into the module are replaced.
 The module is linked by zig with the interface of glibc 2.28, which old systems of clusters have, and maturin refuses
 the wheel if the module needs a newer one.
+
+With `--profile` the compiler optimises the module with a profile of runs (see tools/profile_guided.py).
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from tools import profile_guided
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
@@ -38,8 +43,8 @@ def copy_sources(folder: Path) -> None:
             shutil.copy2(source, target, follow_symlinks=False)
 
 
-def build(folder: Path, output: Path, time_stamp_s: str) -> Path:
-    """Builds the wheel of the sources in a folder and returns its path."""
+def build(folder: Path, output: Path, time_stamp_s: str, *flags: str) -> Path:
+    """Builds the wheel of the sources in a folder, with further flags for rustc, and returns its path."""
     shutil.rmtree(output, ignore_errors=True)
     # Equal paths relative to the sources in both builds, because the compiler writes them into the module.
     target = folder / "build" / "wheel-target"
@@ -47,7 +52,9 @@ def build(folder: Path, output: Path, time_stamp_s: str) -> Path:
     environment = os.environ | {
         "SOURCE_DATE_EPOCH": time_stamp_s,
         "CARGO_TARGET_DIR": str(target),
-        "RUSTFLAGS": f"--remap-path-prefix={folder}=durasim --remap-path-prefix={cargo_home}=cargo",
+        "RUSTFLAGS": " ".join(
+            [f"--remap-path-prefix={folder}=durasim", f"--remap-path-prefix={cargo_home}=cargo", *flags]
+        ),
         # The pinned package has zig; its files, and those of the C library that it compiles, are kept for both builds.
         "CARGO_ZIGBUILD_PYTHON_PATH": sys.executable,
         "CARGO_ZIGBUILD_CACHE_DIR": str(SCRATCH / "zigbuild"),
@@ -61,18 +68,36 @@ def build(folder: Path, output: Path, time_stamp_s: str) -> Path:
     return wheel
 
 
+def flags_of_profile(time_stamp_s: str) -> list[str]:
+    """Returns the flags for rustc that use a new profile."""
+    profile_guided.find_profile_tool()
+    print("building an instrumented module, and running it", file=sys.stderr)
+    raw = SCRATCH / "profile"
+    wheel = build(ROOT, SCRATCH / "instrumented", time_stamp_s, f"-Cprofile-generate={raw}")
+    merged = profile_guided.profile(profile_guided.Installed.of(wheel, SCRATCH / "instrumented-package"), raw)
+    return [f"-Cprofile-use={merged}"]
+
+
 def main() -> None:
     """Builds, compares and prints the path of the wheel."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--profile", action="store_true", help="optimise the module with a profile of runs")
+    is_guided = parser.parse_args().profile
     print("compiling the guest programs", file=sys.stderr)
     for tool in ("tools.prebuilt", "tools.third_party_licenses"):
         subprocess.run([sys.executable, "-m", tool], cwd=ROOT, check=True)
     copy_sources(SCRATCH / "copy")
     print("building the wheel twice (some minutes)", file=sys.stderr)
     newest = _git("log", "-1", "--format=%ct").strip()
-    first = build(ROOT, SCRATCH / "first", newest)
-    second = build(SCRATCH / "copy", SCRATCH / "second", newest)
+    flags = flags_of_profile(newest) if is_guided else []
+    first = build(ROOT, SCRATCH / "first", newest, *flags)
+    second = build(SCRATCH / "copy", SCRATCH / "second", newest, *flags)
     if first.read_bytes() != second.read_bytes():
         sys.exit(f"two builds of the same sources differ: {first} and {second}")
+    if is_guided:
+        installed = profile_guided.Installed.of
+        plain = installed(build(ROOT, SCRATCH / "plain", newest), SCRATCH / "plain-package")
+        print(profile_guided.compare(plain, installed(first, SCRATCH / "guided-package")))
     DIST.mkdir(exist_ok=True)
     # One of another version or platform would be a second one.
     for old in DIST.glob("durasim-*.whl"):

@@ -9,12 +9,16 @@
 //! is due. It can be replayed if the same stretch was placed before from an equal normal form of the window, with the same result:
 //! distances of commit and fetch, and the next normal form. The state of the store buffer, caches and predictors shows in that
 //! result alone, so the shares are upper bounds. They count instructions.
+//!
+//! The last line says what a stretch costs that is not known: its window has to be written as a normal form, at least. Beside it
+//! stands the time of a stretch in the simulator as it is, from as many further instructions.
 
 use durasim_core::Core;
 use durasim_machine::{Captured, RunRequest, Session, prepare};
 use durasim_types::{CoreId, Cycle};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::{Duration, Instant};
 
 /// Numbers of remembered stretches for which shares are printed.
 const REMEMBERED: [u64; 4] = [1 << 12, 1 << 16, 1 << 20, u64::MAX];
@@ -56,9 +60,11 @@ fn hash(value: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// The pc, the hash of the normal form, and the cycles of fetch and commit.
-fn look(core: &Core, form: &mut Vec<u32>) -> (u64, u64, [Cycle; 2]) {
+/// The pc, the hash of the normal form, and the cycles of fetch and commit. `forming` grows by the time of the normal form.
+fn look(core: &Core, form: &mut Vec<u32>, forming: &mut Duration) -> (u64, u64, [Cycle; 2]) {
+    let began = Instant::now();
     core.window_form(form);
+    *forming += began.elapsed();
     (core.hart.pc, hash(&*form), [core.fetch_cycle(), core.cycle()])
 }
 
@@ -85,9 +91,10 @@ fn main() {
         known_states: 0,
         known_placements: 0,
     });
-    let (mut form, mut form_words, mut stretches, mut instructions) = (Vec::new(), 0, 0, 0);
+    let (mut form, mut forming) = (Vec::new(), Duration::ZERO);
+    let (mut form_words, mut stretches, mut instructions) = (0, 0_u64, 0);
     let first = machine.instructions();
-    let mut before = look(machine.core(CoreId(0)), &mut form);
+    let mut before = look(machine.core(CoreId(0)), &mut form, &mut forming);
     while instructions < wanted {
         machine.run(Some(first + instructions + 1), &mut output).expect("a program that runs");
         if machine.instructions() == first + instructions {
@@ -97,7 +104,7 @@ fn main() {
         instructions += count;
         stretches += 1;
         form_words += form.len() as u64;
-        let after = look(machine.core(CoreId(0)), &mut form);
+        let after = look(machine.core(CoreId(0)), &mut form, &mut forming);
         let (pc, state, [fetched, committed]) = before;
         let placed = [after.2[0] - fetched, after.2[1] - committed];
         for shares in &mut all {
@@ -108,6 +115,10 @@ fn main() {
         }
         before = after;
     }
+    let first = machine.instructions();
+    let began = Instant::now();
+    machine.run(Some(first + wanted), &mut output).expect("a program that runs");
+    let ns_per_instruction = began.elapsed().as_nanos() as f64 / (machine.instructions() - first).max(1) as f64;
     println!(
         "{instructions} instructions in {stretches} stretches, {} words in a normal form",
         form_words / stretches.max(1)
@@ -121,4 +132,9 @@ fn main() {
             percent(shares.known_placements)
         );
     }
+    println!(
+        "normal form {:.0} ns, stretch {:.0} ns",
+        forming.as_nanos() as f64 / stretches.max(1) as f64,
+        ns_per_instruction * instructions as f64 / stretches.max(1) as f64
+    );
 }
