@@ -31,7 +31,7 @@ pub use pool::{PoolFile, read_file, replace_file};
 pub use process::{Process, ProcessConfig, SavedProcess};
 pub use space::{AddressSpace, PAGE_TABLE_LEVELS, PMEM_WINDOW_BASE, PageCopy, Rights, USER_END};
 pub use symbols::Symbols;
-pub use syscalls::SyscallOutcome;
+pub use syscalls::{CallState, SYSTEM_CALLS, SyscallOutcome, SystemCall};
 pub use threads::{ThreadEvent, ThreadId, Waiting};
 
 use durasim_types::PhysAddr;

@@ -84,6 +84,8 @@ pub struct Process {
     pub(crate) random: Rng,
     pub(crate) exe_link: String,
     pub(crate) cores: u32,
+    /// The flags that the program has set with `personality`.
+    pub(crate) personality: u32,
     #[serde(with = "syscall_name")]
     pub(crate) last_syscall: Option<Sysno>,
 }
@@ -136,6 +138,7 @@ impl Process {
             random,
             exe_link: config.exe_link.unwrap_or_else(rooted),
             cores: config.cores,
+            personality: 0,
             last_syscall: None,
         };
         Ok((process, hart))

@@ -94,6 +94,8 @@ pub(crate) struct Thread {
     pub(crate) clear_child_tid: u64,
     /// Head of the list of robust futexes, 0 = none.
     pub(crate) robust_list: u64,
+    /// The nice value, -20 to 19, which nothing depends on.
+    pub(crate) nice: i8,
 }
 
 impl Thread {
@@ -110,13 +112,14 @@ impl Thread {
             core: 0,
             clear_child_tid: 0,
             robust_list: 0,
+            nice: 0,
         }
     }
 
-    /// A thread that this one makes: it inherits name, signal mask and affinity.
+    /// A thread that this one makes: it inherits name, signal mask, affinity and nice value.
     pub(crate) fn child(&self, clear_child_tid: u64) -> Self {
-        let Thread { name, signal_mask, .. } = *self;
-        Thread { name, signal_mask, clear_child_tid, ..Thread::first(self.affinity) }
+        let Thread { name, signal_mask, nice, .. } = *self;
+        Thread { name, signal_mask, nice, clear_child_tid, ..Thread::first(self.affinity) }
     }
 
     /// Names the thread after the file that it executes.

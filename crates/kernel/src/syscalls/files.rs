@@ -249,7 +249,8 @@ impl Call<'_> {
             }
             // One process alone always gets its locks.
             SETLK | SETLKW | OFD_SETLK | OFD_SETLKW => Ok(0),
-            _ => refuse(format!("command {command} is not supported")),
+            // Signals at events (SETOWN, SETSIG), leases, seals, sizes of pipes: as in a kernel without them.
+            _ => Err(Errno::EINVAL.into()),
         }
     }
 
@@ -308,6 +309,19 @@ impl Call<'_> {
             Kind::Pmem { name } => refuse_pmem_sync(&name),
             Kind::Folder { .. } => Ok(0),
             _ => Err(Errno::EINVAL.into()),
+        }
+    }
+
+    /// Begins to write a part of a file, without a promise.
+    pub(super) fn sync_file_range(&mut self, fd: i32) -> Answer {
+        match self.process.files.get(fd)?.kind.clone() {
+            Kind::File { file, .. } => {
+                self.process.files.write_back(file, self.mem)?;
+                Ok(0)
+            }
+            Kind::Pmem { name } => refuse_pmem_sync(&name),
+            Kind::Folder { .. } => Ok(0),
+            _ => Err(Errno::ESPIPE.into()),
         }
     }
 

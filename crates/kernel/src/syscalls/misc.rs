@@ -1,6 +1,6 @@
 //! Questions about the system and its limits.
 
-use super::{Answer, Call, refuse};
+use super::{Answer, Call};
 use crate::files::FILES_MAX;
 use crate::stack::{STACK_BYTES, USER_ID};
 use crate::threads::THREAD_NAME_BYTES;
@@ -75,7 +75,6 @@ impl Call<'_> {
     pub(super) fn prctl(&mut self, control: u64, argument: u64) -> Answer {
         const SET_NAME: u64 = 15;
         const GET_NAME: u64 = 16;
-        const SET_VMA: u64 = 0x5356_4d41;
         match control {
             SET_NAME => {
                 let mut name = [0; THREAD_NAME_BYTES];
@@ -93,9 +92,8 @@ impl Call<'_> {
                 self.bytes_to(argument, &name)?;
                 Ok(0)
             }
-            // As in a kernel without names for mappings; C libraries try and continue.
-            SET_VMA => Err(Errno::EINVAL.into()),
-            _ => refuse(format!("control {control} is not supported")),
+            // As in a kernel without the control, such as names for mappings; C libraries try and continue.
+            _ => Err(Errno::EINVAL.into()),
         }
     }
 
@@ -126,11 +124,24 @@ impl Call<'_> {
         }
     }
 
-    /// The one personality, which a program may ask for.
-    pub(super) fn personality(&self, wanted: u64) -> Answer {
+    /// The one personality, which a program may ask for, and whether it wants addresses that are not random: they never
+    /// are.
+    pub(super) fn personality(&mut self, wanted: u64) -> Answer {
+        const ONLY_ASKED: u32 = u32::MAX;
+        const ADDR_NO_RANDOMIZE: u32 = 0x4_0000;
+        let before = self.process.personality;
         match wanted as u32 {
-            u32::MAX | 0 => Ok(0),
-            other => refuse(format!("personality {other:#x} is not supported")),
+            ONLY_ASKED => {}
+            given @ (0 | ADDR_NO_RANDOMIZE) => self.process.personality = given,
+            _ => return Err(Errno::EINVAL.into()),
         }
+        Ok(before.into())
+    }
+
+    /// No slice ends because of the policy, so its length is 0, as in Linux for a thread that is alone.
+    pub(super) fn sched_rr_get_interval(&mut self, tid: u64, to: u64) -> Answer {
+        self.thread_of(tid)?;
+        self.words_to(to, &[0, 0])?;
+        Ok(0)
     }
 }

@@ -13,7 +13,9 @@ mod paths;
 mod pipes;
 mod poll;
 mod signals;
+mod rights;
 mod stat;
+mod states;
 mod threads;
 mod time;
 mod vectors;
@@ -26,6 +28,7 @@ use ::syscalls::riscv64::Sysno;
 use durasim_isa::{AccessFault, Hart};
 use durasim_types::GuestFault;
 use futex::FutexArguments;
+pub use states::{CallState, SYSTEM_CALLS, SystemCall};
 
 /// The end of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +104,8 @@ impl Process {
     /// stores `mem` sees. Ends with the pc after the ECALL unless thread or program are over. `now_ns` is the simulated
     /// time since the start. [`Process::take_events`] reports its effects on other threads.
     ///
-    /// An unsupported request is a [`GuestFault`] that names it; it never turns silently into an error code.
+    /// A call that is not carried out gets the answer that [`SYSTEM_CALLS`](crate::SYSTEM_CALLS) states, and a number
+    /// without a call ENOSYS. A request that would let the program continue with a wrong result is a [`GuestFault`].
     ///
     /// # Panics
     /// If `thread` does not exist or has ended.
@@ -121,7 +125,10 @@ impl Process {
             last_syscall: last.map(|s| s.name().to_string()),
         };
         let Some(sysno) = usize::try_from(number).ok().and_then(Sysno::new) else {
-            return Err(fault(self.last_syscall, format!("system call {number} does not exist")));
+            // As from every kernel: programs may know calls of a newer one.
+            hart.x[10] = negative(Errno::ENOSYS);
+            hart.pc += 4;
+            return Ok(SyscallOutcome::Continue);
         };
         let answer = Call { process: self, thread, hart, mem, now_ns, sink }.dispatch(sysno, args);
         let previous = self.last_syscall.replace(sysno);
@@ -172,8 +179,6 @@ impl Call<'_> {
             Sysno::preadv => self.preadv(fd(a[0]), a[1], a[2], a[3]),
             Sysno::pwritev => self.pwritev(fd(a[0]), a[1], a[2], a[3]),
             Sysno::sendfile => self.sendfile(fd(a[0]), fd(a[1]), a[2], a[3]),
-            // Newer than sendfile; programs that know it also do without.
-            Sysno::copy_file_range => Err(Errno::ENOSYS.into()),
             Sysno::lseek => self.lseek(fd(a[0]), a[1] as i64, a[2]),
             Sysno::pipe2 => self.pipe2(a[0], a[1]),
             Sysno::close => self.close(fd(a[0])),
@@ -186,6 +191,7 @@ impl Call<'_> {
             Sysno::fallocate => self.fallocate(fd(a[0]), a[1], a[2] as i64, a[3] as i64),
             Sysno::fsync | Sysno::fdatasync => self.fsync(fd(a[0])),
             Sysno::sync | Sysno::syncfs => self.sync(),
+            Sysno::sync_file_range => self.sync_file_range(fd(a[0])),
             // Hints on how a file will be used.
             Sysno::fadvise64 | Sysno::readahead => self.process.files.get(fd(a[0])).map(|_| 0).map_err(Stop::from),
             Sysno::fchmod => self.fchmod(fd(a[0]), a[1]),
@@ -207,15 +213,6 @@ impl Call<'_> {
             Sysno::linkat => self.linkat(fd(a[0]), a[1], fd(a[2]), a[3]),
             Sysno::symlinkat => self.symlinkat(a[0], fd(a[1]), a[2]),
             Sysno::statfs => self.statfs(a[0], a[1]),
-            Sysno::getxattr
-            | Sysno::lgetxattr
-            | Sysno::fgetxattr
-            | Sysno::listxattr
-            | Sysno::llistxattr
-            | Sysno::flistxattr
-            | Sysno::setxattr
-            | Sysno::lsetxattr
-            | Sysno::fsetxattr => Err(Errno::EOPNOTSUPP.into()),
             Sysno::readlinkat => self.readlinkat(fd(a[0]), a[1], a[2], a[3]),
             Sysno::unlinkat => self.unlinkat(fd(a[0]), a[1], a[2]),
             Sysno::mkdirat => self.mkdirat(fd(a[0]), a[1]),
@@ -245,8 +242,6 @@ impl Call<'_> {
             Sysno::times => self.times(a[0]),
             // Threads.
             Sysno::clone => self.clone(a[0], a[1], a[2], a[3], a[4]),
-            // Absent, as before Linux 5.3: C libraries then use clone.
-            Sysno::clone3 => Err(Errno::ENOSYS.into()),
             Sysno::exit => self.exit(a[0]),
             Sysno::exit_group => self.exit_group(a[0]),
             Sysno::futex => {
@@ -264,10 +259,12 @@ impl Call<'_> {
             Sysno::sched_getscheduler => self.scheduling_fact(a[0], 0),
             Sysno::sched_setscheduler => self.sched_setscheduler(a[0], a[1], a[2]),
             Sysno::sched_getparam => self.sched_getparam(a[0], a[1]),
+            Sysno::sched_setparam => self.sched_setscheduler(a[0], 0, a[1]),
+            Sysno::sched_rr_get_interval => self.sched_rr_get_interval(a[0], a[1]),
             Sysno::sched_get_priority_max => self.priority_bound(a[0], 99),
             Sysno::sched_get_priority_min => self.priority_bound(a[0], 1),
-            // The kernel answers 20 - nice.
-            Sysno::getpriority => self.scheduling_fact(a[1], 20),
+            Sysno::getpriority => self.getpriority(a[0], a[1]),
+            Sysno::setpriority => self.setpriority(a[0], a[1], a[2]),
             Sysno::prctl => self.prctl(a[0], a[1]),
             Sysno::getcpu => self.getcpu(a[0], a[1]),
             // The process and signals.
@@ -277,6 +274,13 @@ impl Call<'_> {
             Sysno::getresuid | Sysno::getresgid => self.getresid([a[0], a[1], a[2]]),
             // No groups but the one above.
             Sysno::getgroups => Ok(0),
+            Sysno::setuid | Sysno::setgid => self.set_ids(&[a[0]], false),
+            Sysno::setreuid | Sysno::setregid => self.set_ids(&a[..2], true),
+            Sysno::setresuid | Sysno::setresgid => self.set_ids(&a[..3], true),
+            // Linux answers with the one before, and changes nothing without the right to.
+            Sysno::setfsuid | Sysno::setfsgid => Ok(crate::stack::USER_ID),
+            Sysno::setpgid => self.setpgid(a[0], a[1]),
+            Sysno::capget => self.capget(a[0], a[1]),
             Sysno::getpgid | Sysno::getsid => self.check_own_pid(a[0]).map(|()| crate::threads::PROCESS_ID),
             Sysno::wait4 | Sysno::waitid => Err(Errno::ECHILD.into()),
             Sysno::personality => self.personality(a[0]),
@@ -287,6 +291,8 @@ impl Call<'_> {
             Sysno::kill => self.kill(a[0], a[1]),
             Sysno::tkill => self.tkill(a[0], a[1]),
             Sysno::tgkill => self.tgkill(a[0], a[1], a[2]),
+            Sysno::rt_sigqueueinfo => self.rt_sigqueueinfo(a[0], a[1], a[2]),
+            Sysno::rt_tgsigqueueinfo => self.rt_tgsigqueueinfo(a[0], a[1], a[2], a[3]),
             Sysno::prlimit64 => self.prlimit64(a[0], a[1], a[2], a[3]),
             Sysno::getrlimit => self.prlimit64(0, a[0], 0, a[1]),
             Sysno::setrlimit => self.prlimit64(0, a[0], a[1], 0),
@@ -294,15 +300,13 @@ impl Call<'_> {
             Sysno::uname => self.uname(a[0]),
             Sysno::sysinfo => self.sysinfo(a[0]),
             Sysno::getrusage => self.getrusage(a[1]),
-            // Absent from this kernel, as from older ones; C libraries ask and continue without.
-            Sysno::riscv_hwprobe | Sysno::membarrier | Sysno::rseq => Err(Errno::ENOSYS.into()),
-            // There is no network.
-            Sysno::socket | Sysno::socketpair => Err(Errno::EAFNOSUPPORT.into()),
-            Sysno::connect | Sysno::bind | Sysno::listen | Sysno::sendto | Sysno::recvfrom | Sysno::setsockopt => {
-                self.process.files.get(fd(a[0]))?;
-                Err(Errno::ENOTSOCK.into())
-            }
-            _ => refuse("not supported"),
+            // There is no network, so no file is a socket.
+            Sysno::connect | Sysno::bind | Sysno::listen | Sysno::sendto | Sysno::recvfrom => self.not_a_socket(fd(a[0])),
+            Sysno::accept | Sysno::accept4 | Sysno::shutdown => self.not_a_socket(fd(a[0])),
+            Sysno::setsockopt | Sysno::getsockopt => self.not_a_socket(fd(a[0])),
+            Sysno::getsockname | Sysno::getpeername => self.not_a_socket(fd(a[0])),
+            Sysno::sendmsg | Sysno::recvmsg | Sysno::sendmmsg | Sysno::recvmmsg => self.not_a_socket(fd(a[0])),
+            _ => states::answer_of(sysno),
         }
     }
 

@@ -7,17 +7,14 @@ use crate::files::{Kind, Opened};
 use ::syscalls::Errno;
 
 pub(super) const O_NONBLOCK: u64 = 0x800;
-const O_DIRECT: u64 = 0x4000;
 /// The capacity of a pipe, as in Linux.
 const CAPACITY_BYTES: usize = 65536;
 
 impl Call<'_> {
     pub(super) fn pipe2(&mut self, to: u64, flags: u64) -> Answer {
-        if flags & !(O_CLOEXEC | O_NONBLOCK | O_DIRECT) != 0 {
+        // Packet mode (O_DIRECT) is unknown, as before Linux 3.4.
+        if flags & !(O_CLOEXEC | O_NONBLOCK) != 0 {
             return Err(Errno::EINVAL.into());
-        }
-        if flags & O_DIRECT != 0 {
-            return refuse("packet-mode pipes are not supported");
         }
         self.check_range(to, 8)?;
         let files = &mut self.process.files;

@@ -8,6 +8,8 @@ use ::syscalls::Errno;
 
 /// Bytes of the kernel's `sigset_t`, which every call has to state.
 const SIGNAL_SET_BYTES: u64 = 8;
+/// Bytes of `siginfo_t`.
+const SIGNAL_INFO_BYTES: u64 = 128;
 const SIGKILL: u64 = 9;
 const SIGSTOP: u64 = 19;
 /// SIGCHLD, SIGCONT, SIGURG, SIGWINCH: without a handler nothing happens.
@@ -111,6 +113,18 @@ impl Call<'_> {
             self.deliver_signals()?;
         }
         Ok(0)
+    }
+
+    /// `kill` with a value for the handler.
+    pub(super) fn rt_sigqueueinfo(&mut self, pid: u64, signal: u64, info: u64) -> Answer {
+        self.check_range(info, SIGNAL_INFO_BYTES)?;
+        self.kill(pid, signal)
+    }
+
+    /// `tgkill` with a value for the handler.
+    pub(super) fn rt_tgsigqueueinfo(&mut self, pid: u64, tid: u64, signal: u64, info: u64) -> Answer {
+        self.check_range(info, SIGNAL_INFO_BYTES)?;
+        self.tgkill(pid, tid, signal)
     }
 
     /// Lets every pending signal that is not blocked have its effect, which is one on the whole process.
