@@ -4,7 +4,7 @@ use crate::common::{DATA, O_CREAT, O_RDWR, Program, program};
 use ::syscalls::riscv64::Sysno;
 use durasim_isa::Hart;
 use durasim_kernel::SyscallOutcome::{self, Continue, Exit, ThreadExit, Wait, Yield};
-use durasim_kernel::{ThreadEvent, ThreadId};
+use durasim_kernel::{ThreadEvent, ThreadId, WaitsFor};
 
 const EAGAIN: i64 = -11;
 const EFAULT: i64 = -14;
@@ -99,8 +99,8 @@ fn futexes_wake_in_the_order_of_waiting() {
     for thread in [b, a, c] {
         waits(&mut p, thread, &[DATA, WAIT | PRIVATE, 5, 0]);
     }
-    let waiting: Vec<_> = p.process.waiting().iter().map(|w| (w.thread, w.futex)).collect();
-    assert_eq!(waiting, [(b, DATA), (a, DATA), (c, DATA)]);
+    let waiting: Vec<_> = p.process.waiting().iter().map(|w| (w.thread, w.on)).collect();
+    assert_eq!(waiting, [b, a, c].map(|thread| (thread, WaitsFor::Futex(DATA))));
     assert_eq!(
         p.process.describe_deadlock(|thread| 0x404 + 0x100 * u64::from(thread.0)),
         "deadlock: every thread waits: thread 2 at pc 0x600 waits for the futex at 0x200000, \
