@@ -25,7 +25,7 @@ import durasim
 from durasim.programs import suites
 from durasim.runs.assumptions import assumptions
 from durasim.runs.sensitivity import DAGGER
-from tools import design_tables, deviations, published, sensitivity, sources, trust
+from tools import design_tables, deviations, published, sensitivity, sources, system_calls, trust
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -122,6 +122,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "machines": machines,
     "mechanisms": mechanisms,
     "hooks": hooks,
+    "system-calls": system_calls.table,
+    "system-call-counts": system_calls.counts,
     "sensitivity": sensitivity.tables,
     "sensitivity-ranges": sensitivity.ranges,
     "sensitivity-places": sensitivity.places,

@@ -3,7 +3,7 @@
 | exception | exit code | meaning |
 | --- | --- | --- |
 | `ConfigError` | 2 | a configuration, program or argument was refused before cycle 0 |
-| `GuestFault` | 3 | the guest program was stopped: unknown instruction or system call, wild access |
+| `GuestFault` | 3 | the guest program was stopped: unknown instruction, wild access, unsupported request |
 | `StuckError` | 3 | the modelled machine cannot continue |
 | `InternalError` | 3 | an assertion of durasim itself failed |
 | `ToolchainError` | 2 | a guest program could not be built (4 if a host file was the reason) |

@@ -19,7 +19,7 @@ UNKNOWN_OPCODE = 0x0000007B
 JUMP_TO_ZERO = 0x00000067
 SPIN = 0x0000006F
 
-SYS_WRITE, SYS_EXIT = 64, 93
+SYS_WRITE, SYS_EXIT, SYS_EXECVE, SYS_IO_URING_SETUP = 64, 93, 221, 425
 # Above all RISC-V system call numbers of Linux.
 SYS_UNKNOWN = 2000
 
@@ -31,6 +31,12 @@ def li(register: int, value: int) -> int:
 
 def exit_with(code: int) -> list[int]:
     return [li(A0, code), li(A7, SYS_EXIT), ECALL]
+
+
+def exit_with_minus_a0() -> list[int]:
+    """Returns code that exits with the number of the error that a system call has just returned."""
+    # sub a0, zero, a0
+    return [0x40000033 | (A0 << 20) | (A0 << 7), li(A7, SYS_EXIT), ECALL]
 
 
 def write_from_pc(stream: int, text: bytes) -> list[int]:

@@ -1,5 +1,7 @@
 """Bad input: one clear sentence, the documented exit code, no panic, no partial file."""
 
+import errno
+import json
 import os
 import signal
 import subprocess
@@ -185,7 +187,7 @@ def test_a_program_that_is_not_there(refused, tmp_path):
     [
         ([ef.JUMP_TO_ZERO], ["pc 0x0"]),
         ([ef.UNKNOWN_OPCODE], [hex(ef.BASE + ef.HEADERS_BYTES), "7b"]),
-        ([ef.li(ef.A7, ef.SYS_UNKNOWN), ef.ECALL, *ef.exit_with(0)], ["system call", str(ef.SYS_UNKNOWN)]),
+        ([ef.li(ef.A7, ef.SYS_EXECVE), ef.ECALL, *ef.exit_with(0)], [f"system call {ef.SYS_EXECVE} (execve)"]),
     ],
     ids=["void", "opcode", "system-call"],
 )
@@ -193,6 +195,14 @@ def test_programs_that_have_to_be_stopped(refused, elf, tmp_path, code, words):
     path = tmp_path / "result.json"
     refused(["run", "--elf", elf(ef.elf64(code)), "--json", path], 3, *words)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("call", [ef.SYS_UNKNOWN, ef.SYS_IO_URING_SETUP])
+def test_a_call_that_a_program_only_tries_does_not_stop_it(program, elf, call):
+    code = [ef.li(ef.A7, call), ef.ECALL, *ef.exit_with_minus_a0()]
+    result = program("run", "--elf", elf(ef.elf64(code)), "--json", "-", "--quiet")
+    assert result.returncode == 1, result.stderr
+    assert json.loads(result.stdout)["guest_exit_code"] == errno.ENOSYS
 
 
 @pytest.mark.parametrize("spoil", ["short", "long", "version"])

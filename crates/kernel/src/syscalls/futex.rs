@@ -1,6 +1,6 @@
 //! Futexes, all but those that inherit priorities.
 
-use super::{Answer, Call, Stop, refuse};
+use super::{Answer, Call, Stop};
 use crate::space::Backing;
 use crate::threads::FutexKey;
 use ::syscalls::Errno;
@@ -13,8 +13,6 @@ const CMP_REQUEUE: u64 = 4;
 const WAKE_OP: u64 = 5;
 const WAIT_BITSET: u64 = 9;
 const WAKE_BITSET: u64 = 10;
-/// LOCK_PI, UNLOCK_PI, TRYLOCK_PI, WAIT_REQUEUE_PI, CMP_REQUEUE_PI, LOCK_PI2.
-const PRIORITY_INHERITANCE: [u64; 6] = [6, 7, 8, 11, 12, 13];
 const PRIVATE_FLAG: u64 = 0x80;
 const CLOCK_REALTIME_FLAG: u64 = 0x100;
 const ANY_BIT: u32 = u32::MAX;
@@ -56,10 +54,8 @@ impl Call<'_> {
                 self.futex_requeue(private, a, expected)
             }
             WAKE_OP => self.futex_wake_op(private, a),
-            _ if PRIORITY_INHERITANCE.contains(&command) => {
-                refuse(format!("operation {command} is not supported: there are no priority-inheritance futexes"))
-            }
-            _ => refuse(format!("operation {command} is not supported")),
+            // Those that inherit priorities (LOCK_PI and its like), as without CONFIG_FUTEX_PI, and unknown ones.
+            _ => Err(Errno::ENOSYS.into()),
         }
     }
 

@@ -14,8 +14,15 @@ const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
 /// Without effect in Linux, too; musl still sets it.
 const CLONE_DETACHED: u64 = 0x40_0000;
 const CLONE_CHILD_SETTID: u64 = 0x100_0000;
-const CLONE_OPTIONS: u64 =
-    CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID | CLONE_DETACHED | CLONE_CHILD_SETTID;
+/// PTRACE, UNTRACED, IO: there is no tracer, and no input and output to be scheduled.
+const CLONE_WITHOUT_EFFECT: u64 = 0x2000 | 0x80_0000 | 0x8000_0000;
+const CLONE_OPTIONS: u64 = CLONE_SYSVSEM
+    | CLONE_SETTLS
+    | CLONE_PARENT_SETTID
+    | CLONE_CHILD_CLEARTID
+    | CLONE_DETACHED
+    | CLONE_CHILD_SETTID
+    | CLONE_WITHOUT_EFFECT;
 /// The signal at the end of a child, which a thread does not send.
 const EXIT_SIGNAL: u64 = 0xff;
 
@@ -48,9 +55,9 @@ impl Call<'_> {
         if flags & CLONE_A_THREAD != CLONE_A_THREAD {
             return refuse("new processes are not supported, only threads of the program");
         }
-        let unknown = flags & !(CLONE_A_THREAD | CLONE_OPTIONS | EXIT_SIGNAL);
-        if unknown != 0 {
-            return refuse(format!("the flags {unknown:#x} are not supported"));
+        // New namespaces, process descriptors and parents are not for threads.
+        if flags & !(CLONE_A_THREAD | CLONE_OPTIONS | EXIT_SIGNAL) != 0 {
+            return Err(Errno::EINVAL.into());
         }
         let mut hart = self.hart.clone();
         hart.pc += 4;

@@ -139,8 +139,12 @@ impl Scheduler {
 
     /// A thread that waited for a futex was woken.
     pub fn wake(&mut self, thread: ThreadId, since: Cycle) {
-        let blocked = self.blocked.remove(&thread).expect("only a waiting thread is woken");
-        self.make_ready(thread, blocked.context, since);
+        if let Some(blocked) = self.blocked.remove(&thread) {
+            return self.make_ready(thread, blocked.context, since);
+        }
+        // Its time was over, but it had no core yet to learn that: its wait ends as one that was woken.
+        let timed_out = self.ready.iter_mut().find(|ready| ready.thread == thread && ready.timed_out);
+        timed_out.expect("only a waiting thread is woken").timed_out = false;
     }
 
     /// A thread cannot run until `until`, or until it is woken.
@@ -248,6 +252,17 @@ mod tests {
         assert_eq!(s.pc(ThreadId(2)), Some(2));
         s.wake(ThreadId(2), 600);
         assert_eq!(s.next(anywhere).unwrap().1.since, 600);
+    }
+
+    #[test]
+    fn a_wake_after_the_time_out_and_before_the_core_counts_as_a_wake() {
+        let mut s = Scheduler::new(1, 100);
+        s.block(ThreadId(1), at(1), Some(50), true);
+        s.wake_due(60);
+        s.wake(ThreadId(1), 70);
+        s.leave(CoreId(0));
+        let (_, next) = s.next(anywhere).unwrap();
+        assert_eq!((next.thread, next.since, next.timed_out), (ThreadId(1), 50, false));
     }
 
     #[test]
