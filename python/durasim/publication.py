@@ -52,7 +52,8 @@ def reproduce(
         progress: Called with the runs done and the total.
 
     Raises:
-        ConfigError: A name is unknown, or a run is refused before any is simulated.
+        ConfigError: A name is unknown, a run is refused before any is simulated, or no size is published that scale
+            `paper` needs.
         HostIoError: The store or a file cannot be read or written.
         ToolchainError: A guest program cannot be built.
     """
@@ -67,12 +68,12 @@ def chosen_papers(paper: str, figure: str | None, scale: str) -> list[Chosen]:
     """Returns the figures of a paper, or of all papers; see `reproduce`."""
     from durasim.papers.grids import SCALES  # noqa: PLC0415 - keeps the start-up of other commands short
     from durasim.papers.paper_files import paper_named, paper_names  # noqa: PLC0415
-    from durasim.papers.reproduction import chosen_figures  # noqa: PLC0415
+    from durasim.papers.reproduction import at_scale, chosen_figures  # noqa: PLC0415
 
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES)
     names = paper_names() if paper == "all" else (paper,)
-    return chosen_figures([paper_named(name) for name in names], figure)
+    return at_scale(chosen_figures([paper_named(name) for name in names], figure), scale)
 
 
 def run_reproduction(

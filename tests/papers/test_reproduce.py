@@ -312,6 +312,32 @@ def test_changes_at_the_scale_of_the_paper_follow_those_of_where(paper):
     assert of_scale == {"quick": [4, 4, 5, 5], "paper": [6, 6, 6, 6]}
 
 
+def test_unpublished_sizes_are_refused_at_the_scale_of_the_paper(paper):
+    (paper / "paper.toml").write_text(PAPER.replace("ops = 4", 'ops = 4\nunpublished = "section 3 states no sizes"'))
+    code, text = sentence("small", "--scale", "paper", "--plan", "--no-store")
+    assert (code, text.count("\n")) == (2, 1)
+    assert "scale: paper: small-2020: section 3 states no sizes" in text
+    # A number without runs does not need them.
+    only = publication.reproduce("small", figure="table-2", scale="paper", store=False)
+    assert only.rows[0].verdict == "reproduced"
+    assert publication.reproduce("small", figure="table-2", store=False).rows == only.rows
+
+
+def test_other_numbers_go_on_beside_unpublished_sizes(paper):
+    second = '[[runs]]\nname = "second"\nlike = "main"\nunpublished = "section 3 states no sizes"\n\n[[readings]]'
+    (paper / "paper.toml").write_text(PAPER.replace("[[readings]]", second))
+    more = FIGURE.replace('"Fig1"', '"Fig2"').replace('runs = "main"', 'runs = "second"')
+    (paper / "figure-2.toml").write_text(more)
+    tables = (paper / "paper.toml").read_text().replace('"figure-1", ', '"figure-1", "figure-2", ')
+    (paper / "paper.toml").write_text(tables)
+    document = publication.reproduce("small", scale="paper", store=False)
+    first, _, second_row, _, _ = document.rows
+    assert len(first.ours) == 1
+    assert (second_row.ours, second_row.verdict, second_row.error) == ((), "not comparable", None)
+    assert second_row.note == "no run of the published size: section 3 states no sizes"
+    assert len(document.points) == 4
+
+
 def test_runs_that_no_axis_distinguishes_are_refused(paper):
     second = '[[runs]]\nname = "second"\nlike = "main"\nops = 5\n\n[[readings]]'
     (paper / "paper.toml").write_text(PAPER.replace("[[readings]]", second))

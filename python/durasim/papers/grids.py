@@ -16,7 +16,9 @@ from durasim.studies.axes import Value
 from durasim.studies.study import Point, Study, study_of
 
 SCALES = ("quick", "paper")
-_OWN = ("where", "ops_per_thread")
+UNPUBLISHED = "unpublished"
+"""Key of a table of runs that says what the paper does not state of their sizes."""
+_OWN = ("where", "ops_per_thread", UNPUBLISHED)
 """Keys of a table of runs that a study does not have."""
 _SEED = "seed"
 _CONDITIONS = {"workload": "workloads", "design": "designs", "threads": "threads", "machine": "machine"}

@@ -10,11 +10,11 @@ from typing import Any
 from durasim import _core
 from durasim.documents.reproduction import SCHEMA, ReadingResult, ReproducedPoint, ReproducedRow, Reproduction
 from durasim.documents.sweep import PointResult, SweepResult
-from durasim.errors import unknown_name
+from durasim.errors import refusal, unknown_name
 from durasim.papers.cells import Cells
 from durasim.papers.chance import PERMUTATIONS, Permutations, chance_of
 from durasim.papers.evaluation import Evidence, row_of, verdict_of
-from durasim.papers.grids import Cell, Grid, grid_of, numbers_in, union_of
+from durasim.papers.grids import UNPUBLISHED, Cell, Grid, grid_of, numbers_in, union_of
 from durasim.papers.paper_files import Claim, Figure, Paper, Reading
 from durasim.papers.selections import Found, groups_of, is_read, number_at, paths_of
 from durasim.papers.verdicts import (
@@ -89,6 +89,39 @@ def chosen_figures(papers: Sequence[Paper], place: str | None) -> list[Chosen]:
         places = {claim.published.figure for of in papers for figure in of.figures for claim in figure.claims}
         raise unknown_name("figure", place, places.union(*(figure.names for of in papers for figure in of.figures)))
     return found
+
+
+def at_scale(chosen: Sequence[Chosen], scale: str) -> list[Chosen]:
+    """Returns figures without the measurements that a scale does not have: those of runs with unpublished sizes.
+
+    Raises:
+        ConfigError: No number is left that has runs.
+    """
+    if scale != "paper":
+        return list(chosen)
+    found, reasons = [], dict[str, None]()
+    for of in chosen:
+        figures = []
+        for figure in of.figures:
+            unknown = {id(claim): _unpublished(figure, claim) for claim in figure.claims}
+            reasons |= {f"{of.paper.name}: {why}": None for why in unknown.values() if why}
+            claims = tuple(
+                Claim(claim.published, None, {}, f"no run of the published size: {why}") if why else claim
+                for claim in figure.claims
+                for why in (unknown[id(claim)],)
+            )
+            figures.append(replace(figure, claims=claims))
+        found.append(replace(of, figures=tuple(figures)))
+    has_runs = any(groups_of(read) for of in found for _, claim in of.claims() for read in claim.selections.values())
+    if reasons and not has_runs:
+        raise refusal("scale", f"paper: {'; '.join(reasons)}")
+    return found
+
+
+def _unpublished(figure: Figure, claim: Claim) -> str | None:
+    """Returns what the paper does not state of the sizes of runs that a number needs; None if it states all."""
+    read = [figure.runs[name] for of in claim.selections.values() for name in groups_of(of)]
+    return next((table[UNPUBLISHED] for table in read if UNPUBLISHED in table), None)
 
 
 def _with_claims_of(place: str, figures: Sequence[Figure]) -> tuple[Figure, ...]:
