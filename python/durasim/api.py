@@ -360,20 +360,11 @@ def run_study(
     progress: SweepProgress | None = None,
 ) -> SweepResult:
     """Runs a study; see `sweep`."""
-    from durasim.studies.cluster import cluster_named  # noqa: PLC0415 - keeps the start-up of other commands short
-    from durasim.studies.contents import check  # noqa: PLC0415
-    from durasim.studies.executor import LocalProcesses  # noqa: PLC0415
-    from durasim.studies.study_run import StudyRun  # noqa: PLC0415
+    from durasim.studies.simulators import simulators  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    named = cluster_named(cluster, jobs, is_insecure=insecure, wait_minutes=wait_minutes)
-    report = progress or (lambda *_: None)
+    chosen = simulators(jobs, cluster, insecure=insecure, wait_minutes=wait_minutes)
     with opened_store(store) as kept:
-        if named is None:
-            return StudyRun(study, kept, report, yes=yes).run(lambda: LocalProcesses(jobs))
-        from durasim.studies.dask_executor import DaskCluster  # noqa: PLC0415 - requires Dask
-
-        run_of_study = StudyRun(study, kept, report, yes=yes, check=check)
-        return run_of_study.run(lambda: DaskCluster(named, run_of_study.memory_bytes), populating=LocalProcesses)
+        return chosen.run(study, kept, progress or (lambda *_: None), yes=yes)
 
 
 def described_study(study: str | os.PathLike[str] | None, keys: Mapping[str, Any]) -> Study:

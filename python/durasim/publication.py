@@ -25,8 +25,12 @@ def reproduce(
     figure: str | None = None,
     scale: str = "quick",
     readings: bool = False,
+    seeds: int = 1,
     store: StoreChoice = True,
     jobs: int | None = None,
+    cluster: str | None = None,
+    insecure: bool = False,
+    wait_minutes: float | None = None,
     yes: bool = False,
     progress: SweepProgress | None = None,
 ) -> Reproduction:
@@ -37,30 +41,39 @@ def reproduce(
         figure: Only this figure, table or section, such as `Fig5`.
         scale: `quick`, the sizes that are scored, or `paper`.
         readings: Whether to run the other readings of the paper as well, with the verdicts that they gain and lose.
+        seeds: Repeats each run with at least so many seeds, for intervals of the numbers; a run that the paper's files
+            repeat more often keeps its seeds.
         store: The store of results; True is the user's store, False keeps nothing.
         jobs: Number of concurrent simulations; all cores if None. Results do not depend on it.
+        cluster: Where runs are simulated, as for `sweep`.
+        insecure: Permits `tcp://` beyond this computer.
+        wait_minutes: Longest wait for the first worker of a cluster, as for `sweep`.
         yes: Permits more than 10,000 runs.
-        progress: Called with the runs done and the total, paper by paper.
+        progress: Called with the runs done and the total.
 
     Raises:
-        ConfigError: A name is unknown, or a run is refused before any is simulated.
+        ConfigError: A name is unknown, a run is refused before any is simulated, or no size is published that scale
+            `paper` needs.
         HostIoError: The store or a file cannot be read or written.
         ToolchainError: A guest program cannot be built.
     """
     chosen = chosen_papers(paper, figure, scale)
-    return run_reproduction(chosen, scale, readings=readings, store=store, jobs=jobs, yes=yes, progress=progress)
+    return run_reproduction(
+        chosen, scale, readings=readings, seeds=seeds, store=store, jobs=jobs, cluster=cluster, insecure=insecure,
+        wait_minutes=wait_minutes, yes=yes, progress=progress,
+    )  # fmt: skip
 
 
 def chosen_papers(paper: str, figure: str | None, scale: str) -> list[Chosen]:
     """Returns the figures of a paper, or of all papers; see `reproduce`."""
     from durasim.papers.grids import SCALES  # noqa: PLC0415 - keeps the start-up of other commands short
     from durasim.papers.paper_files import paper_named, paper_names  # noqa: PLC0415
-    from durasim.papers.reproduction import chosen_figures  # noqa: PLC0415
+    from durasim.papers.reproduction import at_scale, chosen_figures  # noqa: PLC0415
 
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES)
     names = paper_names() if paper == "all" else (paper,)
-    return chosen_figures([paper_named(name) for name in names], figure)
+    return at_scale(chosen_figures([paper_named(name) for name in names], figure), scale)
 
 
 def run_reproduction(
@@ -68,20 +81,28 @@ def run_reproduction(
     scale: str,
     *,
     readings: bool = False,
+    seeds: int = 1,
     store: StoreChoice = True,
     jobs: int | None = None,
+    cluster: str | None = None,
+    insecure: bool = False,
+    wait_minutes: float | None = None,
     yes: bool = False,
     progress: SweepProgress | None = None,
 ) -> Reproduction:
     """Runs what chosen figures need; see `reproduce`."""
     from durasim.papers import reproduction  # noqa: PLC0415 - keeps the start-up of other commands short
     from durasim.papers.counts import count_of  # noqa: PLC0415
-    from durasim.studies.executor import LocalProcesses  # noqa: PLC0415
+    from durasim.studies.simulators import simulators  # noqa: PLC0415
 
+    if seeds < 1:
+        raise refusal("seeds", f"{seeds} is not at least 1")
+    workers = simulators(jobs, cluster, insecure=insecure, wait_minutes=wait_minutes)
+    report = progress or (lambda *_: None)
     with opened_store(store) as kept:
         return reproduction.reproduce(
-            chosen, scale, store=kept, executor=lambda: LocalProcesses(jobs), counts=count_of,
-            progress=progress or (lambda *_: None), yes=yes, with_readings=readings,
+            chosen, scale, run=lambda study, see: workers.run(study, kept, report, yes=yes, see=see),
+            counts=count_of, with_readings=readings, seeds=seeds,
         )  # fmt: skip
 
 
@@ -90,13 +111,14 @@ def planned_reproduction(
     scale: str,
     *,
     readings: bool = False,
+    seeds: int = 1,
     store: StoreChoice = True,
     jobs: int | None = None,
 ) -> list[Plan]:
     """Returns a plan for each paper that needs runs, and for each of its readings if asked for; see `reproduce`."""
     from durasim.studies.plan import plan_of  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    grids = [grid for of in chosen for grid in of.grids(scale, with_readings=readings) if grid.distinct]
+    grids = [grid for of in chosen for grid in of.grids(scale, with_readings=readings, seeds=seeds) if grid.distinct]
     with opened_store(store) as kept:
         return [plan_of(grid, kept, jobs) for grid in grids]
 

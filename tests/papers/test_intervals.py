@@ -42,3 +42,14 @@ def test_intervals_contain_the_true_mean_in_92_to_97_percent_of_series(phi: floa
 def test_one_seed_has_no_interval():
     cells = [(Cell("main", {"seed": 1}), {"number": 1.0})]
     assert interval_of(formula_of("mean(of)", ["of"]), SELECTION, Evidence(cells, [], lambda _: None, [])) == ()
+
+
+def test_a_formula_that_takes_the_mean_over_seeds_has_an_interval():
+    formula = formula_of("max(mean(of, 'seed'))", ["of"])
+    numbers = {(1, 8): 2.0, (1, 12): 5.0, (2, 8): 4.0, (2, 12): 6.0}
+    cells = [
+        (Cell("main", {"seed": seed, "threads": threads}), {"number": of}) for (seed, threads), of in numbers.items()
+    ]
+    low, high = interval_of(formula, SELECTION, Evidence(cells, [], lambda _: None, []))
+    # The largest of each seed are 5 and 6; Student's quantile of one degree of freedom is 12.706.
+    assert (low, high) == pytest.approx((5.5 - 12.706 * 0.5, 5.5 + 12.706 * 0.5))

@@ -8,11 +8,12 @@ from functools import cache
 
 import pytest
 
+from durasim.errors import ConfigError
 from durasim.papers.cells import Cells
 from durasim.papers.evaluation import Evidence, row_of
 from durasim.papers.paper_files import paper_named, paper_names
 from durasim.papers.recorded import place_of, place_of_published, recorded_rows
-from durasim.papers.reproduction import Chosen, chosen_figures
+from durasim.papers.reproduction import Chosen, at_scale, chosen_figures
 from durasim.papers.selections import paths_of
 from durasim.papers.verdicts import (
     CLASSES,
@@ -34,6 +35,12 @@ PAPERS = {name: paper_named(name) for name in paper_names()}
 CLAIMS = [(name, claim) for name, paper in PAPERS.items() for figure in paper.figures for claim in figure.claims]
 # Digest of the numbers copied from the papers, with their quotations.
 COPIED = "f9f4005b0518cf2a298d22d6b1c074bcc6c967d736c6f361e88b124bf6aa8105"
+# What the sentence of a refusal at scale `paper` has.
+UNPUBLISHED_SIZES = {
+    "lad-micro19": "neither the entries of the data nor the transactions",
+    "spht-eadr-2022": "last five seconds each",
+    "spht-eadr-2022-programs": "do not state the inputs",
+}
 COMPARES_DESIGNS = (*RATIOS, "at-least", "at-most", "near", "ascending", "lowest", "ranked", "above")
 
 
@@ -130,6 +137,30 @@ def test_a_paper_has_a_grid_at_each_scale(name):
     quick, full = grid_of(name), grid_of(name, "paper")
     assert len({point.scenario for point in quick.points()}) == len(quick.points()) > 30
     assert not any(point.scenario.scale == "quick" for point in full.points())
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_runs_have_a_published_size_or_say_why_not(name):
+    """A table of runs with operations of its own at scale `paper` has either the published ones, or a reason."""
+    paper = PAPERS[name]
+    chosen = Chosen(paper, paper.figures)
+    if name in UNPUBLISHED_SIZES:
+        with pytest.raises(ConfigError, match=UNPUBLISHED_SIZES[name]):
+            at_scale([chosen], "paper")
+        both = at_scale([chosen, Chosen(PAPERS["tc-dac17"], PAPERS["tc-dac17"].figures)], "paper")
+        assert not both[0].grid("paper").distinct
+        assert any(claim.note.startswith("no run of the published size: ") for _, claim in both[0].claims())
+        assert len(both[0].claims()) == len(chosen.claims())
+        return
+    assert at_scale([chosen], "paper") == [chosen]
+    tables = {table["name"]: table for figure in paper.figures for table in figure.runs.values()}
+    assert {of for of, table in tables.items() if "ops" in table or "ops_per_thread" in table} == set()
+
+
+def test_the_scale_that_is_scored_has_all_numbers():
+    for paper in PAPERS.values():
+        chosen = Chosen(paper, paper.figures)
+        assert at_scale([chosen], "quick") == [chosen]
 
 
 @pytest.mark.parametrize("name", PAPERS)

@@ -1,7 +1,9 @@
 """`durasim reproduce` on a small paper: rows, verdicts, the store, failed runs, reports, and wrong files."""
 
 import json
+import shutil
 from pathlib import Path
+from statistics import fmean, stdev
 
 import jsonschema
 import pytest
@@ -11,6 +13,7 @@ import durasim
 from durasim import api, publication
 from durasim.cli import app
 from durasim.papers import paper_files
+from studies.dask_processes import DaskProcesses
 from studies.in_process import InProcess
 
 PAPER = """
@@ -161,6 +164,75 @@ def test_rows_verdicts_and_reuse(tmp_path):
     assert (only.points, only.rows) == ((), (storage,))
 
 
+def test_seeds_repeat_runs_and_give_an_interval(paper, tmp_path):
+    """The file of the table has no seeds, and its formula does not know them."""
+    (paper / "paper.toml").write_text(PAPER.replace("seeds = 2\n", ""))
+    (paper / "figure-1.toml").write_text(FIGURE.replace("geomean(ours / baseline)", "ours / baseline"))
+    store = tmp_path / "s.sqlite"
+    one = publication.reproduce("small", figure="Fig1", store=store)
+    assert (one.seeds, len(one.points), one.rows[0].interval) == (1, 2, ())
+    three = publication.reproduce("small", figure="Fig1", seeds=3, store=store)
+    # Those of the first seed are answered from the store.
+    assert (three.seeds, three.failed, three.unmeasured) == (3, 0, 0)
+    assert sorted(point.state for point in three.points) == ["reused"] * 2 + ["simulated"] * 4
+    values = {
+        design: [
+            api.run(design=design, workload="array-swap", machine="tiny", ops=4, seed=seed,
+                    workload_args={"populate": 8}, guest_output=lambda *_: None).throughput_ops_per_us
+            for seed in (1, 2, 3)
+        ]
+        for design in ("hercules", "opt")
+    }  # fmt: skip
+    (row, _) = three.rows
+    assert row.ours == pytest.approx((100 * fmean(values["hercules"]) / fmean(values["opt"]),))
+    ratios = [100 * ours / baseline for ours, baseline in zip(values["hercules"], values["opt"], strict=True)]
+    half = 4.303 * stdev(ratios) / 3**0.5
+    assert row.interval == pytest.approx((fmean(ratios) - half, fmean(ratios) + half))
+    assert len(row.runs) == 6
+
+
+@pytest.mark.parametrize(
+    ("written", "asked", "found", "repeated"),
+    [("2", 1, [1, 2], False), ("2", 3, [1, 2, 3], False), ("3", 2, [1, 2, 3], False), ("[4, 2]", 3, [4, 2, 1], False),
+     ("1", 2, [1, 2], False), (None, 2, [1, 2], True), (None, 1, [None], False)],
+)  # fmt: skip
+def test_a_run_has_at_least_so_many_seeds(paper, written, asked, found, repeated):
+    seeds = "" if written is None else f"seeds = {written}\n"
+    (paper / "paper.toml").write_text(PAPER.replace("seeds = 2\n", seeds))
+    grid = publication.chosen_papers("small", "Fig1", "quick")[0].grid("quick", seeds=asked)
+    assert list(dict.fromkeys(point.values.get("seed") for point in grid.points())) == found
+    assert grid.repeated == ({"main"} if repeated else set())
+
+
+def test_papers_and_readings_share_runs_in_one_study(paper):
+    """The second paper has the runs of the first one, and a reading changes half of them."""
+    other = paper.parent / "other-2021"
+    shutil.copytree(paper, other)
+    (other / "paper.toml").write_text(PAPER.replace('aliases = ["small"]\n', ""))
+    calls = []
+    document = publication.reproduce("all", readings=True, store=False, progress=lambda *of: calls.append(of))
+    assert document.papers == ("other-2021", "small-2020")
+    assert [point.state for point in document.points] == ["simulated"] * 6
+    assert calls == [(done, 6) for done in range(1, 7)]
+    half = len(document.rows) // 2
+    assert [row.ours for row in document.rows[:half]] == [row.ours for row in document.rows[half:]]
+    assert len(document.readings) == 2
+
+
+def test_a_cluster_gives_the_results_of_this_computer(paper, tmp_path):
+    (paper / "paper.toml").write_text(PAPER.replace("seeds = 2", "seeds = 1"))
+    here = publication.reproduce("small", figure="Fig1", seeds=2, store=False)
+    store = tmp_path / "s.sqlite"
+    with DaskProcesses(tmp_path) as dask:
+        address = dask.start_scheduler()
+        dask.start_worker()
+        there = publication.reproduce("small", figure="Fig1", seeds=2, cluster=address, store=store)
+    assert there.rows == here.rows
+    assert [(point.key, point.digest) for point in there.points] == [(point.key, point.digest) for point in here.points]
+    again = publication.reproduce("small", figure="Fig1", seeds=2, store=store)
+    assert [point.state for point in again.points] == ["reused"] * 4
+
+
 def test_a_number_that_a_program_does_not_have_is_not_comparable(paper, tmp_path):
     """No attempt is aborted here, so a quotient by them is no number, and the document has none."""
     throughput = 'baseline = { runs = "main", metric = "throughput_ops_per_us"'
@@ -240,6 +312,32 @@ def test_changes_at_the_scale_of_the_paper_follow_those_of_where(paper):
     assert of_scale == {"quick": [4, 4, 5, 5], "paper": [6, 6, 6, 6]}
 
 
+def test_unpublished_sizes_are_refused_at_the_scale_of_the_paper(paper):
+    (paper / "paper.toml").write_text(PAPER.replace("ops = 4", 'ops = 4\nunpublished = "section 3 states no sizes"'))
+    code, text = sentence("small", "--scale", "paper", "--plan", "--no-store")
+    assert (code, text.count("\n")) == (2, 1)
+    assert "scale: paper: small-2020: section 3 states no sizes" in text
+    # A number without runs does not need them.
+    only = publication.reproduce("small", figure="table-2", scale="paper", store=False)
+    assert only.rows[0].verdict == "reproduced"
+    assert publication.reproduce("small", figure="table-2", store=False).rows == only.rows
+
+
+def test_other_numbers_go_on_beside_unpublished_sizes(paper):
+    second = '[[runs]]\nname = "second"\nlike = "main"\nunpublished = "section 3 states no sizes"\n\n[[readings]]'
+    (paper / "paper.toml").write_text(PAPER.replace("[[readings]]", second))
+    more = FIGURE.replace('"Fig1"', '"Fig2"').replace('runs = "main"', 'runs = "second"')
+    (paper / "figure-2.toml").write_text(more)
+    tables = (paper / "paper.toml").read_text().replace('"figure-1", ', '"figure-1", "figure-2", ')
+    (paper / "paper.toml").write_text(tables)
+    document = publication.reproduce("small", scale="paper", store=False)
+    first, _, second_row, _, _ = document.rows
+    assert len(first.ours) == 1
+    assert (second_row.ours, second_row.verdict, second_row.error) == ((), "not comparable", None)
+    assert second_row.note == "no run of the published size: section 3 states no sizes"
+    assert len(document.points) == 4
+
+
 def test_runs_that_no_axis_distinguishes_are_refused(paper):
     second = '[[runs]]\nname = "second"\nlike = "main"\nops = 5\n\n[[readings]]'
     (paper / "paper.toml").write_text(PAPER.replace("[[readings]]", second))
@@ -293,6 +391,8 @@ def test_a_plan_simulates_nothing(tmp_path):
     done = command("small", "--plan", "--store", tmp_path / "s.sqlite")
     assert done.exit_code == 0, done.output
     assert "4 points, 4 to simulate" in " ".join(done.stdout.split())
+    done = command("small", "--plan", "--seeds", "5", "--store", tmp_path / "s.sqlite")
+    assert "10 points, 10 to simulate" in " ".join(done.stdout.split())
 
 
 @pytest.mark.usefixtures("paper")
@@ -306,6 +406,14 @@ def test_a_plan_simulates_nothing(tmp_path):
         (["small", "--plan", "--fail-on-change"], "requires results: leave --plan out"),
         (["small", "--plan", "--format", "csv"], "format: is table or markdown with --plan"),
         (["small", "--fail-on-change", "--scale", "paper"], "compares with recorded results of scale quick"),
+        (["small", "--fail-on-change", "--seeds", "3"], "recorded results, whose seeds are those of the files"),
+        (["small", "--seeds", "0"], "0 is not in the range x>=1"),
+        (["small", "--cluster", "slrum"], "cluster: 'slrum' is unknown (allowed: tls://HOST:PORT"),
+        (["small", "--cluster", "tcp://192.0.2.1:8786"], "use tls://, or add --insecure on a network that you trust"),
+        (["small", "--cluster", "slurm"], "jobs: is required with --cluster slurm"),
+        (["small", "--cluster", "slurm", "--plan"], "cluster: is for simulating: leave it out with --plan"),
+        (["small", "--insecure"], "insecure: applies only to --cluster tcp://HOST:PORT"),
+        (["small", "--wait", "5"], "wait: applies only to --cluster"),
     ],
 )
 def test_unknown_names(words, problem):

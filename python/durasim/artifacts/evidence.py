@@ -144,8 +144,10 @@ def of_papers(chosen: Sequence[Chosen], scale: str, store: Store, command: str) 
     if not points:
         raise refusal("figure", "no run is needed for these numbers: there is nothing to pack")
     document = reproduce(
-        chosen, scale, store=store, executor=_refusing(lambda: "runs are", command), counts=count_of,
-        progress=lambda *_: None, yes=True, permutations=0,
+        chosen, scale, counts=count_of, permutations=0,
+        run=lambda study, see: StudyRun(study, store, lambda *_: None, yes=True, see=see).run(
+            _refusing(lambda: "runs are", command)
+        ),
     )  # fmt: skip
     titles = " and ".join(f'"{of.paper.title}"' for of in chosen)
     return Evidence(

@@ -14,7 +14,7 @@ import typer
 from rich.console import RenderableType
 
 from durasim import output
-from durasim.cli import completion, render
+from durasim.cli import completion, formats, render
 from durasim.documents.described import RunOptions
 from durasim.errors import refusal
 from durasim.runs.scenario import Scenario
@@ -176,6 +176,9 @@ Wait = Annotated[
         metavar="MINUTES",
         help="Longest wait for the first worker of --cluster (default: a day for slurm, pbs and lsf, else 0.5).",
     ),
+]
+Seeds = Annotated[
+    int, typer.Option("--seeds", min=1, metavar="N", help="Repeat each run with at least N seeds (default: 1).")
 ]
 StoreFile = Annotated[
     str | None,
@@ -346,3 +349,28 @@ def _option(field: dataclasses.Field[Any], owner: type) -> inspect.Parameter:
     return inspect.Parameter(
         field.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=Annotated[kind, option]
     )
+
+
+def refuse_with_plan(
+    form: str, needs_results: Mapping[str, bool], *, cluster: str | None, insecure: bool, wait: float | None
+) -> None:
+    """Refuses options that `--plan` does not use.
+
+    Args:
+        form: The format of the output.
+        needs_results: For each option that requires results, whether it is given.
+        cluster: The option `--cluster`.
+        insecure: The option `--insecure`.
+        wait: The option `--wait`.
+
+    Raises:
+        ConfigError: One is given.
+    """
+    for name, is_given in {"cluster": cluster is not None, "insecure": insecure, "wait": wait is not None}.items():
+        if is_given:
+            raise refusal(name, "is for simulating: leave it out with --plan")
+    for name, is_given in needs_results.items():
+        if is_given:
+            raise refusal(name, "requires results: leave --plan out")
+    if form not in (formats.TABLE, "markdown"):
+        raise refusal("format", "is table or markdown with --plan; --json FILE has all points")

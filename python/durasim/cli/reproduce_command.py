@@ -39,7 +39,11 @@ def reproduce(
     readings: Annotated[
         bool, typer.Option("--readings", help="Also run other readings of the paper: verdicts gained and lost.")
     ] = False,
+    seeds: options.Seeds = 1,
     jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
+    insecure: options.Insecure = False,
+    wait: options.Wait = None,
     store: options.StoreFile = None,
     no_store: options.NoStore = False,
     yes: Annotated[bool, typer.Option("--yes", help="Permit more than 10,000 runs.")] = False,
@@ -61,16 +65,19 @@ def reproduce(
     chosen = publication.chosen_papers(paper, figure, scale)
     kept = options.store_of(store, no_store)
     if plan:
-        _refuse_with_plan(form, report=report is not None, fail_on_change=fail_on_change)
-        planned = publication.planned_reproduction(chosen, scale, readings=readings, store=kept, jobs=jobs)
+        needed = {"report": report is not None, "fail_on_change": fail_on_change}
+        options.refuse_with_plan(form, needed, cluster=cluster, insecure=insecure, wait=wait)
+        planned = publication.planned_reproduction(chosen, scale, readings=readings, seeds=seeds, store=kept, jobs=jobs)
         finish(json, [of.to_dict() for of in planned], study_tables.plan_tables(planned, wide=wide))
         return
-    if fail_on_change and scale != "quick":
-        raise refusal("fail_on_change", "compares with recorded results of scale quick")
+    _check_recorded(scale, seeds, fail_on_change=fail_on_change)
     recorded_of = {of.paper.name: recorded.recorded_rows(of.paper.name) for of in chosen} if fail_on_change else {}
     if report is not None:
         check_folder(report)
-    document = _run(chosen, scale, readings=readings, store=kept, jobs=jobs, yes=yes)
+    document = _run(
+        chosen, scale, readings=readings, seeds=seeds, store=kept, jobs=jobs, cluster=cluster, insecure=insecure,
+        wait_minutes=wait, yes=yes,
+    )  # fmt: skip
     if report is not None:
         write_report(report, chosen, document)
     if json is not None:
@@ -97,10 +104,9 @@ def _run(chosen: Sequence[Chosen], scale: str, **how: Any) -> Reproduction:
         )
 
 
-def _refuse_with_plan(form: str, **given: bool) -> None:
-    """Refuses options that need results."""
-    for name, is_given in given.items():
-        if is_given:
-            raise refusal(name, "requires results: leave --plan out")
-    if form not in (formats.TABLE, "markdown"):
-        raise refusal("format", "is table or markdown with --plan; --json FILE has all points")
+def _check_recorded(scale: str, seeds: int, *, fail_on_change: bool) -> None:
+    """Refuses a comparison of other runs than those of the recorded results with them."""
+    if fail_on_change and scale != "quick":
+        raise refusal("fail_on_change", "compares with recorded results of scale quick")
+    if fail_on_change and seeds > 1:
+        raise refusal("fail_on_change", "compares with recorded results, whose seeds are those of the files")

@@ -12,7 +12,6 @@ from durasim.cli.options import check_json, finish
 from durasim.cli.shell import EXIT_NEGATIVE
 from durasim.documents.escaping import csv_text
 from durasim.documents.sweep import SweepResult
-from durasim.errors import refusal
 
 
 def sweep(
@@ -61,7 +60,7 @@ def sweep(
     refuse_many(study, yes=yes)
     wanted = plots.plot_of(study, metric=plot, x=x, by=by, file=plot_file)
     if plan:
-        _refuse_with_plan(plot, form, cluster=cluster is not None, insecure=insecure, wait=wait is not None)
+        options.refuse_with_plan(form, {"plot": plot is not None}, cluster=cluster, insecure=insecure, wait=wait)
         with api.opened_store(kept) as opened:
             planned = plans.plan_of(study, opened, jobs)
         finish(json, planned.to_dict(), study_tables.plan_table(planned, wide=wide))
@@ -84,17 +83,6 @@ def sweep(
         plots.write(result, wanted)
     if _is_negative(result):
         raise typer.Exit(EXIT_NEGATIVE)
-
-
-def _refuse_with_plan(plot: str | None, form: str, **of_cluster: bool) -> None:
-    """Refuses options that a plan does not use."""
-    for name, is_given in of_cluster.items():
-        if is_given:
-            raise refusal(name, "is for simulating: leave it out with --plan")
-    if plot is not None:
-        raise refusal("plot", "requires results: leave --plan out")
-    if form not in (formats.TABLE, "markdown"):
-        raise refusal("format", "is table or markdown with --plan; --json FILE has all points")
 
 
 def _is_negative(result: SweepResult) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from durasim.documents.document import Document
 
-SCHEMA = "durasim-reproduction/2"
+SCHEMA = "durasim-reproduction/3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,7 @@ class Reproduction(Document):
         build: Hash of the sources of the build.
         papers: Names of the papers.
         scale: `quick` or `paper`.
+        seeds: Least number of seeds of each run.
         wall_s: Time that the command took.
         claims: Number of published numbers by verdict if they score, else by class; `total` and `scored` are sums.
         bands: Verdicts of numbers that score, by the width of the band of a reproduced number in percent.
@@ -149,6 +150,7 @@ class Reproduction(Document):
     build: str
     papers: tuple[str, ...]
     scale: str
+    seeds: int
     wall_s: float
     claims: Mapping[str, int]
     bands: Mapping[str, Mapping[str, int]]

@@ -14,7 +14,7 @@ from durasim.papers import verdicts
 from durasim.papers.cells import Cells
 from durasim.papers.grids import Cell
 from durasim.papers.paper_files import Claim, Figure, Formula, Measure
-from durasim.papers.selections import Found, is_read, select
+from durasim.papers.selections import Found, groups_of, is_read, select
 
 _SEED = "seed"
 _PROBES = 200
@@ -32,12 +32,14 @@ class Evidence:
         failed: The cells of runs that failed.
         counts: Numbers that no run gives: sizes and energies of designs, lines that transactions write.
         sources: Key and command of the run of each cell, in the order of the cells.
+        repeated: Names of the tables of runs whose files have no seeds: formulas get the mean over their seeds.
     """
 
     cells: Found
     failed: Sequence[Cell]
     counts: Callable[[Mapping[str, Any]], Cells]
     sources: Sequence[tuple[str, str]]
+    repeated: frozenset[str] = frozenset()
 
 
 def row_of(paper: str, figure: Figure, claim: Claim, evidence: Evidence) -> ReproducedRow:
@@ -104,7 +106,7 @@ def numbers_of(formula: Formula, selections: Mapping[str, Mapping[str, Any]], ev
         ConfigError: A run that it reads failed, or does not have what it reads.
     """
     read = {name: selections[name] for name in formula.names()}
-    return formula.numbers(_values(formula, read, evidence))
+    return formula.numbers(_over_seeds(_values(formula, read, evidence), selections, evidence))
 
 
 def interval_of(formula: Formula, selections: Mapping[str, Mapping[str, Any]], evidence: Evidence) -> tuple[float, ...]:
@@ -133,14 +135,27 @@ def _values(formula: Formula, selections: Mapping[str, Mapping[str, Any]], evide
     }
 
 
+def _over_seeds(
+    values: Mapping[str, Cells], selections: Mapping[str, Mapping[str, Any]], evidence: Evidence
+) -> dict[str, Cells]:
+    """Returns values with those of repeated runs as means over the seeds, which formulas of these runs do not know."""
+    return {
+        name: cells.reduced(fmean, _SEED)
+        if _SEED in cells.axes and evidence.repeated.issuperset(groups_of(selections[name]))
+        else cells
+        for name, cells in values.items()
+    }
+
+
 def _measured(
     measure: Measure, selections: Mapping[str, Mapping[str, Any]], evidence: Evidence
 ) -> tuple[tuple[float, ...], tuple[float, ...], list[str]]:
     """Returns the numbers of a claim, the interval over seeds, and the formulas beside it as texts."""
     values = _values(measure.formula, selections, evidence)
-    numbers = measure.formula.numbers(values)
+    shown = _over_seeds(values, selections, evidence)
+    numbers = measure.formula.numbers(shown)
     beside = [
-        f"{label}: {_text(formula.numbers(values), measure.digits)}"
+        f"{label}: {_text(formula.numbers(shown), measure.digits)}"
         for label, formula in measure.beside.items()
         if all(name in values for name in formula.names())
     ]
@@ -166,7 +181,8 @@ def _of_seed(cells: Cells, seed: Any) -> Cells:
         return cells
     at = cells.axes.index(_SEED)
     kept = {place[:at] + place[at + 1 :]: number for place, number in cells.numbers.items() if place[at] == seed}
-    return Cells(tuple(axis for axis in cells.axes if axis != _SEED), kept)
+    # A formula may still take the mean over the seeds, as over each axis with one value.
+    return Cells(tuple(axis for axis in cells.axes if axis != _SEED), kept, cells.fixed | {_SEED})
 
 
 def _sources(claim: Claim, evidence: Evidence) -> list[tuple[str, str]]:

@@ -16,8 +16,11 @@ from durasim.studies.axes import Value
 from durasim.studies.study import Point, Study, study_of
 
 SCALES = ("quick", "paper")
-_OWN = ("where", "ops_per_thread")
+UNPUBLISHED = "unpublished"
+"""Key of a table of runs that says what the paper does not state of their sizes."""
+_OWN = ("where", "ops_per_thread", UNPUBLISHED)
 """Keys of a table of runs that a study does not have."""
+_SEED = "seed"
 _CONDITIONS = {"workload": "workloads", "design": "designs", "threads": "threads", "machine": "machine"}
 """Conditions of `where` by the key of the study with the allowed values."""
 
@@ -42,10 +45,12 @@ class Grid(Study):
     Attributes:
         cells: The cells of each point, in the order of the points.
         distinct: The points.
+        repeated: Names of the tables whose runs have several seeds because more were asked for than the table has.
     """
 
     cells: tuple[tuple[Cell, ...], ...]
     distinct: tuple[Point, ...]
+    repeated: frozenset[str] = frozenset()
 
     def count(self) -> int:
         """Returns the number of points."""
@@ -57,7 +62,11 @@ class Grid(Study):
 
 
 def grid_of(
-    name: str, runs: Sequence[Mapping[str, Any]], scale: str, is_read: Callable[[Cell], bool] = lambda _: True
+    name: str,
+    runs: Sequence[Mapping[str, Any]],
+    scale: str,
+    is_read: Callable[[Cell], bool] = lambda _: True,
+    seeds: int = 1,
 ) -> Grid:
     """Returns the grid of some tables of runs.
 
@@ -66,14 +75,19 @@ def grid_of(
         runs: The tables.
         scale: `quick` for the sizes that are scored, `paper` for the published ones.
         is_read: Whether a cell is needed.
+        seeds: Least number of seeds of each run; a table that has more keeps them.
 
     Raises:
         ConfigError: A table is wrong; the sentence names it.
     """
     points: dict[Scenario, Point] = {}
     cells: dict[Scenario, list[Cell]] = {}
+    repeated = set[str]()
     for table in runs:
-        studies = list(_studies(table, scale))
+        tables = list(_tables(table, scale))
+        if seeds > 1 and not any(_has_seeds(of) for of in tables):
+            repeated.add(table["name"])
+        studies = [_study(table["name"], _with_seeds(of, seeds)) for of in tables]
         listed = [point for study in studies for point in study.points()]
         if len(studies) > 1:
             listed = _in_order_of_axes(listed, table)
@@ -84,7 +98,23 @@ def grid_of(
                 points.setdefault(same, point)
                 cells.setdefault(same, []).append(cell)
     distinct = tuple(points.values())
-    return Grid(name, "run", {}, (), None, {"name": name}, "", tuple(map(tuple, cells.values())), distinct)
+    labels = tuple(map(tuple, cells.values()))
+    return Grid(name, "run", {}, (), None, {"name": name}, "", labels, distinct, frozenset(repeated))
+
+
+def union_of(name: str, grids: Sequence[Grid]) -> Grid:
+    """Returns the grid of all points of some grids, each scenario once; its points have no cells."""
+    points: dict[Scenario, Point] = {}
+    for point in (point for grid in grids for point in grid.distinct):
+        points.setdefault(_in_one_order(point.scenario), point)
+    distinct = tuple(points.values())
+    return Grid(name, "run", {}, (), None, {"name": name}, "", ((),) * len(distinct), distinct)
+
+
+def numbers_in(union: Grid, grid: Grid) -> list[int]:
+    """Returns the number in a union of each point of one of its grids."""
+    numbers = {_in_one_order(point.scenario): number for number, point in enumerate(union.distinct)}
+    return [numbers[_in_one_order(point.scenario)] for point in grid.distinct]
 
 
 def _in_order_of_axes(points: Sequence[Point], table: Mapping[str, Any]) -> list[Point]:
@@ -108,8 +138,8 @@ def _in_one_order(scenario: Scenario) -> Scenario:
     )
 
 
-def _studies(table: Mapping[str, Any], scale: str) -> Iterator[Study]:
-    """Yields a study for each combination of values that the table's `where` distinguishes."""
+def _tables(table: Mapping[str, Any], scale: str) -> Iterator[dict[str, Any]]:
+    """Yields the tables of a study for each combination of values that the table's `where` distinguishes."""
     # At scale `paper` without the scale of the quick runs, and with its own changes after those of `where`.
     is_full, full = scale == "paper", table.get("paper", {})
     plain = {key: value for key, value in table.items() if key not in (*_OWN, "paper", *(["scale"] if is_full else []))}
@@ -140,10 +170,29 @@ def _studies(table: Mapping[str, Any], scale: str) -> Iterator[Study]:
             )
         if "design" in values and "set" in of:
             of["set"] = _of_design(of["set"], values["design"])
-        try:
-            yield study_of(of)
-        except ConfigError as error:
-            raise refusal(f"runs.{table['name']}.{error.field}", error.problem) from None
+        yield of
+
+
+def _study(name: str, tables: Mapping[str, Any]) -> Study:
+    try:
+        return study_of(tables)
+    except ConfigError as error:
+        raise refusal(f"runs.{name}.{error.field}", error.problem) from None
+
+
+def _has_seeds(tables: Mapping[str, Any]) -> bool:
+    return "seeds" in tables or _SEED in tables.get("axes", {})
+
+
+def _with_seeds(tables: Mapping[str, Any], seeds: int) -> Mapping[str, Any]:
+    """Returns the tables of a study with at least so many seeds; seeds that are an axis of their own are kept."""
+    if seeds == 1 or _SEED in tables.get("axes", {}):
+        return tables
+    own = tables.get("seeds", 1)
+    if isinstance(own, int):
+        return {**tables, "seeds": max(own, seeds)}
+    others = (seed for seed in itertools.count(1) if seed not in own)
+    return {**tables, "seeds": [*own, *itertools.islice(others, max(seeds - len(own), 0))]}
 
 
 def merged(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

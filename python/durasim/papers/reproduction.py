@@ -9,11 +9,12 @@ from typing import Any
 
 from durasim import _core
 from durasim.documents.reproduction import SCHEMA, ReadingResult, ReproducedPoint, ReproducedRow, Reproduction
-from durasim.errors import unknown_name
+from durasim.documents.sweep import PointResult, SweepResult
+from durasim.errors import refusal, unknown_name
 from durasim.papers.cells import Cells
 from durasim.papers.chance import PERMUTATIONS, Permutations, chance_of
 from durasim.papers.evaluation import Evidence, row_of, verdict_of
-from durasim.papers.grids import Cell, Grid, grid_of
+from durasim.papers.grids import UNPUBLISHED, Cell, Grid, grid_of, numbers_in, union_of
 from durasim.papers.paper_files import Claim, Figure, Paper, Reading
 from durasim.papers.selections import Found, groups_of, is_read, number_at, paths_of
 from durasim.papers.verdicts import (
@@ -28,11 +29,12 @@ from durasim.papers.verdicts import (
     WITHIN,
     Published,
 )
-from durasim.store.database import Store
-from durasim.studies.executor import Executor
-from durasim.studies.study_run import Progress, StudyRun
+from durasim.studies.study import Study
+from durasim.studies.study_run import See
 
 Counts = Callable[[Mapping[str, Any]], Cells]
+Run = Callable[[Study, See], SweepResult]
+"""Runs all points of a study, and calls its second argument with the number and the document of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +53,13 @@ class Chosen:
         """Returns all published numbers with their figures."""
         return [(figure, claim) for figure in self.figures for claim in figure.claims]
 
-    def grids(self, scale: str, *, with_readings: bool) -> list[Grid]:
+    def grids(self, scale: str, *, with_readings: bool, seeds: int = 1) -> list[Grid]:
         """Returns the runs that the published numbers need, and if asked for those of each other reading."""
         changes = [reading.change for reading in self.paper.readings if with_readings]
-        return [self.grid(scale), *(self.grid(scale, change) for change in changes)]
+        return [self.grid(scale, seeds=seeds), *(self.grid(scale, change, seeds) for change in changes)]
 
-    def grid(self, scale: str, change: Mapping[str, Any] | None = None) -> Grid:
-        """Returns the runs that the published numbers need, all of them with a change if one is given."""
+    def grid(self, scale: str, change: Mapping[str, Any] | None = None, seeds: int = 1) -> Grid:
+        """Returns the runs that the published numbers need, with that many seeds or more, and a change if given."""
         needed: dict[str, Mapping[str, Any]] = {}
         selections = [(figure, of) for figure, claim in self.claims() for of in claim.selections.values()]
         for figure, selection in selections:
@@ -67,7 +69,7 @@ class Chosen:
             return any(is_read(selection, cell) for _, selection in selections)
 
         tables = [of if change is None else {**of, "where": [*of.get("where", ()), change]} for of in needed.values()]
-        return grid_of(self.paper.name, tables, scale, reads)
+        return grid_of(self.paper.name, tables, scale, reads, seeds)
 
 
 def chosen_figures(papers: Sequence[Paper], place: str | None) -> list[Chosen]:
@@ -89,6 +91,39 @@ def chosen_figures(papers: Sequence[Paper], place: str | None) -> list[Chosen]:
     return found
 
 
+def at_scale(chosen: Sequence[Chosen], scale: str) -> list[Chosen]:
+    """Returns figures without the measurements that a scale does not have: those of runs with unpublished sizes.
+
+    Raises:
+        ConfigError: No number is left that has runs.
+    """
+    if scale != "paper":
+        return list(chosen)
+    found, reasons = [], dict[str, None]()
+    for of in chosen:
+        figures = []
+        for figure in of.figures:
+            unknown = {id(claim): _unpublished(figure, claim) for claim in figure.claims}
+            reasons |= {f"{of.paper.name}: {why}": None for why in unknown.values() if why}
+            claims = tuple(
+                Claim(claim.published, None, {}, f"no run of the published size: {why}") if why else claim
+                for claim in figure.claims
+                for why in (unknown[id(claim)],)
+            )
+            figures.append(replace(figure, claims=claims))
+        found.append(replace(of, figures=tuple(figures)))
+    has_runs = any(groups_of(read) for of in found for _, claim in of.claims() for read in claim.selections.values())
+    if reasons and not has_runs:
+        raise refusal("scale", f"paper: {'; '.join(reasons)}")
+    return found
+
+
+def _unpublished(figure: Figure, claim: Claim) -> str | None:
+    """Returns what the paper does not state of the sizes of runs that a number needs; None if it states all."""
+    read = [figure.runs[name] for of in claim.selections.values() for name in groups_of(of)]
+    return next((table[UNPUBLISHED] for table in read if UNPUBLISHED in table), None)
+
+
 def _with_claims_of(place: str, figures: Sequence[Figure]) -> tuple[Figure, ...]:
     """Returns the figures that have published numbers of another place, with these alone and without a plot."""
     claims = {
@@ -98,20 +133,18 @@ def _with_claims_of(place: str, figures: Sequence[Figure]) -> tuple[Figure, ...]
 
 
 def reproduce(
-    chosen: Sequence[Chosen], scale: str, *, store: Store | None, executor: Callable[[], Executor], counts: Counts,
-    progress: Progress, yes: bool = False, with_readings: bool = False, permutations: int = PERMUTATIONS,
+    chosen: Sequence[Chosen], scale: str, *, run: Run, counts: Counts, with_readings: bool = False, seeds: int = 1,
+    permutations: int = PERMUTATIONS,
 ) -> Reproduction:  # fmt: skip
     """Runs what the figures need and compares their published numbers with ours.
 
     Args:
         chosen: The figures of each paper.
         scale: `quick` or `paper`.
-        store: The store of results; None keeps nothing.
-        executor: Starts the workers.
+        run: Runs all points of a study, and calls its second argument with the documents.
         counts: Returns numbers that no run gives.
-        progress: Called with the points done and the total of a paper.
-        yes: Permits more than 10,000 runs.
         with_readings: Whether to run the other readings of the papers as well.
+        seeds: Least number of seeds of each run.
         permutations: Number of permutations of design labels that show what chance gives.
 
     Raises:
@@ -119,37 +152,36 @@ def reproduce(
         HostIoError: The store cannot be written.
         ToolchainError: A guest program cannot be built.
     """
-    began, rows, points = time.monotonic(), list[ReproducedRow](), dict[str, ReproducedPoint]()
+    began, rows = time.monotonic(), list[ReproducedRow]()
     readings, by_chance = list[ReadingResult](), list[Permutations]()
+    # What is refused is refused before anything is simulated.
+    grids = [(of, of.grids(scale, with_readings=with_readings, seeds=seeds)) for of in chosen]
+    results = _Results([grid for _, found in grids for grid in found], chosen, run)
 
-    def measured(of: Chosen, grid: Grid, *, is_scored: bool) -> list[ReproducedRow]:
-        evidence, run = _evidence(of, grid, store, executor, counts, progress, yes)
-        if is_scored:
-            by_chance.append(Permutations([claim for _, claim in of.claims()], evidence, permutations, seed=1))
-        for point in run:
-            # A run of several papers or readings is counted where it was simulated.
-            points.setdefault(point.key, point)
+    def measured(of: Chosen, evidence: Evidence) -> list[ReproducedRow]:
         return [row_of(of.paper.name, figure, claim, evidence) for figure, claim in of.claims()]
 
-    # What is refused is refused before anything is simulated.
-    grids = [(of, of.grids(scale, with_readings=with_readings)) for of in chosen]
     for of, (plain, *changed) in grids:
-        found = measured(of, plain, is_scored=True)
+        evidence = results.evidence(plain, counts)
+        by_chance.append(Permutations([claim for _, claim in of.claims()], evidence, permutations, seed=1))
+        found = measured(of, evidence)
         rows += found
         for reading, grid in zip(of.paper.readings, changed, strict=False):
-            readings.append(_compared(of.paper.name, reading, found, measured(of, grid, is_scored=False)))
+            others = measured(of, results.evidence(grid, counts))
+            readings.append(_compared(of.paper.name, reading, found, others))
     return Reproduction(
         schema=SCHEMA,
         durasim_version=_core.__version__,
         build=_core.__build__,
         papers=tuple(of.paper.name for of in chosen),
         scale=scale,
+        seeds=seeds,
         wall_s=round(time.monotonic() - began, 3),
         claims=counted(rows),
         bands=banded([claim.published for of in chosen for _, claim in of.claims()], rows),
         chance=chance_of(by_chance),
         rows=tuple(rows),
-        points=tuple(points.values()),
+        points=tuple(results.points.values()),
         readings=tuple(readings),
     )
 
@@ -210,29 +242,40 @@ def counted(rows: Sequence[ReproducedRow]) -> dict[str, int]:
     return found
 
 
-def _evidence(
-    of: Chosen, grid: Grid, store: Store | None, executor: Callable[[], Executor], counts: Counts,
-    progress: Progress, yes: bool,
-) -> tuple[Evidence, list[ReproducedPoint]]:  # fmt: skip
-    paths = paths_of(selection for _, claim in of.claims() for selection in claim.selections.values())
-    seen: dict[int, dict[str, float | None]] = {}
+class _Results:
+    """The results of the runs of several grids. A run that several need is simulated once, for one study of all."""
 
-    def see(number: int, document: Mapping[str, Any]) -> None:
-        seen[number] = {path: number_at(document, path) for path in paths}
+    def __init__(self, grids: Sequence[Grid], chosen: Sequence[Chosen], run: Run) -> None:
+        """Runs what the grids need."""
+        of_claims = (selection for of in chosen for _, claim in of.claims() for selection in claim.selections.values())
+        paths = paths_of(of_claims)
+        self._union = union_of(chosen[0].paper.name if len(chosen) == 1 else "papers", grids)
+        self._seen: dict[int, dict[str, float | None]] = {}
+        self._results: Sequence[PointResult] = ()
 
-    if not grid.distinct:
-        return Evidence([], [], counts, []), []
-    result = StudyRun(grid, store, progress, yes=yes, see=see).run(executor)
-    cells: Found = []
-    failed, sources = [], []
-    for number, (point, labels) in enumerate(zip(result.points, grid.cells, strict=True)):
-        if number in seen:
-            cells += [(cell, seen[number]) for cell in labels]
-            sources += [(point.key, point.command)] * len(labels)
-        else:
-            failed += labels
-    points = [
-        ReproducedPoint(point.key, point.state, point.seconds, point.command, point.digest, point.error)
-        for point in result.points
-    ]
-    return Evidence(cells, failed, counts, sources), points
+        def see(number: int, document: Mapping[str, Any]) -> None:
+            self._seen[number] = {path: number_at(document, path) for path in paths}
+
+        if self._union.distinct:
+            self._results = run(self._union, see).points
+
+    @property
+    def points(self) -> dict[str, ReproducedPoint]:
+        """The runs by their key."""
+        return {
+            of.key: ReproducedPoint(of.key, of.state, of.seconds, of.command, of.digest, of.error)
+            for of in self._results
+        }
+
+    def evidence(self, grid: Grid, counts: Counts) -> Evidence:
+        """Returns what the runs of a grid give."""
+        cells: Found = []
+        failed, sources = [], []
+        for number, labels in zip(numbers_in(self._union, grid), grid.cells, strict=True):
+            if number in self._seen:
+                point = self._results[number]
+                cells += [(cell, self._seen[number]) for cell in labels]
+                sources += [(point.key, point.command)] * len(labels)
+            else:
+                failed += labels
+        return Evidence(cells, failed, counts, sources, grid.repeated)
