@@ -15,11 +15,12 @@ from durasim.documents.toml_files import read_toml, schema_named, validate
 from durasim.errors import ConfigError, refusal, unknown_name
 from durasim.papers.formulas import Formula, formula_of
 from durasim.papers.grids import merged
+from durasim.papers.series import Series, series_of_tables
 from durasim.papers.verdicts import Published, check
 
 _ALL = "all"
-_OF_MEASURE = ("measure", "note", "unmeasured")
-"""Keys of a published number that say how it is measured; the others are those of `Published`."""
+_OF_MEASURE = ("measure", "note", "unmeasured", "at")
+"""Keys of a published number that say how it is measured and drawn; the others are those of `Published`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Figure:
         runs: Tables of its runs by name, those of the paper among them.
         claims: Its published numbers.
         plot: The table `[plot]`, empty if it is not drawn.
+        series: Its tables `[[series]]`.
         file: Name of its file.
     """
 
@@ -74,6 +76,7 @@ class Figure:
     runs: Mapping[str, Mapping[str, Any]]
     claims: tuple[Claim, ...]
     plot: Mapping[str, Any]
+    series: tuple[Series, ...]
     file: str
 
     @property
@@ -178,11 +181,14 @@ def _figure_of(file: Path, paper: Mapping[str, Any]) -> Figure:
     validate(tables, schema_named("figure-file"), "figure", f"{file}: ")
     try:
         runs = _runs_of((*paper.get("runs", ()), *tables.get("runs", ())))
-        claims = tuple(_claims(tables, paper, runs))
+        names = {kind: {**_names(paper, kind), **_names(tables, kind)} for kind in _KINDS}
+        claims = tuple(_claims(tables, names, runs))
+        published = [(claim.published, row) for claim, row in zip(claims, tables.get("published", ()), strict=True)]
+        series = tuple(series_of_tables(tables, published, names))
     except ConfigError as error:
         raise refusal(error.field, f"{file}{_line_of(file, error)}: {error.problem}") from None
     _check_plot(tables.get("plot", {}), claims, file)
-    return Figure(tables["place"], tables["title"], runs, claims, tables.get("plot", {}), file.name)
+    return Figure(tables["place"], tables["title"], runs, claims, tables.get("plot", {}), series, file.name)
 
 
 def _check_plot(plot: Mapping[str, Any], claims: Sequence[Claim], file: Path) -> None:
@@ -222,13 +228,12 @@ def _line_of(file: Path, error: ConfigError) -> str:
 
 
 def _claims(
-    tables: Mapping[str, Any], paper: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]
+    tables: Mapping[str, Any], names: Mapping[str, Mapping[str, Any]], runs: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Claim]:
     values = tables.get("values", {})
     for name, selection in values.items():
         _check_selection(name, selection, runs)
     measures = {name: _measure_of(of, tuple(values)) for name, of in tables.get("measures", {}).items()}
-    names = {kind: {**paper.get("names", {}).get(kind, {}), **tables.get("names", {}).get(kind, {})} for kind in _KINDS}
     for row in tables.get("published", ()):
         published = _published_of(tables["place"], row)
         check(published)
@@ -245,6 +250,11 @@ def _claims(
             used |= dict.fromkeys(beside.names())
         selections = {name: _filled(values[name], published, names) for name in used}
         yield Claim(published, measure, selections, note or measure.note)
+
+
+def _names(tables: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = tables.get("names", {}).get(kind, {})
+    return found
 
 
 def _published_of(place: str, row: Mapping[str, Any]) -> Published:

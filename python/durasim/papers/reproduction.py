@@ -8,11 +8,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from durasim import _core
-from durasim.documents.reproduction import SCHEMA, ReadingResult, ReproducedPoint, ReproducedRow, Reproduction
+from durasim.documents.reproduction import (
+    SCHEMA,
+    ReadingResult,
+    ReproducedPoint,
+    ReproducedRow,
+    ReproducedSeries,
+    Reproduction,
+)
 from durasim.errors import unknown_name
 from durasim.papers.cells import Cells
 from durasim.papers.chance import PERMUTATIONS, Permutations, chance_of
-from durasim.papers.evaluation import Evidence, row_of, verdict_of
+from durasim.papers.evaluation import Evidence, row_of, series_row, verdict_of
 from durasim.papers.grids import Cell, Grid, grid_of
 from durasim.papers.paper_files import Claim, Figure, Paper, Reading
 from durasim.papers.selections import Found, groups_of, is_read, number_at, paths_of
@@ -57,9 +64,15 @@ class Chosen:
         return [self.grid(scale), *(self.grid(scale, change) for change in changes)]
 
     def grid(self, scale: str, change: Mapping[str, Any] | None = None) -> Grid:
-        """Returns the runs that the published numbers need, all of them with a change if one is given."""
+        """Returns the runs that the published numbers need, all of them with a change if one is given.
+
+        At scale `paper` they are also those that series need; at scale `quick` series show the runs that score.
+        """
         needed: dict[str, Mapping[str, Any]] = {}
         selections = [(figure, of) for figure, claim in self.claims() for of in claim.selections.values()]
+        if scale == "paper" and change is None:
+            drawn = [(figure, series) for figure in self.figures for series in figure.series]
+            selections += [(figure, of) for figure, series in drawn for of in series.selections.values()]
         for figure, selection in selections:
             needed |= {name: figure.runs[name] for name in groups_of(selection)}
 
@@ -90,11 +103,11 @@ def chosen_figures(papers: Sequence[Paper], place: str | None) -> list[Chosen]:
 
 
 def _with_claims_of(place: str, figures: Sequence[Figure]) -> tuple[Figure, ...]:
-    """Returns the figures that have published numbers of another place, with these alone and without a plot."""
+    """Returns the figures that have published numbers of another place, with these alone and not drawn."""
     claims = {
         of.file: tuple(c for c in of.claims if c.published.figure.casefold() == place.casefold()) for of in figures
     }
-    return tuple(replace(of, claims=claims[of.file], plot={}) for of in figures if claims[of.file])
+    return tuple(replace(of, claims=claims[of.file], plot={}, series=()) for of in figures if claims[of.file])
 
 
 def reproduce(
@@ -120,12 +133,14 @@ def reproduce(
         ToolchainError: A guest program cannot be built.
     """
     began, rows, points = time.monotonic(), list[ReproducedRow](), dict[str, ReproducedPoint]()
-    readings, by_chance = list[ReadingResult](), list[Permutations]()
+    readings, by_chance, series = list[ReadingResult](), list[Permutations](), list[ReproducedSeries]()
 
     def measured(of: Chosen, grid: Grid, *, is_scored: bool) -> list[ReproducedRow]:
         evidence, run = _evidence(of, grid, store, executor, counts, progress, yes)
         if is_scored:
             by_chance.append(Permutations([claim for _, claim in of.claims()], evidence, permutations, seed=1))
+            drawn = [(figure, each) for figure in of.figures for each in figure.series]
+            series.extend(series_row(of.paper.name, figure, each, evidence) for figure, each in drawn)
         for point in run:
             # A run of several papers or readings is counted where it was simulated.
             points.setdefault(point.key, point)
@@ -149,6 +164,7 @@ def reproduce(
         bands=banded([claim.published for of in chosen for _, claim in of.claims()], rows),
         chance=chance_of(by_chance),
         rows=tuple(rows),
+        series=tuple(series),
         points=tuple(points.values()),
         readings=tuple(readings),
     )
@@ -214,7 +230,9 @@ def _evidence(
     of: Chosen, grid: Grid, store: Store | None, executor: Callable[[], Executor], counts: Counts,
     progress: Progress, yes: bool,
 ) -> tuple[Evidence, list[ReproducedPoint]]:  # fmt: skip
-    paths = paths_of(selection for _, claim in of.claims() for selection in claim.selections.values())
+    read = [claim.selections for _, claim in of.claims()]
+    read += [series.selections for figure in of.figures for series in figure.series]
+    paths = paths_of(selection for selections in read for selection in selections.values())
     seen: dict[int, dict[str, float | None]] = {}
 
     def see(number: int, document: Mapping[str, Any]) -> None:
