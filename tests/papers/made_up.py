@@ -49,28 +49,43 @@ def marks(*places):
     return tuple(SeriesMark(*place) for place in places)
 
 
+def evidence_of(chosen, numbers):
+    """Evidence with made-up numbers for all runs of some figures.
+
+    Args:
+        chosen: The figures.
+        numbers: Returns the numbers of a cell by path, from the cell and the paths.
+    """
+    read = [claim.selections for _, claim in chosen.claims()]
+    read += [each.selections for figure in chosen.figures for each in figure.series]
+    paths = paths_of(selection for selections in read for selection in selections.values())
+    cells = [(cell, numbers(cell, paths)) for labels in chosen.grid("quick").cells for cell in labels]
+    return Evidence(cells, [], lambda _: Cells.of(4.0), [(KEY, "durasim run --design opt")] * len(cells))
+
+
 def reproduction(names):
     """The figures of these papers, and a document with drawn numbers for all of their runs."""
-    chosen, rows, over_axes = [], [], []
-    for name in names:
-        paper = paper_named(name)
-        of = Chosen(paper, paper.figures)
-        chosen.append(of)
-        read = [claim.selections for _, claim in of.claims()]
-        read += [each.selections for figure in of.figures for each in figure.series]
-        paths = paths_of(selection for selections in read for selection in selections.values())
-        cells = [(cell, _drawn(cell, paths)) for labels in of.grid("quick").cells for cell in labels]
-        evidence = Evidence(cells, [], lambda _: Cells.of(4.0), [(KEY, "durasim run --design opt")] * len(cells))
-        rows += [row_of(name, figure, claim, evidence) for figure, claim in of.claims()]
-        over_axes += [series_row(name, figure, each, evidence) for figure in of.figures for each in figure.series]
-    document = Reproduction(
-        schema=SCHEMA, durasim_version="0.0", build="0" * 16, papers=tuple(names), scale="quick", wall_s=1.0,
-        claims=counted(rows),
+    papers = [paper_named(name) for name in names]
+    chosen = [Chosen(paper, paper.figures) for paper in papers]
+    return chosen, reproduction_of(chosen)
+
+
+def reproduction_of(chosen, readings=()):
+    """A document of figures with drawn numbers."""
+    rows, over_axes = [], []
+    for of in chosen:
+        evidence = evidence_of(of, _drawn)
+        rows += [row_of(of.paper.name, figure, claim, evidence) for figure, claim in of.claims()]
+        drawn = [(figure, each) for figure in of.figures for each in figure.series]
+        over_axes += [series_row(of.paper.name, figure, each, evidence) for figure, each in drawn]
+    return Reproduction(
+        schema=SCHEMA, durasim_version="0.0", build="0" * 16, papers=tuple(of.paper.name for of in chosen),
+        scale="quick", wall_s=1.0, claims=counted(rows),
         bands=banded([claim.published for of in chosen for _, claim in of.claims()], rows),
         chance=Chance(0, 0, 0, 0.0, (0, 0), 0.0), rows=tuple(rows), series=tuple(over_axes),
-        points=(ReproducedPoint(KEY, "simulated", 1.0, "durasim run --design opt", "0" * 32, None),), readings=(),
+        points=(ReproducedPoint(KEY, "simulated", 1.0, "durasim run --design opt", "0" * 32, None),),
+        readings=tuple(readings),
     )  # fmt: skip
-    return chosen, document
 
 
 def _drawn(cell, paths):

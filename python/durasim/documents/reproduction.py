@@ -80,17 +80,39 @@ class ReproducedPoint(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class ReadNumber(Document):
+    """A number under the scored reading and under another one.
+
+    Attributes:
+        number: Figure, metric, design, workload and baseline.
+        published: The published number with its unit.
+        scored: Ours under the scored reading.
+        scored_verdict: Its verdict.
+        other: Ours under the other reading.
+        other_verdict: Its verdict.
+    """
+
+    number: str
+    published: str
+    scored: str
+    scored_verdict: str
+    other: str
+    other_verdict: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReadingResult(Document):
-    """Verdicts under another reading of a paper, which changes one thing in all its runs.
+    """Numbers and verdicts under another reading of a paper, which changes one thing in its runs or formulas.
 
     Attributes:
         paper: The paper.
         name: Name of the reading.
         place: Where the paper allows it.
-        sentence: Quotation of the paper that allows it.
+        sentence: What the paper says that allows it: a quotation, or a value as its table has it.
         gained: Numbers that it reproduces and the scored reading does not.
         lost: Numbers that the scored reading reproduces and it does not.
         changed: Number of verdicts that differ.
+        numbers: The numbers that differ under it.
         claims: Its counts, as those of the reproduction.
     """
 
@@ -101,6 +123,7 @@ class ReadingResult(Document):
     gained: tuple[str, ...]
     lost: tuple[str, ...]
     changed: int
+    numbers: tuple[ReadNumber, ...]
     claims: Mapping[str, int]
 
 

@@ -11,6 +11,7 @@ from durasim import _core
 from durasim.documents.reproduction import (
     SCHEMA,
     ReadingResult,
+    ReadNumber,
     ReproducedPoint,
     ReproducedRow,
     ReproducedSeries,
@@ -58,19 +59,32 @@ class Chosen:
         """Returns all published numbers with their figures."""
         return [(figure, claim) for figure in self.figures for claim in figure.claims]
 
+    def under(self, reading: Reading) -> Chosen:
+        """Returns the figures with the runs and formulas of another reading; nothing is drawn."""
+        figures = tuple(
+            replace(
+                figure,
+                runs=reading.changed(figure.runs),
+                claims=tuple(claim.under.get(reading.name, claim) for claim in figure.claims),
+                series=(),
+            )
+            for figure in self.figures
+        )
+        return Chosen(self.paper, figures)
+
     def grids(self, scale: str, *, with_readings: bool) -> list[Grid]:
         """Returns the runs that the published numbers need, and if asked for those of each other reading."""
-        changes = [reading.change for reading in self.paper.readings if with_readings]
-        return [self.grid(scale), *(self.grid(scale, change) for change in changes)]
+        others = [self.under(reading) for reading in self.paper.readings if with_readings]
+        return [of.grid(scale) for of in (self, *others)]
 
-    def grid(self, scale: str, change: Mapping[str, Any] | None = None) -> Grid:
-        """Returns the runs that the published numbers need, all of them with a change if one is given.
+    def grid(self, scale: str) -> Grid:
+        """Returns the runs that the published numbers need.
 
         At scale `paper` they are also those that series need; at scale `quick` series show the runs that score.
         """
         needed: dict[str, Mapping[str, Any]] = {}
         selections = [(figure, of) for figure, claim in self.claims() for of in claim.selections.values()]
-        if scale == "paper" and change is None:
+        if scale == "paper":
             drawn = [(figure, series) for figure in self.figures for series in figure.series]
             selections += [(figure, of) for figure, series in drawn for of in series.selections.values()]
         for figure, selection in selections:
@@ -79,8 +93,7 @@ class Chosen:
         def reads(cell: Cell) -> bool:
             return any(is_read(selection, cell) for _, selection in selections)
 
-        tables = [of if change is None else {**of, "where": [*of.get("where", ()), change]} for of in needed.values()]
-        return grid_of(self.paper.name, tables, scale, reads)
+        return grid_of(self.paper.name, list(needed.values()), scale, reads)
 
 
 def chosen_figures(papers: Sequence[Paper], place: str | None) -> list[Chosen]:
@@ -152,7 +165,8 @@ def reproduce(
         found = measured(of, plain, is_scored=True)
         rows += found
         for reading, grid in zip(of.paper.readings, changed, strict=False):
-            readings.append(_compared(of.paper.name, reading, found, measured(of, grid, is_scored=False)))
+            other = measured(of.under(reading), grid, is_scored=False)
+            readings.append(_compared(of.paper.name, reading, found, other))
     return Reproduction(
         schema=SCHEMA,
         durasim_version=_core.__version__,
@@ -174,7 +188,7 @@ def _compared(
     paper: str, reading: Reading, rows: Sequence[ReproducedRow], other: Sequence[ReproducedRow]
 ) -> ReadingResult:
     """Returns the verdicts that a reading gains and loses."""
-    both = ((old, new) for old, new in zip(rows, other, strict=True) if old.error is None and new.error is None)
+    both = [(old, new) for old, new in zip(rows, other, strict=True) if old.error is None and new.error is None]
     pairs = [(before, after) for before, after in both if before.verdict != after.verdict]
     return ReadingResult(
         paper=paper,
@@ -184,6 +198,18 @@ def _compared(
         gained=tuple(_named(after) for _, after in pairs if after.verdict == REPRODUCED),
         lost=tuple(_named(before) for before, _ in pairs if before.verdict == REPRODUCED),
         changed=len(pairs),
+        numbers=tuple(
+            ReadNumber(
+                number=_named(old),
+                published=f"{old.published} {old.unit}".strip(),
+                scored=old.text,
+                scored_verdict=old.verdict,
+                other=new.text,
+                other_verdict=new.verdict,
+            )
+            for old, new in both
+            if (old.text, old.verdict) != (new.text, new.verdict)
+        ),
         claims=counted(other),
     )
 
