@@ -67,6 +67,7 @@ def counts() -> str:
     for row in rows():
         number[row.state] += len(row.calls)
     return (
-        f"Of the {sum(number.values())} calls of riscv64 Linux {number['Emulated']} are emulated, {number['Absent']} are "
-        f"absent, {number['Fails']} always fail with the error of the table, and {number['Refused']} end the run."
+        f"Of the {sum(number.values())} calls of riscv64 Linux {number['Emulated']} are emulated, "
+        f"{number['Absent']} are absent, {number['Fails']} always fail with the error of the table, "
+        f"and {number['Refused']} end the run."
     )

@@ -215,11 +215,21 @@ def test_a_plot_has_one_bar_for_each_number(name):
 
 
 @pytest.mark.parametrize("name", PAPERS)
-def test_readings_change_runs(name):
+def test_readings_change_runs_or_formulas(name):
     paper = PAPERS[name]
     chosen = Chosen(paper, paper.figures)
     for reading in paper.readings:
         assert reading.sentence
-        plain, changed = grid_of(name), chosen.grid("quick", reading.change)
-        assert plain.cells == changed.cells
-        assert plain.points() != changed.points()
+        other = chosen.under(reading)
+        claims = [
+            (of.published, under.published) for (_, of), (_, under) in zip(chosen.claims(), other.claims(), strict=True)
+        ]
+        assert [of for of, under in claims if of != under] == []
+        if reading.changes:
+            plain, changed = grid_of(name), other.grid("quick")
+            assert plain.cells == changed.cells
+            assert plain.points() != changed.points()
+        if reading.measures:
+            assert chosen.claims() != other.claims()
+    names = [reading.name for reading in paper.readings]
+    assert len(set(names)) == len(names)

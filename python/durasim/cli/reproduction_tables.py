@@ -28,7 +28,8 @@ def tables(document: Reproduction, changed: Sequence[str], *, wide: bool = False
     for name, count in document.claims.items():
         counts.add_row(name.replace("_", " "), str(count))
     parts += [counts, _bands(document)]
-    parts += [_reading(reading) for reading in document.readings]
+    if document.readings:
+        parts += [*map(_reading, document.readings), Text(readings_sentence(document.readings))]
     unmeasured = [row for row in document.rows if row.error is not None]
     if unmeasured:
         table = FoldedTable("numbers that could not be measured", [Column("reason", wraps=True)], keys=0)
@@ -69,15 +70,26 @@ def chance_sentence(chance: Chance) -> str:
 
 def _reading(reading: ReadingResult) -> FoldedTable:
     title = f'{reading.paper}, reading {reading.name} ({reading.place}: "{reading.sentence}")'
-    table = FoldedTable(title, [Column("verdict"), Column("number", wraps=True)])
-    for verdict, named in (("gained", reading.gained), ("lost", reading.lost)):
-        for number in named:
-            table.add_row(verdict, number)
+    columns = [Column("verdict"), Column("number", wraps=True), Column("published", right=True)]
+    columns += [Column("scored", right=True), Column("here", right=True)]
+    table = FoldedTable(title, columns)
+    for of in reading.numbers:
+        before, after = of.scored_verdict, of.other_verdict
+        verdict = after if before == after else f"{before} -> {after}"
+        table.add_row(verdict, of.number, of.published, of.scored, of.other)
     table.caption = (
         f"{len(reading.gained)} gained, {len(reading.lost)} lost, {reading.changed} verdicts differ; it reproduces "
         f"{reading.claims['reproduced']} numbers that score"
     )
     return table
+
+
+def readings_sentence(readings: Sequence[ReadingResult]) -> str:
+    """Returns how many other readings were tried, and what they gain and lose together."""
+    gained, lost = (
+        sum(len(named) for named in of) for of in ([r.gained for r in readings], [r.lost for r in readings])
+    )
+    return f"readings tried: {len(readings)}; verdicts gained {gained}, lost {lost}; no reading is chosen by its result"
 
 
 def _numbers(paper: str, rows: Sequence[ReproducedRow], *, wide: bool) -> FoldedTable:

@@ -80,17 +80,39 @@ class ReproducedPoint(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class ReadNumber(Document):
+    """A number under the scored reading and under another one.
+
+    Attributes:
+        number: Figure, metric, design, workload and baseline.
+        published: The published number with its unit.
+        scored: Ours under the scored reading.
+        scored_verdict: Its verdict.
+        other: Ours under the other reading.
+        other_verdict: Its verdict.
+    """
+
+    number: str
+    published: str
+    scored: str
+    scored_verdict: str
+    other: str
+    other_verdict: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReadingResult(Document):
-    """Verdicts under another reading of a paper, which changes one thing in all its runs.
+    """Numbers and verdicts under another reading of a paper, which changes one thing in its runs or formulas.
 
     Attributes:
         paper: The paper.
         name: Name of the reading.
         place: Where the paper allows it.
-        sentence: Quotation of the paper that allows it.
+        sentence: What the paper says that allows it: a quotation, or a value as its table has it.
         gained: Numbers that it reproduces and the scored reading does not.
         lost: Numbers that the scored reading reproduces and it does not.
         changed: Number of verdicts that differ.
+        numbers: The numbers that differ under it.
         claims: Its counts, as those of the reproduction.
     """
 
@@ -101,7 +123,77 @@ class ReadingResult(Document):
     gained: tuple[str, ...]
     lost: tuple[str, ...]
     changed: int
+    numbers: tuple[ReadNumber, ...]
     claims: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesPoint(Document):
+    """One of our numbers over an axis.
+
+    Attributes:
+        x: The value of the axis.
+        by: The value that the colour stands for; empty if there is one line.
+        ours: The number: the mean over seeds.
+        interval: Ends of its 95 % interval over the seeds; empty with fewer than two seeds.
+    """
+
+    x: str
+    by: str
+    ours: float
+    interval: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesMark(Document):
+    """A published number at a value of an axis.
+
+    Attributes:
+        x: The value of the axis.
+        from_: The number, or the lower end of its range.
+        to: The upper end of its range; the number itself if it is none.
+    """
+
+    x: str
+    from_: float
+    to: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReproducedSeries(Document):
+    """Our numbers over an axis, drawn as the paper draws them.
+
+    Attributes:
+        paper: The paper.
+        figure: Name of the file of the figure.
+        title: What is drawn.
+        form: `bars` or `curves`.
+        unit: Unit of the numbers.
+        x: The axis.
+        by: The axis that colours stand for; empty for one line.
+        scale: `linear` or `log`.
+        x_scale: `linear` or `log`: of the horizontal axis of curves.
+        reference: The value of the baseline; None if there is none.
+        points: Our numbers.
+        marks: The published ones.
+        peak: Ends of the published range of the axis in which a curve has its largest number; empty if none is.
+        error: The reason if nothing can be drawn; None otherwise.
+    """
+
+    paper: str
+    figure: str
+    title: str
+    form: str
+    unit: str
+    x: str
+    by: str
+    scale: str
+    x_scale: str
+    reference: float | None
+    points: tuple[SeriesPoint, ...]
+    marks: tuple[SeriesMark, ...]
+    peak: tuple[float, ...]
+    error: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +233,7 @@ class Reproduction(Document):
         bands: Verdicts of numbers that score, by the width of the band of a reproduced number in percent.
         chance: What chance gives.
         rows: The published numbers.
+        series: Our numbers over axes of the runs, drawn as the papers draw them.
         points: The runs, those of readings among them.
         readings: Other readings, each with the verdicts that it gains and loses; empty if they were not asked for.
     """
@@ -156,6 +249,7 @@ class Reproduction(Document):
     bands: Mapping[str, Mapping[str, int]]
     chance: Chance
     rows: tuple[ReproducedRow, ...]
+    series: tuple[ReproducedSeries, ...]
     points: tuple[ReproducedPoint, ...]
     readings: tuple[ReadingResult, ...]
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from durasim.documents.reproduction import ReproducedRow
+from durasim.documents.reproduction import ReproducedRow, ReproducedSeries, SeriesMark, SeriesPoint
 from durasim.errors import ConfigError, refusal
 from durasim.papers import verdicts
 from durasim.papers.cells import Cells
 from durasim.papers.grids import Cell
 from durasim.papers.paper_files import Claim, Figure, Formula, Measure
 from durasim.papers.selections import Found, groups_of, is_read, select
+from durasim.papers.series import Series
 
 _SEED = "seed"
 _PROBES = 200
@@ -123,6 +124,55 @@ def interval_of(formula: Formula, selections: Mapping[str, Mapping[str, Any]], e
     return _interval(formula, _values(formula, {name: selections[name] for name in formula.names()}, evidence))
 
 
+def series_row(paper: str, figure: Figure, series: Series, evidence: Evidence) -> ReproducedSeries:
+    """Returns our numbers over an axis; its `error` says why there are none."""
+    drawn, points, error = series.drawn, tuple[SeriesPoint, ...](), None
+    try:
+        points = _points(series, evidence)
+    except ConfigError as refused:
+        error = f"{paper}/{figure.file}, {drawn['title']}: {refused.field}: {refused.problem}"
+    return ReproducedSeries(
+        paper=paper,
+        figure=figure.file.removesuffix(".toml"),
+        title=drawn["title"],
+        form=drawn["form"],
+        unit=drawn.get("unit", ""),
+        x=drawn["x"],
+        by=drawn.get("by", ""),
+        scale=drawn.get("scale", "linear"),
+        x_scale=drawn.get("x_scale", "linear"),
+        reference=drawn.get("reference"),
+        points=points,
+        marks=tuple(SeriesMark(mark.x, *mark.ends) for mark in series.marks),
+        peak=series.peak,
+        error=error,
+    )
+
+
+def _points(series: Series, evidence: Evidence) -> tuple[SeriesPoint, ...]:
+    """Returns the mean over seeds of each number that was measured, with its interval."""
+    cells = series.formula.cells(_values(series.formula, series.selections, evidence))
+    x, by = series.drawn["x"], series.drawn.get("by")
+    if x not in cells.axes:
+        raise refusal("series.x", f"its numbers do not differ along '{x}', but along {', '.join(cells.axes) or 'none'}")
+    if others := [axis for axis in cells.axes if axis not in (x, by, _SEED)]:
+        raise refusal("series", f"its numbers also differ along {', '.join(others)}")
+    samples: dict[tuple[str, str], list[float]] = {}
+    for place, number in cells.numbers.items():
+        at = dict(zip(cells.axes, place, strict=True))
+        label = str(at[x]), str(at.get(by, "")) if by else ""
+        samples.setdefault(label, []).append(number)
+    return tuple(
+        SeriesPoint(_label(series, of_x), _label(series, of_by), fmean(of), _interval_of_mean(of))
+        for (of_x, of_by), of in samples.items()
+        if all(map(math.isfinite, of))
+    )
+
+
+def _label(series: Series, value: str) -> str:
+    return series.labels.get(value, value)
+
+
 def _values(formula: Formula, selections: Mapping[str, Mapping[str, Any]], evidence: Evidence) -> dict[str, Cells]:
     """Returns the values of selections whose runs did not fail; a failed run that the formula reads is refused."""
     failed = {name: sum(is_read(of, cell) for cell in evidence.failed) for name, of in selections.items()}
@@ -169,6 +219,10 @@ def _interval(formula: Formula, values: Mapping[str, Cells]) -> tuple[float, ...
     of_each = [{place[cells.axes.index(_SEED)] for place in cells.numbers} for cells in seeded]
     seeds = sorted(set.intersection(*of_each)) if of_each else []
     samples = [formula.numbers({name: _of_seed(cells, seed) for name, cells in read.items()})[0] for seed in seeds]
+    return _interval_of_mean(samples)
+
+
+def _interval_of_mean(samples: Sequence[float]) -> tuple[float, ...]:
     if len(samples) < 2 or not all(map(math.isfinite, samples)):  # noqa: PLR2004 - a deviation needs two
         return ()
     degrees = len(samples) - 1

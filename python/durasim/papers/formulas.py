@@ -64,6 +64,16 @@ class Formula:
         """
         return tuple(number for part in self.parts for number in self._of(part, values).numbers.values())
 
+    def cells(self, values: Mapping[str, Cells]) -> Cells:
+        """Returns the numbers of a formula that is no list, labelled by the values of the axes of the runs.
+
+        Raises:
+            ConfigError: It is a list, or values cannot be paired, or lack an axis.
+        """
+        if len(self.parts) != 1:
+            raise refusal("formula", f"'{self.text}' is a list, and a series draws one formula")
+        return self._of(self.parts[0], values)
+
     def _of(self, node: ast.expr, values: Mapping[str, Cells]) -> Cells:
         match node:
             case ast.Constant():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -15,11 +15,12 @@ from durasim.documents.toml_files import read_toml, schema_named, validate
 from durasim.errors import ConfigError, refusal, unknown_name
 from durasim.papers.formulas import Formula, formula_of
 from durasim.papers.grids import merged
+from durasim.papers.series import Series, series_of_tables
 from durasim.papers.verdicts import Published, check
 
 _ALL = "all"
-_OF_MEASURE = ("measure", "note", "unmeasured")
-"""Keys of a published number that say how it is measured; the others are those of `Published`."""
+_OF_MEASURE = ("measure", "note", "unmeasured", "at")
+"""Keys of a published number that say how it is measured and drawn; the others are those of `Published`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,14 @@ class Claim:
         measure: How it is measured; None if it is not.
         selections: The selection of runs of each value, by the name that formulas use.
         note: Remark for the reader; the reason if it is not measured.
+        under: The claim under other readings of the paper that measure it by another formula, by their names.
     """
 
     published: Published
     measure: Measure | None
     selections: Mapping[str, Mapping[str, Any]]
     note: str
+    under: Mapping[str, Claim]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ class Figure:
         runs: Tables of its runs by name, those of the paper among them.
         claims: Its published numbers.
         plot: The table `[plot]`, empty if it is not drawn.
+        series: Its tables `[[series]]`.
         file: Name of its file.
     """
 
@@ -74,6 +78,7 @@ class Figure:
     runs: Mapping[str, Mapping[str, Any]]
     claims: tuple[Claim, ...]
     plot: Mapping[str, Any]
+    series: tuple[Series, ...]
     file: str
 
     @property
@@ -89,14 +94,28 @@ class Reading:
     Attributes:
         name: Its name.
         place: Where the paper allows it.
-        sentence: Quotation of the paper that allows it.
-        change: What it changes in all runs, as in a table `where`.
+        sentence: What the paper says that allows it.
+        runs: Names of the tables of runs that it changes; all if empty.
+        changes: What it changes in runs, as in tables `where`.
+        measures: Other measures of published numbers, by the name of the one that they replace.
     """
 
     name: str
     place: str
     sentence: str
-    change: Mapping[str, Any]
+    runs: tuple[str, ...]
+    changes: tuple[Mapping[str, Any], ...]
+    measures: Mapping[str, str]
+
+    def changed(self, runs: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+        """Returns tables of runs by name as this reading has them."""
+        return {
+            name: {**of, "where": [*of.get("where", ()), *self.changes]} if self._changes(name) else of
+            for name, of in runs.items()
+        }
+
+    def _changes(self, name: str) -> bool:
+        return bool(self.changes) and (not self.runs or name in self.runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +171,38 @@ def read_paper(folder: Path) -> Paper:
     """
     file = folder / "paper.toml"
     tables = _paper_tables(file)
-    found = [_figure_of(folder / f"{name}.toml", tables) for name in tables["figures"]]
+    readings = tuple(_reading_of(reading, file) for reading in tables.get("readings", ()))
+    found = [_figure_of(folder / f"{name}.toml", tables, readings) for name in tables["figures"]]
     listed = {figure.file for figure in found} | {file.name}
     own = [name for figure in found for name in figure.runs.keys() - {of["name"] for of in tables.get("runs", ())}]
     if twice := sorted({name for name in own if own.count(name) > 1}):
         raise refusal("runs", f"two figures of {file} name runs {', '.join(twice)}: move them to paper.toml")
     if others := sorted(other.name for other in folder.glob("*.toml") if other.name not in listed):
         raise refusal("figures", f"{file} does not list {', '.join(others)}")
-    readings = tuple(Reading(**reading) for reading in tables.get("readings", ()))
+    for reading in readings:
+        _check_reading(reading, found, file)
     return Paper(folder.name, tables["title"], tables["citation"], tuple(found), readings)
+
+
+def _reading_of(table: Mapping[str, Any], file: Path) -> Reading:
+    changes = [table["change"]] if "change" in table else []
+    changes += table.get("changes", [])
+    measures = table.get("measures", {})
+    if not changes and not measures:
+        raise refusal("readings", f"{file}: '{table['name']}' changes neither runs nor measures")
+    runs = tuple(table.get("runs", ()))
+    return Reading(table["name"], table["place"], table["sentence"], runs, tuple(changes), measures)
+
+
+def _check_reading(reading: Reading, figures: Sequence[Figure], file: Path) -> None:
+    """Refuses a reading of runs or measures that no figure has."""
+    known = {run for figure in figures for run in figure.runs}
+    for name in reading.runs:
+        if name not in known:
+            raise unknown_name("readings.runs", name, known)
+    if reading.measures and not any(reading.name in claim.under for figure in figures for claim in figure.claims):
+        named = ", ".join(reading.measures)
+        raise refusal("readings", f"{file}: '{reading.name}' replaces {named}, by which no number is measured")
 
 
 def _paper_tables(file: Path) -> dict[str, Any]:
@@ -173,16 +215,19 @@ def _file(paper: str, name: str) -> Path:
     return papers_folder() / paper / f"{name}.toml"
 
 
-def _figure_of(file: Path, paper: Mapping[str, Any]) -> Figure:
+def _figure_of(file: Path, paper: Mapping[str, Any], readings: Sequence[Reading]) -> Figure:
     tables = read_toml(file, "figure")
     validate(tables, schema_named("figure-file"), "figure", f"{file}: ")
     try:
         runs = _runs_of((*paper.get("runs", ()), *tables.get("runs", ())))
-        claims = tuple(_claims(tables, paper, runs))
+        names = {kind: {**_names(paper, kind), **_names(tables, kind)} for kind in _KINDS}
+        claims = tuple(_claims(tables, names, runs, readings))
+        published = [(claim.published, row) for claim, row in zip(claims, tables.get("published", ()), strict=True)]
+        series = tuple(series_of_tables(tables, published, names))
     except ConfigError as error:
         raise refusal(error.field, f"{file}{_line_of(file, error)}: {error.problem}") from None
     _check_plot(tables.get("plot", {}), claims, file)
-    return Figure(tables["place"], tables["title"], runs, claims, tables.get("plot", {}), file.name)
+    return Figure(tables["place"], tables["title"], runs, claims, tables.get("plot", {}), series, file.name)
 
 
 def _check_plot(plot: Mapping[str, Any], claims: Sequence[Claim], file: Path) -> None:
@@ -222,29 +267,51 @@ def _line_of(file: Path, error: ConfigError) -> str:
 
 
 def _claims(
-    tables: Mapping[str, Any], paper: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]
+    tables: Mapping[str, Any],
+    names: Mapping[str, Mapping[str, Any]],
+    runs: Mapping[str, Mapping[str, Any]],
+    readings: Sequence[Reading],
 ) -> Iterator[Claim]:
     values = tables.get("values", {})
     for name, selection in values.items():
         _check_selection(name, selection, runs)
     measures = {name: _measure_of(of, tuple(values)) for name, of in tables.get("measures", {}).items()}
-    names = {kind: {**paper.get("names", {}).get(kind, {}), **tables.get("names", {}).get(kind, {})} for kind in _KINDS}
     for row in tables.get("published", ()):
         published = _published_of(tables["place"], row)
         check(published)
-        note = row.get("note", "")
         if "unmeasured" in row:
-            yield Claim(published, None, {}, row["unmeasured"])
+            yield Claim(published, None, {}, row["unmeasured"], {})
             continue
         named = row.get("measure", published.metric)
-        if named not in measures:
-            raise unknown_name("measure", named, measures)
-        measure = measures[named]
-        used = dict.fromkeys(measure.formula.names())
-        for beside in measure.beside.values():
-            used |= dict.fromkeys(beside.names())
-        selections = {name: _filled(values[name], published, names) for name in used}
-        yield Claim(published, measure, selections, note or measure.note)
+        under = {
+            reading.name: _claim(published, row, reading.measures[named], measures, values, names)
+            for reading in readings
+            if named in reading.measures and reading.measures[named] in measures
+        }
+        yield replace(_claim(published, row, named, measures, values, names), under=under)
+
+
+def _claim(
+    published: Published,
+    row: Mapping[str, Any],
+    named: str,
+    measures: Mapping[str, Measure],
+    values: Mapping[str, Any],
+    names: Mapping[str, Mapping[str, Any]],
+) -> Claim:
+    if named not in measures:
+        raise unknown_name("measure", named, measures)
+    measure = measures[named]
+    used = dict.fromkeys(measure.formula.names())
+    for beside in measure.beside.values():
+        used |= dict.fromkeys(beside.names())
+    selections = {name: _filled(values[name], published, names) for name in used}
+    return Claim(published, measure, selections, row.get("note", "") or measure.note, {})
+
+
+def _names(tables: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = tables.get("names", {}).get(kind, {})
+    return found
 
 
 def _published_of(place: str, row: Mapping[str, Any]) -> Published:

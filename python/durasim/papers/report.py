@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from durasim.documents.reproduction import ReproducedRow, Reproduction
+from durasim.documents.reproduction import ReproducedRow, ReproducedSeries, Reproduction
 from durasim.errors import host_io
 from durasim.output import replace_file
 from durasim.papers import charts
@@ -62,7 +62,7 @@ def _page(parts: Sequence[tuple[Chosen, list[ReproducedRow]]], document: Reprodu
     )
     title = parts[0][0].paper.title if len(parts) == 1 else "Published numbers beside durasim's"
     commands = {point.key: point.command for point in document.points}
-    papers = [_paper(of.paper, of.figures, rows, commands) for of, rows in parts]
+    papers = [_paper(of.paper, of.figures, rows, document.series, commands) for of, rows in parts]
     names = {of.paper.name for of, _ in parts}
     used = {key for _, rows in parts for row in rows for key in row.runs}
     return environment.get_template("report.html").render(
@@ -76,21 +76,29 @@ def _page(parts: Sequence[tuple[Chosen, list[ReproducedRow]]], document: Reprodu
 
 
 def _paper(
-    paper: Paper, figures: Sequence[Figure], rows: Sequence[ReproducedRow], commands: Mapping[str, str]
-) -> dict[str, Any]:
-    import markupsafe  # noqa: PLC0415 - with jinja2
-
+    paper: Paper, figures: Sequence[Figure], rows: Sequence[ReproducedRow], series: Sequence[ReproducedSeries],
+    commands: Mapping[str, str],
+) -> dict[str, Any]:  # fmt: skip
     shown, start = [], 0
     for figure in figures:
         own = rows[start : start + len(figure.claims)]
         start += len(figure.claims)
-        drawn = charts.svg(figure.plot, own) if figure.plot else None
+        over_axes = [of for of in series if (of.paper, f"{of.figure}.toml") == (paper.name, figure.file)]
+        drawn = [charts.plot(figure.plot, own)] if figure.plot else []
+        drawn += [charts.series_chart(of) for of in over_axes]
         keys = dict.fromkeys(key for row in own for key in row.runs)
-        # The text of the SVG is vl-convert's, which escapes the names in it.
         shown.append({
             "place": figure.place, "title": figure.title, "rows": own, "commands": [commands[key] for key in keys],
-            "svg": None if drawn is None else markupsafe.Markup(drawn),  # noqa: S704 - see above
+            "charts": [_on_page(chart) for chart in drawn if chart is not None],
+            "not_drawn": [of.error for of in over_axes if of.error is not None],
         })  # fmt: skip
     return {
         "name": paper.name, "title": paper.title, "citation": paper.citation, "claims": counted(rows), "figures": shown
     }  # fmt: skip
+
+
+def _on_page(chart: charts.Drawn) -> dict[str, Any]:
+    import markupsafe  # noqa: PLC0415 - with jinja2
+
+    # The text of the SVG is vl-convert's, which escapes the names in it.
+    return {"svg": markupsafe.Markup(chart.svg), "caption": chart.caption}  # noqa: S704 - see above

@@ -8,12 +8,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from durasim import _core
-from durasim.documents.reproduction import SCHEMA, ReadingResult, ReproducedPoint, ReproducedRow, Reproduction
+from durasim.documents.reproduction import (
+    SCHEMA,
+    ReadingResult,
+    ReadNumber,
+    ReproducedPoint,
+    ReproducedRow,
+    ReproducedSeries,
+    Reproduction,
+)
 from durasim.documents.sweep import PointResult, SweepResult
 from durasim.errors import refusal, unknown_name
 from durasim.papers.cells import Cells
 from durasim.papers.chance import PERMUTATIONS, Permutations, chance_of
-from durasim.papers.evaluation import Evidence, row_of, verdict_of
+from durasim.papers.evaluation import Evidence, row_of, series_row, verdict_of
 from durasim.papers.grids import UNPUBLISHED, Cell, Grid, grid_of, numbers_in, union_of
 from durasim.papers.paper_files import Claim, Figure, Paper, Reading
 from durasim.papers.selections import Found, groups_of, is_read, number_at, paths_of
@@ -53,23 +61,41 @@ class Chosen:
         """Returns all published numbers with their figures."""
         return [(figure, claim) for figure in self.figures for claim in figure.claims]
 
+    def under(self, reading: Reading) -> Chosen:
+        """Returns the figures with the runs and formulas of another reading; nothing is drawn."""
+        figures = tuple(
+            replace(
+                figure,
+                runs=reading.changed(figure.runs),
+                claims=tuple(claim.under.get(reading.name, claim) for claim in figure.claims),
+                series=(),
+            )
+            for figure in self.figures
+        )
+        return Chosen(self.paper, figures)
+
     def grids(self, scale: str, *, with_readings: bool, seeds: int = 1) -> list[Grid]:
         """Returns the runs that the published numbers need, and if asked for those of each other reading."""
-        changes = [reading.change for reading in self.paper.readings if with_readings]
-        return [self.grid(scale, seeds=seeds), *(self.grid(scale, change, seeds) for change in changes)]
+        others = [self.under(reading) for reading in self.paper.readings if with_readings]
+        return [of.grid(scale, seeds) for of in (self, *others)]
 
-    def grid(self, scale: str, change: Mapping[str, Any] | None = None, seeds: int = 1) -> Grid:
-        """Returns the runs that the published numbers need, with that many seeds or more, and a change if given."""
+    def grid(self, scale: str, seeds: int = 1) -> Grid:
+        """Returns the runs that the published numbers need, with that many seeds or more.
+
+        At scale `paper` they are also those that series need; at scale `quick` series show the runs that score.
+        """
         needed: dict[str, Mapping[str, Any]] = {}
         selections = [(figure, of) for figure, claim in self.claims() for of in claim.selections.values()]
+        if scale == "paper":
+            drawn = [(figure, series) for figure in self.figures for series in figure.series]
+            selections += [(figure, of) for figure, series in drawn for of in series.selections.values()]
         for figure, selection in selections:
             needed |= {name: figure.runs[name] for name in groups_of(selection)}
 
         def reads(cell: Cell) -> bool:
             return any(is_read(selection, cell) for _, selection in selections)
 
-        tables = [of if change is None else {**of, "where": [*of.get("where", ()), change]} for of in needed.values()]
-        return grid_of(self.paper.name, tables, scale, reads, seeds)
+        return grid_of(self.paper.name, list(needed.values()), scale, reads, seeds)
 
 
 def chosen_figures(papers: Sequence[Paper], place: str | None) -> list[Chosen]:
@@ -125,11 +151,11 @@ def _unpublished(figure: Figure, claim: Claim) -> str | None:
 
 
 def _with_claims_of(place: str, figures: Sequence[Figure]) -> tuple[Figure, ...]:
-    """Returns the figures that have published numbers of another place, with these alone and without a plot."""
+    """Returns the figures that have published numbers of another place, with these alone and not drawn."""
     claims = {
         of.file: tuple(c for c in of.claims if c.published.figure.casefold() == place.casefold()) for of in figures
     }
-    return tuple(replace(of, claims=claims[of.file], plot={}) for of in figures if claims[of.file])
+    return tuple(replace(of, claims=claims[of.file], plot={}, series=()) for of in figures if claims[of.file])
 
 
 def reproduce(
@@ -152,7 +178,7 @@ def reproduce(
         HostIoError: The store cannot be written.
         ToolchainError: A guest program cannot be built.
     """
-    began, rows = time.monotonic(), list[ReproducedRow]()
+    began, rows, series = time.monotonic(), list[ReproducedRow](), list[ReproducedSeries]()
     readings, by_chance = list[ReadingResult](), list[Permutations]()
     # What is refused is refused before anything is simulated.
     grids = [(of, of.grids(scale, with_readings=with_readings, seeds=seeds)) for of in chosen]
@@ -164,11 +190,13 @@ def reproduce(
     for of, (plain, *changed) in grids:
         evidence = results.evidence(plain, counts)
         by_chance.append(Permutations([claim for _, claim in of.claims()], evidence, permutations, seed=1))
+        drawn = [(figure, each) for figure in of.figures for each in figure.series]
+        series += [series_row(of.paper.name, figure, each, evidence) for figure, each in drawn]
         found = measured(of, evidence)
         rows += found
         for reading, grid in zip(of.paper.readings, changed, strict=False):
-            others = measured(of, results.evidence(grid, counts))
-            readings.append(_compared(of.paper.name, reading, found, others))
+            other = measured(of.under(reading), results.evidence(grid, counts))
+            readings.append(_compared(of.paper.name, reading, found, other))
     return Reproduction(
         schema=SCHEMA,
         durasim_version=_core.__version__,
@@ -181,6 +209,7 @@ def reproduce(
         bands=banded([claim.published for of in chosen for _, claim in of.claims()], rows),
         chance=chance_of(by_chance),
         rows=tuple(rows),
+        series=tuple(series),
         points=tuple(results.points.values()),
         readings=tuple(readings),
     )
@@ -190,7 +219,7 @@ def _compared(
     paper: str, reading: Reading, rows: Sequence[ReproducedRow], other: Sequence[ReproducedRow]
 ) -> ReadingResult:
     """Returns the verdicts that a reading gains and loses."""
-    both = ((old, new) for old, new in zip(rows, other, strict=True) if old.error is None and new.error is None)
+    both = [(old, new) for old, new in zip(rows, other, strict=True) if old.error is None and new.error is None]
     pairs = [(before, after) for before, after in both if before.verdict != after.verdict]
     return ReadingResult(
         paper=paper,
@@ -200,6 +229,18 @@ def _compared(
         gained=tuple(_named(after) for _, after in pairs if after.verdict == REPRODUCED),
         lost=tuple(_named(before) for before, _ in pairs if before.verdict == REPRODUCED),
         changed=len(pairs),
+        numbers=tuple(
+            ReadNumber(
+                number=_named(old),
+                published=f"{old.published} {old.unit}".strip(),
+                scored=old.text,
+                scored_verdict=old.verdict,
+                other=new.text,
+                other_verdict=new.verdict,
+            )
+            for old, new in both
+            if (old.text, old.verdict) != (new.text, new.verdict)
+        ),
         claims=counted(other),
     )
 
@@ -247,8 +288,10 @@ class _Results:
 
     def __init__(self, grids: Sequence[Grid], chosen: Sequence[Chosen], run: Run) -> None:
         """Runs what the grids need."""
-        of_claims = (selection for of in chosen for _, claim in of.claims() for selection in claim.selections.values())
-        paths = paths_of(of_claims)
+        under = [of.under(reading) for of in chosen for reading in of.paper.readings]
+        read = [claim.selections for of in (*chosen, *under) for _, claim in of.claims()]
+        read += [series.selections for of in chosen for figure in of.figures for series in figure.series]
+        paths = paths_of(selection for selections in read for selection in selections.values())
         self._union = union_of(chosen[0].paper.name if len(chosen) == 1 else "papers", grids)
         self._seen: dict[int, dict[str, float | None]] = {}
         self._results: Sequence[PointResult] = ()
