@@ -15,7 +15,7 @@ mod setup;
 mod statistics;
 mod system;
 
-pub use durasim_kernel::{Output, PmemPool, Stream, Symbols};
+pub use durasim_kernel::{Output, PmemPool, SourceFrame, SourceLines, Stream, Symbols};
 pub use functional::FunctionalRegion;
 pub use functional::LoadedProgram;
 pub use functional::{FunctionalEnding, run_functionally};
