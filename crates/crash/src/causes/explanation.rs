@@ -8,7 +8,6 @@ use crate::judge::Judge;
 use crate::outcome::Oracle;
 use crate::store_log::{Step, StoreLog};
 use crate::trial::{NextFailure, PowerFault, Trial};
-use durasim_contract::CrashImage;
 use durasim_types::{LineAddr, Pages, TxId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -103,7 +102,8 @@ impl<'f, 'j> Failing<'f, 'j> {
             return false;
         }
         *self.checks_left -= 1;
-        let image = CrashImage { pmem, ..self.case.image.clone() };
+        let mut image = self.case.image.clone();
+        image.pmem = pmem;
         self.judge.conclude(image, &self.case.report, &self.case.allowed).objections.is_empty()
     }
 
