@@ -59,7 +59,7 @@ impl StoreLog {
     }
 }
 
-/// Where the next step comes from.
+/// The log, with the core and the instruction of the next step.
 #[derive(Debug, Default)]
 struct Recording {
     log: StoreLog,

@@ -71,7 +71,7 @@ pub(super) struct Contents<'a> {
 }
 
 impl<'a> Contents<'a> {
-    /// What `image` has of the first `steps` steps of a run that began on `initial`. A word that no number of its stores explains
+    /// The words of `image` in terms of the first `steps` steps of a run that began on `initial`. A word that no number of its stores explains
     /// counts as one that lacks all of them.
     pub fn of(image: &Pages, words: &'a Words, initial: &Pages, steps: usize) -> Self {
         let word = |(&addr, pieces): (&u64, &'a Vec<Piece>)| {

@@ -42,13 +42,13 @@ pub struct StorePlace {
     pub data_offset: Option<u64>,
     /// Its length in bytes.
     pub size_bytes: u8,
-    /// What it has stored, in hexadecimal.
+    /// The stored value, in hexadecimal.
     pub value: String,
     /// Its transaction; null outside of any.
     pub tx: Option<u64>,
 }
 
-/// What relied on a store.
+/// The step that relied on a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relied {
     /// `commit`: the acknowledgement of its transaction; `fence`: one that has waited for the clean of its line; `store`: a
@@ -71,7 +71,7 @@ pub struct InsertedOperation {
     pub place: Place,
 }
 
-/// The same campaign with these operations.
+/// The campaign with these operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tested {
     /// Its trials.
@@ -90,13 +90,13 @@ pub struct Cause {
     /// `lost`: the stores are not in the image; `torn`: a line that the medium was writing was torn; `later`: they were made
     /// after the power failure; `early`: they are in the image and should not be.
     pub what: String,
-    /// What is missing.
+    /// The missing step.
     pub missing: Missing,
     /// The stores, one for each line of the source. Without any one of them the image would still be wrong.
     pub stores: Vec<StorePlace>,
-    /// What relied on them; null if that is not known.
+    /// The step that relied on them; null if that is not known.
     pub relied: Option<Relied>,
-    /// What the machine inserts; empty if no clean and no fence would do.
+    /// The operations that the machine inserts; empty if no clean and no fence would do.
     pub inserted: Vec<InsertedOperation>,
     /// Whether the violations vanish with these operations.
     pub confirmed: bool,
@@ -117,7 +117,7 @@ pub struct Causes {
     pub unexplained: u64,
     /// Violations that were not examined.
     pub not_examined: u64,
-    /// What the debug information of the program lacks; null if it names lines.
+    /// A sentence about what the debug information of the program lacks; null if it names lines.
     pub debug_information: Option<String>,
     /// The reason why no cause was looked for; null if it was.
     pub not_searched: Option<String>,

@@ -16,7 +16,7 @@ const NEEDED_MAX: usize = 12;
 /// Later moments of the run whose contents are tried.
 const MOMENTS_MAX: usize = 24;
 
-/// What is wrong with an image.
+/// The kind of an error in an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// Stores before the power failure are not there.

@@ -1,4 +1,4 @@
-//! What a program lacks between a store and what relies on it.
+//! The step that a program lacks between a store and what relies on it.
 
 use crate::store_log::{Step, StoreLog};
 use durasim_machine::Insertion;
@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Cleans of other lines after a store that are looked at.
 const CLEANS_MAX: usize = 64;
 
-/// What is missing before what relies on a store.
+/// The step that is missing before what relies on a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Missing {
@@ -23,7 +23,7 @@ pub enum Missing {
     NoFence,
     /// Its line is cleaned, and the fence after that has no W in its predecessor set.
     OtherFence,
-    /// What relies on it becomes durable first: its line is cleaned later, or it is made later.
+    /// The step that relies on it becomes durable first: its line is cleaned later, or it is made later.
     Order,
     /// Nothing that a program could do: its line is cleaned and a fence has waited for that, or every store survives.
     Nothing,
@@ -43,7 +43,7 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    /// What is missing, and what the machine may insert in its place, after which instruction.
+    /// The missing step, and the operation that the machine may insert in its place, with the instruction before it.
     pub fn missing(&self, log: &StoreLog, stores_survive: bool) -> (Missing, Option<(u64, Insertion)>) {
         let Some((_, write)) = log.store(self.store) else { return (Missing::Nothing, None) };
         let before = self.before.unwrap_or(self.made);
@@ -142,7 +142,7 @@ mod tests {
         Step::Store(None, Write { addr: PhysAddr(line.base().0 + 8), len: 8, data: 1 })
     }
 
-    /// What is missing for the store with this number, on which the step `before` relies.
+    /// The missing step for the store with this number, on which the step `before` relies.
     fn found(steps: &[Step], index: usize, before: usize) -> (Missing, Option<(u64, Insertion)>) {
         let logged =
             |(pc, step): (u64, &Step)| Logged { core: CORE, site: Site { pc, ..Site::default() }, step: *step };

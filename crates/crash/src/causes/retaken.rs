@@ -11,7 +11,7 @@ use durasim_machine::System;
 use durasim_types::{Error, PersistEvent};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Trials with several power failures, the last of which alone is at fault, that are examined: each takes a run of its own.
+/// Trials that are examined although only a later power failure is at fault: each takes a run of its own.
 const LATER_MAX: usize = 8;
 
 /// A failing image.
@@ -21,7 +21,7 @@ pub(super) struct Case {
     pub image: CrashImage,
     pub report: RecoveryReport,
     pub allowed: Allowed,
-    /// Who objects to it.
+    /// The oracles that object to it.
     pub objecting: BTreeSet<Oracle>,
     /// Steps of the run before the power failure.
     pub made: usize,

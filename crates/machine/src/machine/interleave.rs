@@ -348,7 +348,7 @@ impl Machine {
         let thread = self.scheduler.running(id).expect("a thread makes the call");
         let (epoch, code_epoch) = (self.process.space().epoch(), self.process.space().code_epoch());
         let at = core.cycle();
-        // What the kernel stores is the program's, at the instruction that makes the call.
+        // Stores of the kernel are the program's, at the instruction that makes the call.
         let hart = &core.hart;
         self.system.at_site(id, || Site { pc: hart.pc, return_address: hart.x[1], thread: thread.0 });
         let clock = self.system.geometry().clock;

@@ -78,7 +78,7 @@ pub struct Machine {
     pub(crate) skew_cycles: Cycle,
     /// Number of physical cores. Each may have two hardware threads, with a [`Core`] for each in `cores`.
     pub(crate) physical_cores: usize,
-    /// What is added to the program.
+    /// Operations that are added to the program.
     pub(crate) inserted: Inserted,
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What follows an instruction as if the program had it there.
+/// An operation that follows an instruction as if the program had it there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Insertion {
     /// A store is followed by a clean of its line.

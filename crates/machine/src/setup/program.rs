@@ -26,7 +26,7 @@ pub struct Program {
     pub seed: u64,
     /// The pool it finds under `/pmem/`.
     pub pool: Option<PoolContents>,
-    /// What the machine adds to its code; functional runs leave it out.
+    /// Operations that the machine adds to its code; functional runs leave it out.
     pub inserted: Inserted,
 }
 
