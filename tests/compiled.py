@@ -57,7 +57,7 @@ def once(name: str, compilers: Iterable[str], sources: Sequence[Path], flags: Se
 
 def _guest_compiler() -> str:
     using = toolchain.compiler()
-    return f"{using.version} {' '.join(using.flags)}"
+    return f"{using.version} {' '.join(toolchain.flags_of_own_programs())}"
 
 
 def program(source: Path, flags: Sequence[str] = (), *, name: str | None = None) -> Path:

@@ -103,6 +103,7 @@ def crash(**changes: Any) -> dict[str, Any]:
         "events_by_kind": {"media_write": 40},
         "marks": {},
         "timeline": None,
+        "causes": None,
         "limits": {},
         "shrunk": None,
         "provenance": run()["provenance"],

@@ -109,6 +109,11 @@ pub enum Control {
 /// Other cores act between two calls. A request that has to wait is [`Outcome::Pending`] and is made again later, so that
 /// they can.
 pub trait Port {
+    /// The requests that the core makes from now on are those of the instruction at this address. `return_address` is what the
+    /// register of that name held when it was executed. For ports that name places in the program.
+    fn instruction(&mut self, _core: CoreId, _pc: u64, _return_address: u64) {}
+    /// A fence without W in its predecessor set commits, which waits for no cache-block operation.
+    fn fence_without_writes(&mut self, _core: CoreId, _at: Cycle) {}
     /// The physical address of a guest address.
     fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, AccessFault>;
     /// Walks the page table for a guest address that is mapped, from cycle `at` on; the cycle in which the translation is

@@ -40,6 +40,16 @@ struct Slot {
     executed: Cycle,
     /// The address of the instruction.
     pc: u64,
+    /// The instruction that it is reported as. Snapshots leave it out.
+    #[serde(skip)]
+    origin: InstructionOrigin,
+}
+
+/// The address of an instruction, and the return address when it was executed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct InstructionOrigin {
+    pub pc: u64,
+    pub return_address: u64,
 }
 
 /// Stores that persist with a fence of their own, in one operation or as three.
@@ -105,6 +115,9 @@ pub struct StoreBuffer {
     pub aborted: Option<(Cycle, u64)>,
     /// Set when that transaction's commit instruction had retired already: there is nothing to go back to.
     pub aborted_late: bool,
+    /// The instruction whose entries are added, and whose effect comes at its commit.
+    #[serde(skip)]
+    pub(crate) origin: InstructionOrigin,
 }
 
 /// Outcome of an entry that tried to leave.
@@ -141,6 +154,7 @@ impl StoreBuffer {
             attention: Cycle::MAX,
             aborted: None,
             aborted_late: false,
+            origin: InstructionOrigin::default(),
         }
     }
 
@@ -212,7 +226,7 @@ impl StoreBuffer {
             self.filter[last] += 1;
             self.all_executed = self.all_executed.max(executed);
         }
-        self.slots.push_back(Slot { entry, from: committed + 1, owned: 0, executed, pc });
+        self.slots.push_back(Slot { entry, from: committed + 1, owned: 0, executed, pc, origin: self.origin });
         self.attention = self.attention.min(committed + 1);
     }
 
@@ -380,6 +394,7 @@ impl StoreBuffer {
         let Entry::Store(store) = &slot.entry else { return self.drain_non_store(core, port, at) };
         let (first, last) = self.buckets(store.addr, store.len);
         let (line, kind, could_leave) = (store.addr.line(), store.kind, slot.from.max(self.next_from));
+        port.instruction(core, slot.origin.pc, slot.origin.return_address);
         match port.store(core, store, at) {
             Outcome::Done(cycle) => {
                 self.filter[first] -= 1;
@@ -406,6 +421,7 @@ impl StoreBuffer {
     fn drain_non_store<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
         let Some(slot) = self.slots.front() else { return DrainOutcome::Nothing };
         let could_leave = slot.from.max(self.next_from);
+        port.instruction(core, slot.origin.pc, slot.origin.return_address);
         let outcome = match slot.entry {
             Entry::Store(store) => port.store(core, &store, at),
             Entry::Block(op, line) => Outcome::Done(port.cache_block(core, op, line, at)),

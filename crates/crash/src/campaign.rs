@@ -2,6 +2,7 @@
 //! machine is not disturbed and nothing is run again: the image of a crash shares its pages with the machine, which goes
 //! on; recoveries and checks work on the images, on other threads.
 
+use crate::causes::{self, CauseLook, Causes, Rerun};
 use crate::coverage::not_tried;
 use crate::crashed_run::{
     Crash, CrashFreeRun, CrashPointSelector, CrashedRun, EndedRun, crash_free_run, initial_pmem, run_with_crashes,
@@ -20,7 +21,7 @@ use crate::timeline::{Replayed, replay};
 use crate::timeline_document::Timeline;
 use crate::trial::{PowerFault, Trial};
 use durasim_contract::{CrashImage, Variant};
-use durasim_machine::{Host, Prepared, Provenance, RunRequest, System, configuration, prepare};
+use durasim_machine::{Host, Inserted, Prepared, Provenance, RunRequest, System, configuration, prepare};
 use durasim_types::{ConfigError, Error, EventKind, PersistEvent, Rng};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -90,10 +91,16 @@ pub fn crash(
         None => campaign.run(workers.max(1), progress)?,
         Some(trial) => campaign.replay(trial, progress)?,
     };
+    let crashed = crashing.elapsed();
+    let causes = match &trial {
+        None => campaign.causes(workers.max(1), &ended.tried, progress)?,
+        Some(_) => None,
+    };
     let mut result = CrashResult::of(&prepared, &request.run, &crash_free_run, ended.tried, FAILURES_MAX);
+    result.causes = causes;
     (result.marks, result.timeline, result.limits) = (ended.marks, ended.timeline, ended.limits);
     (result.not_tried, result.points_at_risk) = (ended.not_tried, ended.points_at_risk);
-    result.set_speed(crashing.elapsed(), workers);
+    result.set_speed(crashed, workers);
     result.host = Host::new(crash_free_run.instructions + ended.instructions, started.elapsed());
     Ok(result)
 }
@@ -164,6 +171,7 @@ impl Campaign<'_> {
                     declares: self.crash_free_run.left.declares,
                     recovers_first: false,
                     limits: None,
+                    store_recorder: None,
                 };
                 let EndedRun { instructions, selector, ended } =
                     run_with_crashes(run, selector, None, None, self.stop)?;
@@ -181,6 +189,33 @@ impl Campaign<'_> {
         let limits = executor.judge().limits.document();
         let not_tried = not_tried(&tried, &request.faults(), &self.context(), self.crash_free_run);
         Ok(CampaignOutcome { instructions, marks, points_at_risk, not_tried, tried, timeline: None, limits })
+    }
+
+    /// The causes of the violations among these trials of a program of the user's own.
+    fn causes(
+        &self,
+        workers: usize,
+        tried: &Trials,
+        progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
+    ) -> Result<Option<Causes>, Error> {
+        let is_wrong = tried.iter().any(|(_, outcome)| !outcome.objections.is_empty());
+        if self.request.recover_args.is_some() || !is_wrong || self.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let mut rerun = |inserted: &Inserted, look: &mut CauseLook<'_>| {
+            let mut prepared = self.prepared.clone();
+            prepared.program.inserted = inserted.clone();
+            let crash_free_run = crash_free_run(&prepared, self.request.run.max_instructions, self.stop)?;
+            let campaign = Campaign { prepared: &prepared, crash_free_run: &crash_free_run, ..*self };
+            // The points of the campaign are done.
+            let ended = campaign.run(workers, &mut |_, total| progress(total, total))?;
+            let is_failing = |(trial, outcome): (Trial, Outcome)| (!outcome.objections.is_empty()).then_some(trial);
+            let trials = ended.tried.len() as u64;
+            let rerun = Rerun { trials, failing: ended.tried.into_iter().filter_map(is_failing).collect() };
+            let is_left = look(campaign.context(), &rerun)?;
+            Ok((rerun, is_left))
+        };
+        causes::find(self.context(), &self.request.run.elf, tried, &mut rerun).map(Some)
     }
 
     /// Executes this trial and records its timeline.
@@ -350,6 +385,7 @@ impl CrashResult {
             events_by_kind: by_kind(&crash_free_run.kinds),
             marks: BTreeMap::new(),
             timeline: None,
+            causes: None,
             limits: RecoveryLimits::default(),
             host: Host::new(0, Duration::ZERO),
             provenance: Provenance::of(run, prepared),

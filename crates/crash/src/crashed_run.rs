@@ -3,6 +3,7 @@
 use crate::byte_oracle::ByteOracle;
 use crate::history::HistoryRecorder;
 use crate::order::{Checking, OrderChecker};
+use crate::store_log::StoreRecorder;
 use crate::timeline_recorder::TimelineRecorder;
 use crate::trial::PowerFault;
 use durasim_contract::{CrashImage, Promise};
@@ -10,8 +11,8 @@ use durasim_machine::{
     Budget, Ending, Machine, Observer, Output, PmemPool, PoolContents, Prepared, Program, Stream, System, Unfinished,
 };
 use durasim_types::{
-    Cause, ConfigError, CoreId, Cycle, DataRange, Error, EventKind, Journal, LineAddr, Pages, PersistEvent, Stats,
-    TxId, Write,
+    Cause, ConfigError, CoreId, Cycle, DataRange, Error, EventKind, Journal, LineAddr, Pages, PersistEvent, Site,
+    Stats, TxId, Write,
 };
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -162,8 +163,8 @@ impl JournalState {
     }
 }
 
-/// A journal that the observer can read, and that also feeds the timeline recorder.
-struct JournalTap(Arc<Mutex<JournalState>>, Option<TimelineRecorder>);
+/// A journal that the observer can read, and that also feeds the recorders.
+struct JournalTap(Arc<Mutex<JournalState>>, Option<TimelineRecorder>, Option<StoreRecorder>);
 
 impl JournalTap {
     fn with(&mut self, act: impl Fn(&mut dyn Journal)) {
@@ -172,12 +173,21 @@ impl JournalTap {
         if let Some(timeline_recorder) = self.1.as_mut().filter(|_| !journal_state.is_recording_complete) {
             act(timeline_recorder);
         }
+        if let Some(store_recorder) = &mut self.2 {
+            act(store_recorder);
+        }
     }
 }
 
 impl Journal for JournalTap {
     fn moment(&mut self, core: CoreId, cycle: Cycle) {
         self.with(|o| o.moment(core, cycle));
+    }
+    fn site(&mut self, site: Site) {
+        // The others do not ask for it.
+        if let Some(store_recorder) = &mut self.2 {
+            store_recorder.site(site);
+        }
     }
     fn data_range(&mut self, range: DataRange) {
         self.with(|o| o.data_range(range));
@@ -202,6 +212,9 @@ impl Journal for JournalTap {
     fn fenced(&mut self, core: CoreId) {
         self.with(|o| o.fenced(core));
     }
+    fn fenced_without_writes(&mut self, core: CoreId) {
+        self.with(|o| o.fenced_without_writes(core));
+    }
     fn suspended(&mut self, tx: TxId) {
         self.with(|o| o.suspended(tx));
     }
@@ -223,6 +236,7 @@ impl Journal for JournalTap {
 }
 
 /// The image that a power failure left, and the oracle that judges it.
+#[derive(Clone)]
 pub(crate) struct Crash {
     pub event: u64,
     pub fault: PowerFault,
@@ -260,6 +274,7 @@ struct CrashPointObserver<M> {
     awaits_commits: bool,
     over: bool,
     timeline_recorder: Option<TimelineRecorder>,
+    store_recorder: Option<StoreRecorder>,
 }
 
 impl<M: CrashPointSelector> CrashPointObserver<M> {
@@ -307,6 +322,9 @@ impl<M: CrashPointSelector> CrashPointObserver<M> {
     }
 
     fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
+        if let Some(store_recorder) = &self.store_recorder {
+            store_recorder.event();
+        }
         if !self.release() {
             return false;
         }
@@ -358,6 +376,8 @@ pub(crate) struct CrashedRun<'a> {
     pub recovers_first: bool,
     /// It runs up to the second of them; nothing is taken after the first.
     pub limits: Option<(Budget, Budget)>,
+    /// Logs its stores.
+    pub store_recorder: Option<StoreRecorder>,
 }
 
 /// A run at which a selector has looked.
@@ -380,7 +400,10 @@ pub(crate) fn run_with_crashes<M: CrashPointSelector>(
     timeline_recorder: Option<&TimelineRecorder>,
     stop: &AtomicBool,
 ) -> Result<EndedRun<M>, Error> {
-    let CrashedRun { prepared, program, expected, declares, recovers_first, limits } = run;
+    let CrashedRun { prepared, program, expected, declares, recovers_first, limits, store_recorder } = run;
+    if let Some(store_recorder) = &store_recorder {
+        store_recorder.run_begins(initial_pmem(prepared, program));
+    }
     let mut machine = Machine::new(&prepared.config, &prepared.plan, program)?;
     let oracle = match prepared.plan.variant.promise {
         Promise::Immediate => ByteOracle::new(expected),
@@ -400,10 +423,11 @@ pub(crate) fn run_with_crashes<M: CrashPointSelector>(
         awaits_commits,
         over: false,
         timeline_recorder: timeline_recorder.clone(),
+        store_recorder: store_recorder.clone(),
     };
     let observer = Arc::new(Mutex::new(observer));
     let system = machine.system_mut();
-    system.keep_journal(Box::new(JournalTap(journal_state, timeline_recorder.clone())));
+    system.keep_journal(Box::new(JournalTap(journal_state, timeline_recorder.clone(), store_recorder)));
     system.track_unfenced_cleans();
     if let Some(history) = history {
         system.keep_history(history.for_machine());

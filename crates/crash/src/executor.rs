@@ -5,7 +5,7 @@
 use crate::crash_points::{DrawnCrashPoints, SingleCrashPoint};
 use crate::crashed_run::{Crash, CrashPointSelector, CrashedRun, EndedRun, program_on, run_with_crashes};
 use crate::history::{HistoryOracle, HistoryRecorder};
-use crate::judge::{Allowed, Judge, ProgramRecovery, Stopped, same};
+use crate::judge::{Allowed, Concluded, Judge, ProgramRecovery, Stopped, same};
 use crate::limits::Stage;
 use crate::outcome::{Oracle, Outcome};
 use crate::power_faults::PowerFaultDraw;
@@ -147,6 +147,11 @@ impl CrashPoint {
     pub fn recovery_writes(&self) -> u64 {
         self.recovered.image.writes()
     }
+
+    /// The image after the hardware's recovery, with its report and the basis on which it is judged.
+    pub fn recovered_image(&self) -> (&CrashImage, &RecoveryReport, &Allowed) {
+        (&self.recovered.image, &self.recovered.report, &self.allowed)
+    }
 }
 
 /// The image that a failure leaves; the error: the outcome of the trial, where the hardware cannot recover.
@@ -182,6 +187,11 @@ impl<'a> Executor<'a> {
     pub fn without_timeline(mut self) -> Self {
         self.judge.timeline_recorder = None;
         self
+    }
+
+    /// The image that was judged last, where stores are logged.
+    pub fn take_concluded(&mut self) -> Option<Concluded> {
+        self.judge.concluded.take()
     }
 
     /// Work that did not end within its limits since the last call.
@@ -458,7 +468,9 @@ impl<'a> Executor<'a> {
         let limits = Some((self.judge.limits.first(stage), self.judge.limits.of(stage)));
         let declares = context.crash_free.declares;
         let recovers_first = matches!(context.recovery, ProgramRecovery::Check);
-        let run = CrashedRun { prepared, program: &program, expected, declares, recovers_first, limits };
+        let store_recorder = self.judge.store_recorder.clone();
+        let run =
+            CrashedRun { prepared, program: &program, expected, declares, recovers_first, limits, store_recorder };
         let failed = |error: Error| Stopped::Failed(error.to_string());
         let EndedRun { selector, ended, .. } =
             run_with_crashes(run, selector, history, timeline_recorder, context.stop).map_err(failed)?;

@@ -5,6 +5,7 @@ use crate::crashed_run::{Crash, CrashFree};
 use crate::history::{Dump, HistoryOracle, HistoryRecorder, Position};
 use crate::limits::{Limits, Stage};
 use crate::outcome::{Oracle, Outcome};
+use crate::store_log::StoreRecorder;
 use crate::timeline_recorder::TimelineRecorder;
 use crate::unfinished::UnfinishedStage;
 use durasim_contract::{CrashImage, Promise, RecoveryReport};
@@ -72,6 +73,17 @@ pub(crate) struct Judge<'a> {
     pub history: Option<HistoryOracle>,
     /// Records the trials of this worker, in a replay.
     pub timeline_recorder: Option<TimelineRecorder>,
+    /// Logs the stores of the runs on the machine, where causes are looked for; what is judged last is kept then.
+    pub store_recorder: Option<StoreRecorder>,
+    pub concluded: Option<Concluded>,
+}
+
+/// An image that was judged, and the basis on which.
+#[derive(Clone)]
+pub(crate) struct Concluded {
+    pub image: CrashImage,
+    pub report: RecoveryReport,
+    pub allowed: Allowed,
 }
 
 /// The basis on which an image is judged.
@@ -109,7 +121,17 @@ impl<'a> Judge<'a> {
         let checker = load(context.check_args)?;
         let limits = Limits::crash_free();
         let symbols = Arc::default();
-        let mut judge = Judge { context, limits, symbols, recoverer, checker, history: None, timeline_recorder: None };
+        let mut judge = Judge {
+            context,
+            limits,
+            symbols,
+            recoverer,
+            checker,
+            history: None,
+            timeline_recorder: None,
+            store_recorder: None,
+            concluded: None,
+        };
         judge.limits = judge.measured_limits()?;
         if let Some(recorder) = context.history {
             let initial = match &prepared.program.pool {
@@ -201,6 +223,9 @@ impl<'a> Judge<'a> {
 
     /// All oracles on an image that the hardware has recovered.
     pub fn conclude(&mut self, image: CrashImage, report: &RecoveryReport, allowed: &Allowed) -> Outcome {
+        if self.store_recorder.is_some() {
+            self.concluded = Some(Concluded { image: image.clone(), report: report.clone(), allowed: allowed.clone() });
+        }
         if let Some(loss) = report.losses.first() {
             return if image.dirty_shutdown {
                 Outcome { reported_loss: Some(loss.clone()), ..Outcome::default() }

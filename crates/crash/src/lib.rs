@@ -3,6 +3,7 @@
 
 mod byte_oracle;
 mod campaign;
+mod causes;
 mod coverage;
 mod crash_points;
 mod crashed_run;
@@ -19,6 +20,7 @@ mod power_faults;
 mod request;
 mod result;
 mod schedule;
+mod store_log;
 mod timeline;
 mod timeline_document;
 mod timeline_recorder;
@@ -27,6 +29,7 @@ mod unfinished;
 
 pub use byte_oracle::{ByteOracle, Verdict};
 pub use campaign::crash;
+pub use causes::{Cause, Causes, Frame, InsertedOperation, Missing, Place, Relied, StorePlace, Tested};
 pub use failure_kind::FailureKind;
 pub use history::{Dump, HistoryOracle, HistoryRecorder, Position};
 pub use limits::RecoveryLimits;

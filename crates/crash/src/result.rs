@@ -1,5 +1,6 @@
 //! The result of a campaign, as JSON users see it.
 
+use crate::causes::Causes;
 use crate::limits::RecoveryLimits;
 use crate::timeline_document::Timeline;
 use durasim_machine::{Host, Provenance};
@@ -84,6 +85,9 @@ pub struct CrashResult {
     pub marks: BTreeMap<String, u64>,
     /// Of a replay, what became of the lines involved; null for a campaign.
     pub timeline: Option<Timeline>,
+    /// The causes of the violations of a program of the user's own, as far as they are found; null for a workload, for a
+    /// replay, and without violations.
+    pub causes: Option<Causes>,
     /// The limits of recovery, check and further work in a trial.
     pub limits: RecoveryLimits,
     /// Cost on the host.

@@ -97,7 +97,15 @@ fn execute<'a>(
     timeline_recorder.run_begins(RunKind::Run, pmem.clone(), &prepared.plan.geometry, context.history);
     let declares = context.crash_free.declares;
     let program = &prepared.program;
-    let run = CrashedRun { prepared, program, expected: pmem, declares, recovers_first: false, limits: None };
+    let run = CrashedRun {
+        prepared,
+        program,
+        expected: pmem,
+        declares,
+        recovers_first: false,
+        limits: None,
+        store_recorder: None,
+    };
     let EndedRun { instructions, selector: single, ended } =
         run_with_crashes(run, single, None, Some(timeline_recorder), context.stop)?;
     ended?;

@@ -18,6 +18,11 @@ impl Symbols {
         Symbols { functions: functions(data).unwrap_or_default() }
     }
 
+    /// Whether no function has a name.
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
+
     /// The function that contains `pc`, and the number of bytes after its start.
     pub fn function_at(&self, pc: u64) -> Option<(&str, u64)> {
         let after = self.functions.partition_point(|(start, ..)| *start <= pc);
@@ -45,7 +50,7 @@ fn functions(data: &[u8]) -> Option<Vec<(u64, u64, String)>> {
 }
 
 /// The name as its source has it, without parameters.
-fn readable(name: String) -> String {
+pub(crate) fn readable(name: String) -> String {
     let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
     let demangled =
         cpp_demangle::Symbol::new(&name).ok().and_then(|symbol| symbol.demangle_with_options(&options).ok());

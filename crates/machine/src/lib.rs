@@ -15,7 +15,7 @@ mod setup;
 mod statistics;
 mod system;
 
-pub use durasim_kernel::{Output, PmemPool, Stream, Symbols};
+pub use durasim_kernel::{Output, PmemPool, SourceFrame, SourceLines, Stream, Symbols};
 pub use functional::FunctionalRegion;
 pub use functional::LoadedProgram;
 pub use functional::{FunctionalEnding, run_functionally};
@@ -30,6 +30,7 @@ pub use runs::session::Session;
 pub use setup::budget::{Budget, Exceeded, Unfinished};
 pub use setup::config::{CacheConfig, MachineConfig, PersistBufferConfig};
 pub use setup::config::{CleanLineAnswer, Inclusion, InterconnectConfig, RouterPorts, Topology};
+pub use setup::inserted::{Inserted, Insertion};
 pub use setup::memory_map::{DRAM_BASE, PMEM_BASE};
 pub use setup::pauses::{PauseConfig, PlacePauseConfig};
 pub use setup::plan::Plan;

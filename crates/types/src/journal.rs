@@ -31,10 +31,24 @@ impl DataRange {
     }
 }
 
+/// The instruction of a step, and the thread that executed it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Site {
+    /// The address of the instruction; 0 if it is not known.
+    pub pc: u64,
+    /// The contents of the register of the return address (ra) when it was executed. A function that has called another one
+    /// has its own return address on the stack.
+    pub return_address: u64,
+    /// The guest's thread.
+    pub thread: u32,
+}
+
 /// The observer of a run. All calls come in the order of the run's events.
 pub trait Journal: Send {
     /// The core and the cycle of the next call, for listeners that want to know.
     fn moment(&mut self, _core: CoreId, _cycle: Cycle) {}
+    /// The instruction of the next call, for listeners that want to know.
+    fn site(&mut self, _site: Site) {}
     /// The program declared its data range.
     fn data_range(&mut self, range: DataRange);
     /// A transaction began.
@@ -49,6 +63,8 @@ pub trait Journal: Send {
     /// A fence of a core has waited for what the core had cleaned before: that is durable. The machine's own fence when a
     /// thread leaves a core is one too.
     fn fenced(&mut self, _core: CoreId) {}
+    /// A core has performed a fence without W in its predecessor set, which waits for nothing that the core has cleaned.
+    fn fenced_without_writes(&mut self, _core: CoreId) {}
     /// The stores that the thread of `tx` executes from now on are not part of it. Earlier ones may still follow.
     fn suspended(&mut self, _tx: TxId) {}
     /// They are again.

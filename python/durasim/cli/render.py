@@ -21,6 +21,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from durasim.cli.tables import Column, FoldedTable
+from durasim.crashes.causes import cause_lines
 from durasim.crashes.timeline import timeline_text
 from durasim.documents.difference import Difference
 from durasim.documents.escaping import printable, printable_lines
@@ -149,6 +150,8 @@ def crash_text(result: CrashResult, *, wide: bool = False) -> Text:
             style="bold yellow",
         )
     _add_failures(text, result, len(result.failures) if wide else FAILURES_SHOWN)
+    if result.causes is not None:
+        text.append("".join(f"\n  {line}" for line in cause_lines(result.causes)))
     if result.timeline is not None:
         text.append("\n\n").append(timeline_text(result.timeline, _console().width))
     if result.shrunk is not None:

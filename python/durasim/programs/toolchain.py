@@ -68,6 +68,7 @@ __all__ = [
     "compiler",
     "describe",
     "description_of_compiler",
+    "flags_of_own_programs",
     "guest_folder",
     "read_toml",
     "workloads",
@@ -83,6 +84,9 @@ ALIGN_LOOPS = "-falign-loops=64"
 ZIG_TARGET = ("-target", "riscv64-linux-musl", "-mcpu=generic_rv64+m+a+f+d+c")
 ZIG_FLAGS = (*ZIG_TARGET, "-static", "-O2", ALIGN_LOOPS, "-std=c++20", "-s")
 GCC_FLAGS = ("-march=rv64gc", "-mabi=lp64d", "-static", "-O2", ALIGN_LOOPS, "-std=c++20", "-pthread", "-s")
+
+_STRIP = "-s"
+_DEBUG = "-g"
 
 PARALLEL_BUILDS = 2
 
@@ -262,7 +266,7 @@ def compile_program(source: str | Path, output: str | Path, flags: Sequence[str]
 
 def compile_file(source: Path, output: Path, flags: Sequence[str] = ()) -> Path:
     """Compiles or links one file with the headers of durasim on the include path. Raises ToolchainError."""
-    return _compile(source, output, (*_include_flags(), *flags))
+    return _compile_own(source, output, (*_include_flags(), *flags))
 
 
 _STAMP_HEADERS = ("tm.h", "thread.h", "memory.h", "timer.h")
@@ -293,12 +297,12 @@ def build_stamp(sources: Sequence[str | Path], backend: str, output: str | Path,
             if not source.is_file():
                 raise ToolchainError(f"the source file {source} does not exist")
             made = Path(place) / f"{number}-{source.stem}.o"
-            objects.append(str(_compile(source, made, ("-x", "c", "-std=gnu17", "-c", *of_c))))
+            objects.append(str(_compile_own(source, made, ("-x", "c", "-std=gnu17", "-c", *of_c))))
         if not any(_BEGINS_TRANSACTION in Path(each).read_bytes() for each in objects):
             raise ToolchainError("no source starts a transaction: TM_BEGIN of durasim/stamp/tm.h is never used")
         linked = (*_include_flags(), define, *objects, "-Wl,--wrap=free")
         try:
-            return _compile(folder / "stamp" / "stamp.cpp", Path(output), linked)
+            return _compile_own(folder / "stamp" / "stamp.cpp", Path(output), linked)
         except ToolchainError as error:
             if any(f"symbol: {name}" in str(error) for name in _STAMP_OWN_FUNCTIONS):
                 raise ToolchainError(
@@ -391,15 +395,28 @@ def _precompiled() -> tuple[str, ...]:
     return ("-include-pch", str(made if made.is_file() else _compile(headers, made, ("-x", "c++-header"))))
 
 
-def _compile(source: Path, output: Path, flags: tuple[str, ...]) -> Path:
-    """Compiles a source, so that readers never see a partial program. Returns the output."""
+def flags_of_own_programs() -> tuple[str, ...]:
+    """Returns the flags for programs of the user: with debug information, from which `durasim crash` names lines."""
+    return (*(flag for flag in compiler().flags if flag != _STRIP), _DEBUG)
+
+
+def _compile_own(source: Path, output: Path, flags: tuple[str, ...]) -> Path:
+    """Compiles a source of a program of the user, see `_compile`."""
+    return _compile(source, output, flags, flags_of_own_programs())
+
+
+def _compile(source: Path, output: Path, flags: tuple[str, ...], general: tuple[str, ...] | None = None) -> Path:
+    """Compiles a source, so that readers never see a partial program. Returns the output.
+
+    `general` are the flags for all sources, those of workloads if not given.
+    """
     using = compiler()
     environment = dict(os.environ)
     if using.is_zig:
         environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(_zig_cache()))
         environment.setdefault("ZIG_LOCAL_CACHE_DIR", str(_zig_cache()))
     with _partial(output) as partial:
-        command = [*using.command, *using.flags, *flags, str(source), "-o", str(partial)]
+        command = [*using.command, *(general or using.flags), *flags, str(source), "-o", str(partial)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode != 0:
             raise ToolchainError(f"{using.description} could not compile {source}", done.stdout + done.stderr)

@@ -3,7 +3,7 @@
 
 use super::{Core, Exit, Pause, StallPlace, SuspensionFault};
 use crate::execution::{AtCommit, Persist};
-use crate::store_buffer::Entry;
+use crate::store_buffer::{Entry, InstructionOrigin};
 use crate::{Control, Fences, Outcome, Port};
 use durasim_isa::{CacheBlockOp, FenceSet, Marker, Stop};
 use durasim_types::Cycle;
@@ -16,8 +16,12 @@ impl Core {
     /// is.
     pub(super) fn start_commit<P: Port>(&mut self, port: &mut P) -> Option<Exit> {
         let (work, committed) = self.unfinished?;
+        self.name_instruction(port);
         let waits = match work {
             AtCommit::Fence(set) => {
+                if !set.writes() {
+                    port.fence_without_writes(self.unit.id, committed);
+                }
                 self.stats.fences += 1;
                 let has_cleans = self.cleans_precede(port);
                 self.stats.fences_without_cleans += u64::from(set.writes() && !has_cleans);
@@ -41,6 +45,12 @@ impl Core {
         if waits && !self.unit.buffer.is_empty() { None } else { self.finish_commit(port, committed) }
     }
 
+    /// The next requests are those of the instruction that takes effect.
+    fn name_instruction<P: Port>(&self, port: &mut P) {
+        let InstructionOrigin { pc, return_address } = self.unit.buffer.origin;
+        port.instruction(self.unit.id, pc, return_address);
+    }
+
     /// Stores leave in order and loads are not passed by earlier ones (TSO), so only two kinds of fence wait: one that
     /// orders earlier stores before later loads, and one after cache-block operations (design: a fence with W in its
     /// predecessor set waits until they are acknowledged).
@@ -58,6 +68,8 @@ impl Core {
     pub(super) fn finish_commit<P: Port>(&mut self, port: &mut P, at: Cycle) -> Option<Exit> {
         let id = self.unit.id;
         let (work, committed) = self.unfinished.take()?;
+        // Entries of other instructions may have left the store buffer since.
+        self.name_instruction(port);
         let at = at.max(committed).max(self.unit.buffer.left());
         match work {
             AtCommit::Fence(set) => match port.fence(id, set, at) {

@@ -4,7 +4,7 @@ use super::{Core, Exit, Pause};
 use crate::code::{Decoded, Ready};
 use crate::execution::{AtCommit, Execution};
 use crate::inst_info::Kind;
-use crate::store_buffer::{DrainOutcome, Entry};
+use crate::store_buffer::{DrainOutcome, Entry, InstructionOrigin};
 use crate::{Fences, PendingStore, Port};
 use durasim_isa::{Access, BlockId, Class, Flow, Inst, Stop, execute};
 use durasim_types::{Cycle, PhysAddr, StallCause, StallSegment};
@@ -25,6 +25,9 @@ enum Next {
     /// Control goes back: the core knows why.
     Exit,
 }
+
+/// The number of the register of the return address.
+const RA: usize = 1;
 
 /// Limits of the steps of a core.
 #[derive(Clone, Copy)]
@@ -324,6 +327,7 @@ impl Core {
         self.stats.stores += 1;
         let pc = self.hart.pc;
         self.hart.pc = pc + u64::from(inst.len);
+        self.unit.buffer.origin = InstructionOrigin { pc, return_address: self.hart.x[RA] };
         let store = PendingStore::plain(phys, shape.bytes, stored.value, self.unit.store_tx);
         self.unit.buffer.push(Entry::Store(store), committed, complete, pc);
         Next::Inst
@@ -393,6 +397,10 @@ impl Core {
             _ => self.window.issue(&shape, dispatched, ready),
         };
         let executed = issued + Cycle::from(shape.latency_cycles);
+        let origin = InstructionOrigin { pc: self.hart.pc, return_address: self.hart.x[RA] };
+        if class == Class::Atomic {
+            port.instruction(self.unit.id, origin.pc, origin.return_address);
+        }
         let mut execution = Execution {
             unit: &mut self.unit,
             port,
@@ -458,6 +466,7 @@ impl Core {
 
         let pc = self.hart.pc;
         self.hart.pc = pc + u64::from(inst.len);
+        self.unit.buffer.origin = origin;
         match flow {
             Flow::Next => {}
             Flow::Jump(target) => {

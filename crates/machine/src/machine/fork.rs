@@ -26,6 +26,7 @@ impl Machine {
             context_switch_cycles: self.context_switch_cycles,
             skew_cycles: self.skew_cycles,
             physical_cores: self.physical_cores,
+            inserted: self.inserted.clone(),
         }
     }
 }

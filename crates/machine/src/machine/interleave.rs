@@ -10,7 +10,7 @@ use durasim_contract::Trap;
 use durasim_core::{Exit, ThreadContext};
 use durasim_isa::{AccessFault, AccessFaultKind, Marker, Stop, disassemble};
 use durasim_kernel::{Output, SyscallOutcome, ThreadEvent};
-use durasim_types::{CoreId, Cycle, Error, GuestFault};
+use durasim_types::{CoreId, Cycle, Error, GuestFault, Site};
 
 /// Instructions between two polls for output and cancellation.
 const SLICE: u64 = 1 << 20;
@@ -192,8 +192,9 @@ impl Machine {
     fn run_core(&mut self, id: CoreId, until: Cycle, budget: u64) -> Exit {
         self.swap_units(id);
         self.process.space().run_on(id.0.into());
-        let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
-        let exit = self.cores[usize::from(id.0)].run(&mut port, until, budget);
+        let Machine { system, process, measure, inserted, cores, .. } = self;
+        let mut port = MachinePort { system, process, measure, inserted, pc: 0 };
+        let exit = cores[usize::from(id.0)].run(&mut port, until, budget);
         self.swap_units(id);
         exit
     }
@@ -347,6 +348,9 @@ impl Machine {
         let thread = self.scheduler.running(id).expect("a thread makes the call");
         let (epoch, code_epoch) = (self.process.space().epoch(), self.process.space().code_epoch());
         let at = core.cycle();
+        // Stores of the kernel are the program's, at the instruction that makes the call.
+        let hart = &core.hart;
+        self.system.at_site(id, || Site { pc: hart.pc, return_address: hart.x[1], thread: thread.0 });
         let clock = self.system.geometry().clock;
         let mut memory = KernelMemory { system: &mut self.system, core: id, tx: core.store_tx(), at };
         let outcome = self.process.syscall(thread, &mut core.hart, &mut memory, clock.picos(at) / 1000, output)?;
@@ -395,8 +399,9 @@ impl Machine {
         if self.cores[index].lost_a_commit() {
             return Err(self.lost_commit(id).into());
         }
-        let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
-        let context = self.cores[index].take_context(&mut port);
+        let Machine { system, process, measure, inserted, cores, .. } = self;
+        let mut port = MachinePort { system, process, measure, inserted, pc: 0 };
+        let context = cores[index].take_context(&mut port);
         let thread = self.scheduler.running(id).expect("a thread has the core");
         let at = self.cores[index].cycle();
         self.system.context_switch(id, context.open_tx(), None, at);

@@ -15,6 +15,7 @@ use crate::machine::kernel_memory::KernelMemory;
 use crate::machine::port::MachinePort;
 use crate::machine::scheduler::{DrainReason, InterruptedStep, Scheduler};
 use crate::setup::config::MachineConfig;
+use crate::setup::inserted::Inserted;
 use crate::setup::pauses::Pauses;
 use crate::setup::plan::Plan;
 use crate::setup::program::{PoolContents, Program, process_config};
@@ -77,6 +78,8 @@ pub struct Machine {
     pub(crate) skew_cycles: Cycle,
     /// Number of physical cores. Each may have two hardware threads, with a [`Core`] for each in `cores`.
     pub(crate) physical_cores: usize,
+    /// Operations that are added to the program.
+    pub(crate) inserted: Inserted,
 }
 
 impl Machine {
@@ -114,6 +117,7 @@ impl Machine {
             context_switch_cycles: config.core.context_switch_cycles,
             skew_cycles: config.skew_cycles,
             physical_cores: config.cores.into(),
+            inserted: program.inserted.clone(),
         })
     }
 
@@ -174,10 +178,15 @@ impl Machine {
 
     /// Drains the store buffers of all cores and waits for acknowledgements.
     pub(crate) fn finish(&mut self) {
-        for core in &mut self.cores {
-            let mut port =
-                MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
-            core.quiesce(&mut port);
+        let Machine { system, process, measure, inserted, cores, .. } = self;
+        for core in cores {
+            core.quiesce(&mut MachinePort {
+                system: &mut *system,
+                process: &mut *process,
+                measure: &mut *measure,
+                inserted,
+                pc: 0,
+            });
         }
     }
 

@@ -1,6 +1,7 @@
 //! A core's view of the machine: the memory system, the address space of its process, and the measurements.
 
-use crate::setup::memory_map::PMEM_BASE;
+use crate::setup::inserted::{Inserted, Insertion};
+use crate::setup::memory_map::{PMEM_BASE, is_pmem};
 use crate::statistics::measurements::Measurements;
 use crate::system::System;
 use durasim_core::{Control, EarlyFlushOutcome, HtmAbort, LogFlush, Outcome, PendingStore, PersistentStores, Port};
@@ -8,13 +9,16 @@ use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
 use durasim_kernel::{PAGE_TABLE_LEVELS, Process};
 use durasim_types::{
     CheckRegisters, CheckVerdict, CheckedAccess, CoreId, Cycle, DataRange, FilterOperation, HistoryStep, LineAddr,
-    PhysAddr, StallSegment, TxId,
+    PhysAddr, Site, StallSegment, TxId,
 };
 
 pub(crate) struct MachinePort<'a> {
     pub system: &'a mut System,
     pub process: &'a mut Process,
     pub measure: &'a mut Measurements,
+    pub inserted: &'a Inserted,
+    /// The instruction whose requests are made.
+    pub pc: u64,
 }
 
 impl MachinePort<'_> {
@@ -22,9 +26,46 @@ impl MachinePort<'_> {
     fn thread(&self, core: CoreId) -> u32 {
         self.measure.threads[core.0 as usize].0
     }
+
+    /// Performs what is added after a store to `line`, or after a cache-block operation of it, which is done in cycle `at`; the
+    /// cycle in which the next request may follow.
+    #[inline]
+    fn perform_inserted(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
+        match self.inserted.after(self.pc) {
+            Some(insertion) if is_pmem(line) => self.perform(core, insertion, line, at),
+            _ => at,
+        }
+    }
+
+    fn perform(&mut self, core: CoreId, insertion: Insertion, line: LineAddr, at: Cycle) -> Cycle {
+        if self.system.htm_depth(core) > 0 {
+            return at;
+        }
+        let cleaned = match insertion {
+            Insertion::Fence => at,
+            Insertion::Clean | Insertion::CleanAndFence => {
+                self.system.cache_block(core, CacheBlockOp::Clean, line, at).max(at)
+            }
+        };
+        match insertion {
+            Insertion::Clean => cleaned,
+            Insertion::Fence | Insertion::CleanAndFence => self.system.wait_for_cleans(core, cleaned),
+        }
+    }
 }
 
 impl Port for MachinePort<'_> {
+    #[inline]
+    fn instruction(&mut self, core: CoreId, pc: u64, return_address: u64) {
+        self.pc = pc;
+        let MachinePort { system, measure, .. } = self;
+        system.at_site(core, || Site { pc, return_address, thread: measure.threads[core.0 as usize].0 });
+    }
+
+    fn fence_without_writes(&mut self, core: CoreId, at: Cycle) {
+        self.system.fenced_without_writes(core, at);
+    }
+
     fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, AccessFault> {
         self.process.space().translate(addr, access)
     }
@@ -124,10 +165,9 @@ impl Port for MachinePort<'_> {
     #[inline]
     fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
         let outcome = self.system.store(core, store, at);
-        if let Outcome::Done(_) = outcome {
-            self.measure.pmem_stores += u64::from(store.addr >= PMEM_BASE);
-        }
-        outcome
+        let Outcome::Done(done) = outcome else { return outcome };
+        self.measure.pmem_stores += u64::from(store.addr >= PMEM_BASE);
+        Outcome::Done(self.perform_inserted(core, store.addr.line(), done))
     }
 
     fn atomic(
@@ -138,7 +178,11 @@ impl Port for MachinePort<'_> {
         at: Cycle,
         update: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> (u64, Outcome) {
-        self.system.atomic(core, place, writes, at, update)
+        let (old, outcome) = self.system.atomic(core, place, writes, at, update);
+        match outcome {
+            Outcome::Done(done) if writes => (old, Outcome::Done(self.perform_inserted(core, place.addr.line(), done))),
+            outcome => (old, outcome),
+        }
     }
 
     fn reserve(&mut self, core: CoreId, line: LineAddr) {
@@ -167,7 +211,8 @@ impl Port for MachinePort<'_> {
 
     fn cache_block(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle {
         self.measure.cache_block_operations += 1;
-        self.system.cache_block(core, op, line, at)
+        let done = self.system.cache_block(core, op, line, at);
+        self.perform_inserted(core, line, done)
     }
 
     fn fence(&mut self, core: CoreId, set: FenceSet, at: Cycle) -> Outcome {

@@ -4,7 +4,7 @@
 use crate::setup::memory_map::is_pmem;
 use durasim_types::{
     Cause, CoreId, Cycle, DataRange, Error, EventKind, History, HistoryStep, Journal, LineAddr, PAGE_BYTES,
-    PersistEvent, PhysAddr, TxId, Write,
+    PersistEvent, PhysAddr, Site, TxId, Write,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,6 +26,7 @@ enum Step {
     Acknowledged(TxId),
     Aborted(TxId),
     OfHistory(HistoryStep),
+    FencedWithoutWrites,
 }
 
 /// Pages of persistent memory that the program has private copies of in the DRAM. It sees the copies: a store to one is a store to
@@ -81,8 +82,18 @@ impl PageCopies {
     }
 }
 
+/// A step that is not yet reported.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct DeferredStep {
+    at: Cycle,
+    step: Step,
+    /// Snapshots leave it out: a machine that continues from one has no journal of what came before.
+    #[serde(skip)]
+    site: Site,
+}
+
 /// Reported steps of a hardware transaction that has committed.
-pub(crate) struct Released(Vec<(Cycle, Step)>);
+pub(crate) struct Released(Vec<DeferredStep>);
 
 super::part::part! {
     /// The part of the memory system that reports what happens.
@@ -94,7 +105,7 @@ super::part::part! {
             halted: bool,
             error: Option<Error>,
             /// By core, steps of the thread in its open hardware transaction, which are not yet reported.
-            deferred: Vec<Option<Vec<(Cycle, Step)>>>,
+            deferred: Vec<Option<Vec<DeferredStep>>>,
             copies: PageCopies,
         }
         // An observer belongs to one machine.
@@ -102,6 +113,8 @@ super::part::part! {
             observer: Option<Box<O>>,
             journal: Option<Box<dyn Journal>>,
             history: Option<Box<dyn History>>,
+            /// By core, the instruction whose requests it makes.
+            sites: Vec<Site>,
         }
     }
 }
@@ -119,6 +132,7 @@ impl<O: ?Sized> Observers<O> {
             observer: None,
             journal: None,
             history: None,
+            sites: vec![Site::default(); cores],
         }
     }
 
@@ -135,6 +149,7 @@ impl<O: ?Sized> Observers<O> {
             observer: _,
             journal: _,
             history: _,
+            sites: _,
         } = self;
         Observers {
             event_count: *event_count,
@@ -240,17 +255,17 @@ impl<O: ?Sized> Observers<O> {
     /// Its hardware transaction commits: all of that happens now, at once.
     pub(crate) fn release(&mut self, core: CoreId) -> Released {
         let steps = self.deferred[core.0 as usize].take().unwrap_or_default();
-        for &(at, step) in &steps {
-            self.pass_on(core, at, step);
+        for &deferred in &steps {
+            self.pass_on(core, deferred);
         }
         Released(steps)
     }
 
     /// The stores among it are in a cache that survives.
     pub(crate) fn released_are_durable(&mut self, core: CoreId, released: &Released) {
-        for &(at, step) in &released.0 {
-            if let Step::Store(tx, write, true) = step {
-                self.pass_on(core, at, Step::StoreIsDurable(tx, write));
+        for &deferred in &released.0 {
+            if let Step::Store(tx, write, true) = deferred.step {
+                self.pass_on(core, DeferredStep { step: Step::StoreIsDurable(tx, write), ..deferred });
             }
         }
     }
@@ -261,14 +276,22 @@ impl<O: ?Sized> Observers<O> {
         if self.journal.is_none() && self.history.is_none() {
             return;
         }
+        let deferred = DeferredStep { at, step, site: self.sites[core.0 as usize] };
         match &mut self.deferred[core.0 as usize] {
             // Nothing is cleaned inside: a fence is about what was cleaned before, whatever becomes of the transaction.
-            Some(steps) if !matches!(step, Step::Fenced) => steps.push((at, step)),
-            _ => self.pass_on(core, at, step),
+            Some(steps) if !matches!(step, Step::Fenced | Step::FencedWithoutWrites) => steps.push(deferred),
+            _ => self.pass_on(core, deferred),
         }
     }
 
-    fn pass_on(&mut self, core: CoreId, at: Cycle, step: Step) {
+    /// The requests that a core makes from now on are those of this instruction.
+    #[inline]
+    pub(crate) fn at_site(&mut self, core: CoreId, site: Site) {
+        self.sites[core.0 as usize] = site;
+    }
+
+    fn pass_on(&mut self, core: CoreId, deferred: DeferredStep) {
+        let DeferredStep { at, step, site } = deferred;
         let of_history = match step {
             Step::OfHistory(step) => Some(step),
             Step::MayCommit(tx) => Some(HistoryStep::MayCommit(tx)),
@@ -279,12 +302,14 @@ impl<O: ?Sized> Observers<O> {
         };
         if let Some(journal) = self.journal.as_mut().filter(|_| !matches!(step, Step::OfHistory(_))) {
             journal.moment(core, at);
+            journal.site(site);
             match step {
                 Step::Begin(tx) => journal.begin(tx),
                 Step::Store(tx, write, _) => journal.store(tx, write),
                 Step::StoreIsDurable(tx, write) => journal.store_is_durable(tx, write),
                 Step::Cleaned(line) => journal.cleaned(core, line),
                 Step::Fenced => journal.fenced(core),
+                Step::FencedWithoutWrites => journal.fenced_without_writes(core),
                 Step::Suspended(tx) => journal.suspended(tx),
                 Step::Resumed(tx) => journal.resumed(tx),
                 Step::MayCommit(tx) | Step::Committing(tx) => journal.committing(tx),
@@ -350,6 +375,11 @@ impl<O: ?Sized> Observers<O> {
     /// A fence has waited for the cache-block operations of `core`.
     pub(crate) fn fenced(&mut self, core: CoreId, at: Cycle) {
         self.report(core, at, Step::Fenced);
+    }
+
+    /// A fence of `core` has waited for none of them.
+    pub(crate) fn fenced_without_writes(&mut self, core: CoreId, at: Cycle) {
+        self.report(core, at, Step::FencedWithoutWrites);
     }
 
     /// The thread on `core` suspends its transaction, or resumes it.

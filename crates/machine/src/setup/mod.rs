@@ -2,6 +2,7 @@
 
 pub(crate) mod budget;
 pub(crate) mod config;
+pub(crate) mod inserted;
 pub(crate) mod memory_map;
 pub(crate) mod pauses;
 pub(crate) mod plan;

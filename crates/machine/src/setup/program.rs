@@ -1,6 +1,7 @@
 //! A program for a machine: its executable, arguments and pool, and what it writes.
 
 use super::config::MachineConfig;
+use super::inserted::Inserted;
 use super::memory_map::{DRAM_BASE, PMEM_BASE};
 use super::plan::Plan;
 use durasim_kernel::{MemoryMap, Output, PmemPool, PoolFile, ProcessConfig};
@@ -25,6 +26,8 @@ pub struct Program {
     pub seed: u64,
     /// The pool it finds under `/pmem/`.
     pub pool: Option<PoolContents>,
+    /// Operations that the machine adds to its code; functional runs leave it out.
+    pub inserted: Inserted,
 }
 
 /// The contents of `/pmem/`: the namespace and the bytes.

@@ -1,6 +1,7 @@
 //! The request of a run, with its names resolved and its parameters checked.
 
 use super::config::MachineConfig;
+use super::inserted::Inserted;
 use super::plan::Plan;
 use super::program::{PoolContents, Program, read_elf};
 use super::{presets, shrink};
@@ -254,6 +255,7 @@ pub fn prepare(request: &RunRequest, registry: &[Variant]) -> Result<Prepared, E
         root: request.root.clone(),
         seed: request.seed,
         pool,
+        inserted: Inserted::default(),
     };
     Ok(Prepared { config, plan, program, pool_hash, start: None, snapshot_hash: None })
 }

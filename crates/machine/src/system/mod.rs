@@ -32,7 +32,7 @@ use crate::statistics::transactions::{HtmStats, TxStats};
 use durasim_contract::{Checks, Ctx, Geometry, Hooks};
 use durasim_memory::Command;
 use durasim_types::{
-    ConfigError, CoreId, Cycle, Domain, Error, EventKind, History, HistoryStep, Journal, PersistEvent, Stats,
+    ConfigError, CoreId, Cycle, Domain, Error, EventKind, History, HistoryStep, Journal, PersistEvent, Site, Stats,
 };
 use std::hash::Hasher;
 
@@ -144,6 +144,14 @@ impl System {
     #[inline]
     pub(crate) fn note(&mut self, core: CoreId, step: HistoryStep) {
         self.observers.note(core, step);
+    }
+
+    /// The requests that a core makes from now on are those of this instruction, for a journal that is kept.
+    #[inline]
+    pub(crate) fn at_site(&mut self, core: CoreId, site: impl FnOnce() -> Site) {
+        if self.observers.are_kept() {
+            self.observers.at_site(core, site());
+        }
     }
 
     /// From now on, notes which cleans no fence has waited for.

@@ -225,6 +225,13 @@ impl System {
         }
     }
 
+    /// A fence without W in its predecessor set, which waits for no cache-block operation.
+    pub fn fenced_without_writes(&mut self, core: CoreId, at: Cycle) {
+        if !self.halted() {
+            self.observers.fenced_without_writes(core, at);
+        }
+    }
+
     /// Waits as a fence does, at the end of a program that has not made one: the journal is not notified.
     pub fn await_cleans(&mut self, core: CoreId, at: Cycle) -> Outcome {
         self.wait_at_fence(core, true, at)
@@ -253,7 +260,7 @@ impl System {
     }
 
     /// Waits for the acknowledgements of the cache-block operations of `core`, while no other core acts.
-    pub(super) fn wait_for_cleans(&mut self, core: CoreId, at: Cycle) -> Cycle {
+    pub(crate) fn wait_for_cleans(&mut self, core: CoreId, at: Cycle) -> Cycle {
         let mut at = at;
         if self.cleans_outstanding(core) {
             let now = self.wait_until(Condition::CleansAcked(core), at);
