@@ -326,8 +326,8 @@ impl FileTable {
         let held_bytes = self.pipes[&pipe].len();
         let is_alone = u16::from(!self.has_pipe_end(pipe, !writes));
         match writes {
-            true => u16::from(held_bytes + UNDIVIDED_BYTES <= PIPE_BYTES) * WRITABLE | is_alone * ERROR,
-            false => u16::from(held_bytes > 0) * READABLE | is_alone * HANG_UP,
+            true => (u16::from(held_bytes + UNDIVIDED_BYTES <= PIPE_BYTES) * WRITABLE) | (is_alone * ERROR),
+            false => (u16::from(held_bytes > 0) * READABLE) | (is_alone * HANG_UP),
         }
     }
 

@@ -91,10 +91,10 @@ impl Link {
     pub(crate) fn readiness(&self, side: usize) -> u16 {
         let (is_over, is_done) = (self.has_ended[1 - side] || self.is_deaf[side], self.has_ended[side]);
         let has_room = self.room_bytes(side) > LINK_BYTES / 4 || self.is_deaf[1 - side];
-        u16::from(self.is_readable(side)) * READABLE
-            | u16::from(has_room) * WRITABLE
-            | u16::from(is_over) * READ_HANG_UP
-            | u16::from(is_over && is_done || !self.open[1 - side]) * HANG_UP
+        (u16::from(self.is_readable(side)) * READABLE)
+            | (u16::from(has_room) * WRITABLE)
+            | (u16::from(is_over) * READ_HANG_UP)
+            | (u16::from(is_over && is_done || !self.open[1 - side]) * HANG_UP)
     }
 }
 

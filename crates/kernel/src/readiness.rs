@@ -34,7 +34,7 @@ impl Process {
             &Kind::Socket { link, side } => self.files.link(link).readiness(side),
             &Kind::Event { count, .. } => {
                 let (readable, writable) = (u16::from(count > 0), u16::from(count < u64::MAX - 1));
-                readable * READABLE | writable * WRITABLE
+                (readable * READABLE) | (writable * WRITABLE)
             }
             Kind::Timer(timer) => u16::from(timer.expirations(now_ns) > 0) * READABLE,
             &Kind::Signals { mask } => {

@@ -328,7 +328,10 @@ fn sockets_of_a_pair() {
     assert_eq!(p.call(Sysno::recvfrom, &[right, DATA + 64, 4, 2, 0, 0]), 4, "looked at");
     assert_eq!(p.call(Sysno::ioctl, &[right, 0x541b, DATA + 96]), 0);
     assert_eq!(p.peek_word(DATA + 96) as u32, 16);
-    assert_eq!((p.call(Sysno::read, &[right, DATA + 64, 99]), p.peek(DATA + 64, 16)), (16, b"through a socket".to_vec()));
+    assert_eq!(
+        (p.call(Sysno::read, &[right, DATA + 64, 99]), p.peek(DATA + 64, 16)),
+        (16, b"through a socket".to_vec())
+    );
     assert_eq!(p.call(Sysno::recvfrom, &[right, DATA, 9, 0x40, 0, 0]), EAGAIN);
     assert_eq!(p.call(Sysno::connect, &[left, DATA, 8]), -106);
     poke_words(&mut p, DATA, &[4]);
@@ -370,7 +373,10 @@ fn descriptors_in_ranges_and_files_in_memory() {
     assert_eq!(p.call(Sysno::pwrite64, &[3, DATA, 6, 0]), 6);
     assert_eq!(p.peek(map, 6), b"mapped");
     poke_words(&mut p, DATA + 64, &[DATA + 128, 6]);
-    assert_eq!((p.call(Sysno::preadv2, &[3, DATA + 64, 1, 4096, 0, 0]), p.peek(DATA + 128, 6)), (6, b"mapped".to_vec()));
+    assert_eq!(
+        (p.call(Sysno::preadv2, &[3, DATA + 64, 1, 4096, 0, 0]), p.peek(DATA + 128, 6)),
+        (6, b"mapped".to_vec())
+    );
     assert_eq!(p.call(Sysno::preadv2, &[3, DATA + 64, 1, u64::MAX, 0, 0]), 6, "at its own offset");
     assert_eq!(p.call(Sysno::lseek, &[3, 0, 1]), 6);
     assert_eq!(p.call(Sysno::pwritev2, &[3, DATA + 64, 1, 0, 0, 8]), -95);
@@ -380,7 +386,10 @@ fn descriptors_in_ranges_and_files_in_memory() {
     assert_eq!(p.call(Sysno::close_range, &[4, u64::from(u32::MAX), 4]), 0);
     assert_eq!((p.call(Sysno::fcntl, &[4, 1]), p.call(Sysno::fcntl, &[5, 1])), (1, 1));
     assert_eq!(p.call(Sysno::close_range, &[4, u64::from(u32::MAX), 0]), 0);
-    assert_eq!((p.call(Sysno::fcntl, &[3, 1]), p.call(Sysno::fcntl, &[4, 1]), p.call(Sysno::fcntl, &[5, 1])), (1, EBADF, EBADF));
+    assert_eq!(
+        (p.call(Sysno::fcntl, &[3, 1]), p.call(Sysno::fcntl, &[4, 1]), p.call(Sysno::fcntl, &[5, 1])),
+        (1, EBADF, EBADF)
+    );
 
     poke_words(&mut p, DATA, &[4, 512]);
     assert_eq!(p.call(Sysno::prlimit64, &[0, 7, DATA, DATA + 16]), 0);

@@ -77,16 +77,14 @@ impl<'a> Contents<'a> {
         let word = |(&addr, pieces): (&u64, &'a Vec<Piece>)| {
             let (before, found) = (initial.read_u64(PhysAddr(addr)), image.read_u64(PhysAddr(addr)));
             let made = pieces.partition_point(|piece| piece.index < steps);
-            let (mut value, mut durable) = (before, None);
-            for number in 0..=made {
+            let (mut value, mut durable) = (before, 0);
+            for (number, piece) in (1..).zip(&pieces[..made]) {
+                value = piece.over(value);
                 if value == found {
-                    durable = Some(number);
-                }
-                if number < made {
-                    value = pieces[number].over(value);
+                    durable = number;
                 }
             }
-            (addr, Word { pieces, durable: durable.unwrap_or(0), before, found })
+            (addr, Word { pieces, durable, before, found })
         };
         Contents { image: image.clone(), words: words.0.iter().map(word).collect() }
     }

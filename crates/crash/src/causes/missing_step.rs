@@ -146,7 +146,8 @@ mod tests {
     fn found(steps: &[Step], index: usize, before: usize) -> (Missing, Option<(u64, Insertion)>) {
         let logged =
             |(pc, step): (u64, &Step)| Logged { core: CORE, site: Site { pc, ..Site::default() }, step: *step };
-        let log = StoreLog { steps: (0..).zip(steps).map(logged).collect(), ..StoreLog::default() };
+        let mut log = StoreLog::default();
+        log.steps.extend((0..).zip(steps).map(logged));
         Gap { store: index, before: Some(before), made: steps.len() }.missing(&log, false)
     }
 

@@ -34,7 +34,10 @@ impl Call<'_> {
         const MODIFY: u64 = 3;
         let (own, slot) = (self.process.files.slot(epoll)?, self.process.files.slot(fd)?);
         let given = if operation == DELETE { [0, 0] } else { self.words_from(event)? };
-        if matches!(self.process.files.get(fd)?.kind, Kind::File { .. } | Kind::Pmem { .. } | Kind::Folder { .. } | Kind::Device(_)) {
+        if matches!(
+            self.process.files.get(fd)?.kind,
+            Kind::File { .. } | Kind::Pmem { .. } | Kind::Folder { .. } | Kind::Device(_)
+        ) {
             return Err(Errno::EPERM.into());
         }
         let place = self.interests(epoll)?.iter().position(|i| (i.fd, i.slot) == (fd, slot));

@@ -278,7 +278,10 @@ impl Call<'_> {
         let close_on_exec = self.process.files.close_on_exec(fd)?;
         match command {
             DUPFD | DUPFD_CLOEXEC => {
-                let lowest = i32::try_from(argument).ok().filter(|&l| l < self.process.files.descriptors_max).ok_or(Errno::EINVAL)?;
+                let lowest = i32::try_from(argument)
+                    .ok()
+                    .filter(|&l| l < self.process.files.descriptors_max)
+                    .ok_or(Errno::EINVAL)?;
                 self.dup_from(fd, lowest, command == DUPFD_CLOEXEC)
             }
             GETFD => Ok(u64::from(close_on_exec)),
@@ -318,7 +321,7 @@ impl Call<'_> {
             DO_NOT_WAIT => {
                 let wanted = self.word_from(argument)? != 0;
                 let opened = self.process.files.get_mut(fd)?;
-                opened.flags = opened.flags & !O_NONBLOCK | u64::from(wanted) * O_NONBLOCK;
+                opened.flags = opened.flags & !O_NONBLOCK | (u64::from(wanted) * O_NONBLOCK);
             }
             BYTES_THAT_WAIT if opened.is_stream() && opened.readable => {
                 let waiting = match opened.kind {

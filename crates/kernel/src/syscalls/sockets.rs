@@ -70,7 +70,9 @@ impl Call<'_> {
 
     /// Something was read or written, or the other side ended: both may have to look.
     fn note_link(&mut self, link: u64, side: usize, happened: [u64; 2]) {
-        self.process.files.note(|kind| matches!(kind, Kind::Socket { link: l, side: s } if (*l, *s) == (link, side)), happened);
+        self.process
+            .files
+            .note(|kind| matches!(kind, Kind::Socket { link: l, side: s } if (*l, *s) == (link, side)), happened);
     }
 
     /// The bytes that a read of a socket gets.

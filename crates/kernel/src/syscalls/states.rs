@@ -2,9 +2,9 @@
 //! the source of docs/system-calls.md.
 
 use super::{Answer, refuse};
-use CallState::{Absent, Emulated, Fails, Refused};
 use ::syscalls::Errno;
 use ::syscalls::riscv64::Sysno;
+use CallState::{Absent, Emulated, Fails, Refused};
 
 /// The answer of the kernel to a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
