@@ -53,6 +53,13 @@ def test_numbers_that_a_logarithmic_axis_cannot_have_are_named():
     assert charts.series_chart(series(points=[("x", "", 0.0)], scale="log")) is None
 
 
+def test_an_interval_that_reaches_below_zero_ends_at_the_least_number():
+    chart = charts.series_chart(series(points=[("a", "", 4.0, -1.0, 9.0), ("b", "", 2.0)], scale="log", reference=1.0))
+    assert "NaN" not in chart.svg
+    assert len(drawn(chart.svg, "rule mark")) == 2
+    assert "not positive" not in chart.caption
+
+
 def test_curves_have_lines_points_intervals_marks_and_the_published_peak():
     of = series("curves", CURVES, peak=(4.0, 8.0), marks=marks(("8", 5.0, 6.0)), x_scale="log", reference=1.0)
     chart = charts.series_chart(of)

@@ -26,6 +26,7 @@ _LABELS_STRAIGHT_MAX = 6
 """Characters of a label that fits below its bar without being turned."""
 _LABEL_WIDTH_MAX = 240
 _LEGEND_COLUMNS_MAX = 4
+_HAS_INTERVAL = "isValid(datum.low)"
 
 Data = list[dict[str, Any]]
 
@@ -91,7 +92,7 @@ def plot(table: Mapping[str, Any], rows: Sequence[ReproducedRow]) -> Drawn | Non
     """Draws the published numbers of a figure beside ours; None if there is nothing to draw."""
     data = drawn_rows(table, rows)
     is_log = table.get("scale") == "log"
-    shown = [of for of in data if not is_log or min(of["ours"], of["published"]) > 0]
+    shown = _with_ends([of for of in data if not is_log or min(of["ours"], of["published"]) > 0], is_log=is_log)
     if not shown:
         return None
     unit = next(row.unit for row in rows if row.metric == table["metric"])
@@ -103,7 +104,7 @@ def plot(table: Mapping[str, Any], rows: Sequence[ReproducedRow]) -> Drawn | Non
 def series_chart(series: ReproducedSeries) -> Drawn | None:
     """Draws our numbers over an axis with the published ones; None if there is nothing to draw."""
     data, is_log = series_data(series), series.scale == "log"
-    shown = [of for of in data if not is_log or of["ours"] > 0]
+    shown = _with_ends([of for of in data if not is_log or of["ours"] > 0], is_log=is_log)
     marks = [of for of in mark_data(series) if not is_log or of["published"] > 0]
     if not shown:
         return None
@@ -154,7 +155,8 @@ def _bars(axes: _Axes, data: Data, marks: Data, reference: float | None) -> alta
     colour = _colour(axes.by, colours)
     # A bar that starts at the least value of a logarithmic axis has no meaning: a point does.
     ours = base.mark_point(filled=True, size=60) if start is None else base.mark_bar().encode(y2="start:Q")
-    layers = [ours.encode(y=y, color=colour), base.mark_rule(color="black").encode(y="low:Q", y2="high:Q")]
+    intervals = base.transform_filter(_HAS_INTERVAL).mark_rule(color="black")
+    layers = [ours.encode(y=y, color=colour), intervals.encode(y="low:Q", y2="high:Q")]
     # Marks that have the colours of bars stand in front of theirs, others in the middle of their group.
     has_colours = any("by" in of for of in marks)
     own = altair.Chart(altair.Data(values=marks)).encode(x=x, **(offset if has_colours else {}))
@@ -191,7 +193,7 @@ def _curves(axes: _Axes, data: Data, marks: Data, series: ReproducedSeries) -> a
     connected = [of for of in data if sum(of["by"] == other["by"] for other in data) > 1]
     layers += [
         altair.Chart(altair.Data(values=connected)).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour),
-        base.mark_rule().encode(y="low:Q", y2="high:Q", color=colour),
+        base.transform_filter(_HAS_INTERVAL).mark_rule().encode(y="low:Q", y2="high:Q", color=colour),
         base.mark_point(filled=True, size=50, opacity=1).encode(y=y, color=colour, **shapes),
     ]
     layers += _published(altair.Chart(altair.Data(values=marks)).encode(x=x)) if marks else []
@@ -227,8 +229,9 @@ def _shapes(names: Sequence[str]) -> list[str]:
 def _published(base: altair.Chart) -> list[altair.Chart]:
     """Returns the layers of published numbers: a diamond, and a line along a range."""
     mark = {"shape": "diamond", "filled": True, "size": 46, "stroke": "white", "strokeWidth": 1, "opacity": 1}
+    ranges = base.transform_filter("datum.published < datum.published_to")
     return [
-        base.mark_rule(color=_PUBLISHED_COLOUR, strokeWidth=3).encode(y="published:Q", y2="published_to:Q"),
+        ranges.mark_rule(color=_PUBLISHED_COLOUR, strokeWidth=3).encode(y="published:Q", y2="published_to:Q"),
         base.mark_point(color=_PUBLISHED_COLOUR, **mark).encode(y="published:Q"),
     ]
 
@@ -254,10 +257,18 @@ def _caption(
     if peak:
         ends = f"from {peak[0]:g} to {peak[1]:g}" if peak[0] < peak[1] else f"at {peak[0]:g}"
         parts.append(f"Red band: the peak is published {ends}.")
-    if left := [of for of in data if of not in shown]:
+    if left := [of for of in data if all((of["x"], of["by"]) != (other["x"], other["by"]) for other in shown)]:
         named = ", ".join(" ".join(filter(None, (str(of["x"]), of["by"]))) for of in left)
         parts.append(f"A logarithmic axis has no place for numbers that are not positive: {named}.")
     return " ".join(parts)
+
+
+def _with_ends(data: Data, *, is_log: bool) -> Data:
+    """Returns data whose intervals end at the least number if a logarithmic axis has no place for their end."""
+    if not is_log or not data:
+        return data
+    least = min(of["ours"] for of in data)
+    return [{**of, "low": least if of["low"] is not None and of["low"] <= 0 else of["low"]} for of in data]
 
 
 def _bar_name(axes: _Axes, reference: float | None) -> str:
