@@ -38,7 +38,10 @@ def cause_lines(causes: Json) -> list[str]:
     found = causes["found"]
     for cause in found:
         lines += _cause(cause, is_only=len(found) == 1)
-    for name, what in (("unexplained", "without a cause among the stores"), ("not_examined", "not examined for causes")):
+    for name, what in (
+        ("unexplained", "without a cause among the stores"),
+        ("not_examined", "not examined for causes"),
+    ):
         if causes[name]:
             lines.append(f"{_violations(causes[name])} {what}")
     if causes["debug_information"] is not None:
