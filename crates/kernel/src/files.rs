@@ -2,7 +2,7 @@
 
 use crate::folder::{FileId, RootFolder};
 use crate::links::Link;
-use crate::readiness::{ERROR, HANG_UP, READABLE, WRITABLE};
+use crate::poll_events::{ERROR, HANG_UP, READABLE, WRITABLE};
 use crate::{PhysMemory, Stream};
 use ::syscalls::Errno;
 use durasim_types::{PAGE_BYTES, PhysAddr};

@@ -15,6 +15,7 @@ mod host;
 mod limits;
 mod links;
 mod pmem;
+mod poll_events;
 mod pool;
 mod process;
 mod readiness;

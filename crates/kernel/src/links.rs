@@ -1,6 +1,6 @@
 //! Pairs of sockets that are connected to each other (`socketpair`).
 
-use crate::readiness::{HANG_UP, READ_HANG_UP, READABLE, WRITABLE};
+use crate::poll_events::{HANG_UP, READ_HANG_UP, READABLE, WRITABLE};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 

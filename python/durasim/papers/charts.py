@@ -157,7 +157,7 @@ def _bars(axes: _Axes, data: Data, marks: Data, reference: float | None) -> alta
     ours = base.mark_point(filled=True, size=60) if start is None else base.mark_bar().encode(y2="start:Q")
     intervals = base.transform_filter(_HAS_INTERVAL).mark_rule(color="black")
     layers = [ours.encode(y=y, color=colour), intervals.encode(y="low:Q", y2="high:Q")]
-    # Marks that have the colours of bars stand in front of theirs, others in the middle of their group.
+    # Marks that have the colours of bars are drawn in front of theirs, others in the middle of their group.
     has_colours = any("by" in of for of in marks)
     own = altair.Chart(altair.Data(values=marks)).encode(x=x, **(offset if has_colours else {}))
     layers += _published(own) if marks else []

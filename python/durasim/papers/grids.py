@@ -185,7 +185,7 @@ def _has_seeds(tables: Mapping[str, Any]) -> bool:
 
 
 def _with_seeds(tables: Mapping[str, Any], seeds: int) -> Mapping[str, Any]:
-    """Returns the tables of a study with at least so many seeds; seeds that are an axis of their own are kept."""
+    """Returns the tables of a study with at least this many seeds; seeds that are an axis of their own are kept."""
     if seeds == 1 or _SEED in tables.get("axes", {}):
         return tables
     own = tables.get("seeds", 1)

@@ -3,7 +3,7 @@
 use super::files::O_CLOEXEC;
 use super::{Answer, Call, Stop};
 use crate::files::{Interest, Kind, Opened};
-use crate::readiness::{ALWAYS_REPORTED, ONE_SHOT, READABLE};
+use crate::poll_events::{ALWAYS_REPORTED, ONE_SHOT, READABLE};
 use ::syscalls::Errno;
 
 /// Bytes of `struct epoll_event`: events, padding, the data of the program.

@@ -1,10 +1,9 @@
 //! Descriptors of counters, timers and signals: eventfd, timerfd and signalfd.
 
-use super::files::O_CLOEXEC;
-use super::pipes::O_NONBLOCK;
+use super::files::{O_CLOEXEC, O_NONBLOCK};
 use super::{Answer, Call, Stop};
 use crate::files::{Kind, Opened, Timer};
-use crate::readiness::{READABLE, WRITABLE};
+use crate::poll_events::{READABLE, WRITABLE};
 use crate::signals::{SI_TKILL, SignalInfo, bit};
 use crate::stack::USER_ID;
 use crate::threads::PROCESS_ID;

@@ -1,6 +1,5 @@
 //! The system calls that take a descriptor.
 
-use super::pipes::O_NONBLOCK;
 use super::{Answer, Call, Stop, refuse};
 use crate::files::{Device, Kind, Opened};
 use crate::folder::FileId;
@@ -17,6 +16,7 @@ const O_APPEND: u64 = 0x400;
 /// O_RDWR.
 const READ_WRITE: u64 = 2;
 pub(super) const O_CLOEXEC: u64 = 0x8_0000;
+pub(super) const O_NONBLOCK: u64 = 0x800;
 /// The flags that F_SETFL may change: O_APPEND, O_NONBLOCK, O_ASYNC, O_DIRECT, O_NOATIME.
 const SETTABLE: u64 = O_APPEND | 0x800 | 0x2000 | 0x4000 | 0x4_0000;
 

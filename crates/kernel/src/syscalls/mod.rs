@@ -23,8 +23,8 @@ mod threads;
 mod time;
 mod vectors;
 
+use crate::poll_events::INVALID;
 use crate::process::Process;
-use crate::readiness::INVALID;
 use crate::threads::{FileWaiter, ThreadId};
 use crate::{Output, PhysMemory};
 use ::syscalls::Errno;

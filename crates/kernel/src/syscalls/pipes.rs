@@ -1,13 +1,12 @@
 //! Pipes of a program to itself, with which its threads and signal handlers wake each other.
 
-use super::files::O_CLOEXEC;
+use super::files::{O_CLOEXEC, O_NONBLOCK};
 use super::{Answer, Call, Stop};
 use crate::files::{Kind, Opened, PIPE_BYTES, UNDIVIDED_BYTES};
-use crate::readiness::{HANG_UP, READABLE, WRITABLE};
+use crate::poll_events::{HANG_UP, READABLE, WRITABLE};
 use crate::signals::{SI_USER, SignalInfo};
 use ::syscalls::Errno;
 
-pub(super) const O_NONBLOCK: u64 = 0x800;
 const SIGPIPE: u8 = 13;
 
 impl Call<'_> {

@@ -2,7 +2,7 @@
 
 use super::{Answer, Call, Stop};
 use crate::files::{FILES_MAX, Kind};
-use crate::readiness::{ALWAYS_REPORTED, ERROR, HANG_UP, INVALID, READABLE, WRITABLE};
+use crate::poll_events::{ALWAYS_REPORTED, ERROR, HANG_UP, INVALID, READABLE, WRITABLE};
 use ::syscalls::Errno;
 
 const MONOTONIC: u64 = 1;

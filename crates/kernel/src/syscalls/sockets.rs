@@ -1,11 +1,10 @@
 //! Sockets that are connected to each other within the program. There is no network.
 
-use super::files::O_CLOEXEC;
-use super::pipes::O_NONBLOCK;
+use super::files::{O_CLOEXEC, O_NONBLOCK};
 use super::{Answer, Call, Stop};
 use crate::files::{Kind, Opened};
 use crate::links::{LINK_BYTES, Link};
-use crate::readiness::{READABLE, WRITABLE};
+use crate::poll_events::{READABLE, WRITABLE};
 use crate::signals::{SI_USER, SignalInfo};
 use ::syscalls::Errno;
 
