@@ -139,22 +139,25 @@ def test_a_paper_has_a_grid_at_each_scale(name):
     assert not any(point.scenario.scale == "quick" for point in full.points())
 
 
-@pytest.mark.parametrize("name", PAPERS)
-def test_runs_have_a_published_size_or_say_why_not(name):
-    """A table of runs with operations of its own at scale `paper` has either the published ones, or a reason."""
-    paper = PAPERS[name]
-    chosen = Chosen(paper, paper.figures)
-    if name in UNPUBLISHED_SIZES:
-        with pytest.raises(ConfigError, match=UNPUBLISHED_SIZES[name]):
-            at_scale([chosen], "paper")
-        both = at_scale([chosen, Chosen(PAPERS["tc-dac17"], PAPERS["tc-dac17"].figures)], "paper")
-        assert not both[0].grid("paper").distinct
-        assert any(claim.note.startswith("no run of the published size: ") for _, claim in both[0].claims())
-        assert len(both[0].claims()) == len(chosen.claims())
-        return
-    assert at_scale([chosen], "paper") == [chosen]
-    tables = {table["name"]: table for figure in paper.figures for table in figure.runs.values()}
-    assert {of for of, table in tables.items() if "ops" in table or "ops_per_thread" in table} == set()
+@pytest.mark.parametrize("name", UNPUBLISHED_SIZES)
+def test_a_paper_without_sizes_is_refused_alone_and_listed_beside_others(name):
+    unknown, known = (Chosen(PAPERS[of], PAPERS[of].figures) for of in (name, "tc-dac17"))
+    with pytest.raises(ConfigError, match=UNPUBLISHED_SIZES[name]):
+        at_scale([unknown], "paper")
+    both = at_scale([unknown, known], "paper")
+    assert not both[0].grid("paper").distinct
+    assert any(claim.note.startswith("no run of the published size: ") for _, claim in both[0].claims())
+    assert len(both[0].claims()) == len(unknown.claims())
+    assert both[1] == known
+
+
+@pytest.mark.parametrize("name", [name for name in PAPERS if name not in UNPUBLISHED_SIZES])
+def test_runs_at_the_scale_of_the_paper_have_no_operations_that_were_chosen_for_the_scored_ones(name):
+    """They have those of their suites."""
+    (chosen,) = at_scale([Chosen(PAPERS[name], PAPERS[name].figures)], "paper")
+    points = chosen.grid("paper").points()
+    assert points
+    assert {point.scenario.ops for point in points} == {None}
 
 
 def test_the_scale_that_is_scored_has_all_numbers():
