@@ -42,3 +42,14 @@ def test_intervals_contain_the_true_mean_in_92_to_97_percent_of_series(phi: floa
 def test_one_seed_has_no_interval():
     cells = [(Cell("main", {"seed": 1}), {"number": 1.0})]
     assert interval_of(formula_of("mean(of)", ["of"]), SELECTION, Evidence(cells, [], lambda _: None, [])) == ()
+
+
+def test_a_formula_with_a_mean_over_seeds_has_an_interval():
+    numbers = {(1, 1): 1.0, (1, 2): 2.0, (2, 1): 4.0, (2, 2): 6.0}
+    cells = [
+        (Cell("main", {"threads": threads, "seed": seed}), {"number": of}) for (threads, seed), of in numbers.items()
+    ]
+    formula = formula_of("max(mean(of, 'seed'))", ["of"])
+    low, high = interval_of(formula, SELECTION, Evidence(cells, [], lambda _: None, []))
+    assert (low + high) / 2 == pytest.approx(5.0)
+    assert high - low == pytest.approx(2 * 12.706)

@@ -26,6 +26,8 @@ _LABELS_STRAIGHT_MAX = 6
 """Characters of a label that fits below its bar without being turned."""
 _LABEL_WIDTH_MAX = 240
 _LEGEND_COLUMNS_MAX = 4
+# With its own precision: that of an axis follows its steps, and writes 12 as 1e+1.
+_NUMBERS = ".6~g"
 _HAS_INTERVAL = "isValid(datum.low)"
 
 Data = list[dict[str, Any]]
@@ -157,7 +159,7 @@ def _bars(axes: _Axes, data: Data, marks: Data, reference: float | None) -> alta
     ours = base.mark_point(filled=True, size=60) if start is None else base.mark_bar().encode(y2="start:Q")
     intervals = base.transform_filter(_HAS_INTERVAL).mark_rule(color="black")
     layers = [ours.encode(y=y, color=colour), intervals.encode(y="low:Q", y2="high:Q")]
-    # Marks that have the colours of bars stand in front of theirs, others in the middle of their group.
+    # Marks that have the colours of bars are drawn in front of theirs, others in the middle of their group.
     has_colours = any("by" in of for of in marks)
     own = altair.Chart(altair.Data(values=marks)).encode(x=x, **(offset if has_colours else {}))
     layers += _published(own) if marks else []
@@ -173,10 +175,11 @@ def _curves(axes: _Axes, data: Data, marks: Data, series: ReproducedSeries) -> a
     values = sorted({of["x"] for of in (*data, *marks)})
     lines = _distinct(data, "by")
     is_log = series.x_scale == "log" and values[0] > 0
-    scale = altair.Scale(type="log", base=2, nice=False, padding=12) if is_log else altair.Scale(nice=False, padding=12)
+    kind = {"type": "log", "base": 2} if is_log else {"zero": False}
+    scale = altair.Scale(**kind, nice=False, padding=12)
     x = altair.X(
         "x:Q", title=axes.x.replace("_", " "), scale=scale,
-        axis=altair.Axis(values=values, format="~g", grid=False, labelOverlap="greedy"),
+        axis=altair.Axis(values=values, format=_NUMBERS, grid=False, labelOverlap="greedy"),
     )  # fmt: skip
     base = altair.Chart(altair.Data(values=data)).encode(x=x)
     y, colour = _y(axes, zero=not axes.is_log), _colour(axes.by, lines)
@@ -206,7 +209,7 @@ def _y(axes: _Axes, *, zero: bool) -> altair.Y:
 
     scale = altair.Scale(type="log", nice=False) if axes.is_log else altair.Scale(zero=zero)
     # Of a logarithmic axis, only as many labels as fit above each other.
-    axis = altair.Axis(labelOverlap="greedy", format="~g") if axes.is_log else altair.Axis()
+    axis = altair.Axis(labelOverlap="greedy", format=_NUMBERS) if axes.is_log else altair.Axis()
     return altair.Y("ours:Q", title=axes.y, scale=scale, stack=None, axis=axis)
 
 

@@ -220,7 +220,8 @@ def _of_seed(cells: Cells, seed: Any) -> Cells:
         return cells
     at = cells.axes.index(_SEED)
     kept = {place[:at] + place[at + 1 :]: number for place, number in cells.numbers.items() if place[at] == seed}
-    return Cells(tuple(axis for axis in cells.axes if axis != _SEED), kept)
+    # A mean over seeds is then that of one.
+    return Cells(tuple(axis for axis in cells.axes if axis != _SEED), kept, cells.fixed | {_SEED})
 
 
 def _sources(claim: Claim, evidence: Evidence) -> list[tuple[str, str]]:
