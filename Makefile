@@ -107,6 +107,10 @@ $(STAMPS)/docs: $(STAMPS)/environment requirements-docs.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off --no-deps -r requirements-docs.lock
 	@touch $@
 
+# Tests of pages in a browser are skipped where this cannot be installed. The browser itself is Debian's.
+$(STAMPS)/browser: $(STAMPS)/environment requirements-browser.lock
+	-@$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off --no-deps -r requirements-browser.lock && touch $@
+
 clean: ## Remove everything that was built
 	rm -rf build target $(VENV) python/durasim/_core.*.so
 	find . -name __pycache__ -not -path './$(VENV)/*' -type d -prune -exec rm -rf {} +

@@ -49,7 +49,10 @@ FAULTS = (
     ("env", "DURASIM_SEEDS=1500", "cargo", "test", *TARGETS[:2], "--test", "random"),
 )
 # Tests of planted faults take minutes each, and follow each other: a worker without tests takes some from the others.
-LONG = ((*PYTHON[-1], "--dist", "worksteal", "-m", "long and not deep"),)
+LONG = (
+    ("make", "--no-print-directory", "build/stamps/browser"),
+    (*PYTHON[-1], "--dist", "worksteal", "-m", "long and not deep"),
+)
 DEEP = ((*PYTHON[-1], "--dist", "worksteal", "-m", "deep"),)
 
 Stages = Sequence[tuple[str, Sequence[Sequence[str]]]]

@@ -145,12 +145,13 @@ def test_the_citation_names_this_version():
     assert f"version = {{{stated}}}" in (ROOT / "docs/citing.md").read_text()
 
 
-def test_packages_of_both_lock_files_agree():
+def test_packages_of_all_lock_files_agree():
     locks = [
         dict(line.lower().split("==") for line in (ROOT / name).read_text().split())
-        for name in ("requirements.lock", "requirements-docs.lock")
+        for name in ("requirements.lock", "requirements-docs.lock", "requirements-browser.lock")
     ]
-    assert all(locks[0][name] == locks[1][name] for name in locks[0].keys() & locks[1].keys())
+    assert all(locks[0][name] == of[name] for of in locks[1:] for name in locks[0].keys() & of.keys())
+    assert locks[2].keys() == {"playwright", "greenlet"}
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["docs"]
     assert all(locks[1][name] == pinned for name, pinned in (one.split("==") for one in wanted))
 

@@ -75,6 +75,15 @@ def test_curves_have_lines_points_intervals_marks_and_the_published_peak():
     assert "diamond" not in one.caption
 
 
+def test_axes_have_plain_numbers():
+    points = [("8", "", 2.0), ("12", "", 20000.0), ("24", "", 3.0)]
+    for scales in ({}, {"scale": "log", "x_scale": "log"}):
+        chart = charts.series_chart(series("curves", points, peak=(12.0, 12.0), **scales))
+        texts = re.findall(r"<text[^>]*>([^<]*)</text>", chart.svg)
+        assert {"8", "12", "24"} <= set(texts)
+        assert not any("e+" in text for text in texts)
+
+
 def test_published_numbers_stand_in_front_of_their_bars():
     plot = {"metric": "bytes_ratio", "x": "workload", "by": "baseline"}
     rows = [row(baseline="A", published="3-5"), row(baseline="B", interval=(1.0, 3.0)), row(metric="other")]

@@ -26,6 +26,8 @@ _LABELS_STRAIGHT_MAX = 6
 """Characters of a label that fits below its bar without being turned."""
 _LABEL_WIDTH_MAX = 240
 _LEGEND_COLUMNS_MAX = 4
+# With its own precision: that of an axis follows its steps, and writes 12 as 1e+1.
+_NUMBERS = ".6~g"
 _HAS_INTERVAL = "isValid(datum.low)"
 
 Data = list[dict[str, Any]]
@@ -173,10 +175,11 @@ def _curves(axes: _Axes, data: Data, marks: Data, series: ReproducedSeries) -> a
     values = sorted({of["x"] for of in (*data, *marks)})
     lines = _distinct(data, "by")
     is_log = series.x_scale == "log" and values[0] > 0
-    scale = altair.Scale(type="log", base=2, nice=False, padding=12) if is_log else altair.Scale(nice=False, padding=12)
+    kind = {"type": "log", "base": 2} if is_log else {"zero": False}
+    scale = altair.Scale(**kind, nice=False, padding=12)
     x = altair.X(
         "x:Q", title=axes.x.replace("_", " "), scale=scale,
-        axis=altair.Axis(values=values, format="~g", grid=False, labelOverlap="greedy"),
+        axis=altair.Axis(values=values, format=_NUMBERS, grid=False, labelOverlap="greedy"),
     )  # fmt: skip
     base = altair.Chart(altair.Data(values=data)).encode(x=x)
     y, colour = _y(axes, zero=not axes.is_log), _colour(axes.by, lines)
@@ -206,7 +209,7 @@ def _y(axes: _Axes, *, zero: bool) -> altair.Y:
 
     scale = altair.Scale(type="log", nice=False) if axes.is_log else altair.Scale(zero=zero)
     # Of a logarithmic axis, only as many labels as fit above each other.
-    axis = altair.Axis(labelOverlap="greedy", format="~g") if axes.is_log else altair.Axis()
+    axis = altair.Axis(labelOverlap="greedy", format=_NUMBERS) if axes.is_log else altair.Axis()
     return altair.Y("ours:Q", title=axes.y, scale=scale, stack=None, axis=axis)
 
 
