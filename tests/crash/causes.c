@@ -107,6 +107,7 @@ static void allocation_before_link(struct pool *pool, uint64_t i, int right) {
 /* The commit of the markers promises what the program has not cleaned. */
 static void transaction(struct pool *pool, uint64_t i, int right) {
     durasim_tx_begin();
+    durasim_tx_committing();
     pool->records[i].square = square(i); /* transaction */
     if (right) {
         durasim_clean(&pool->records[i]);

@@ -16,14 +16,14 @@ _MISSING = {
     "clean-of-another-line": "another line is cleaned after it, which has nothing to write back",
     "no-fence": "its line is cleaned, and no fence waits for that",
     "other-fence": "its line is cleaned, and the fence after that has no W in its predecessor set",
-    "order": "what relies on it is durable first",
+    "order": "the store that relies on it is durable first",
     "nothing": "its line is cleaned and a fence has waited for that, or the domain keeps every store",
     "undo": "nothing undoes it",
 }
 _STATES = {
     "lost": "is lost",
     "torn": "is torn",
-    "later": "comes after the power failure",
+    "later": "comes too late",
     "early": "is durable and should not be",
 }
 _OPERATIONS = {"clean": "a clean", "clean-and-fence": "a clean and a fence", "fence": "a fence"}
@@ -54,6 +54,11 @@ def place(at: Json) -> str:
     frame = at["at"]
     where = f"pc {at['pc']:#x}" if frame["line"] is None else f"{_name(frame)}:{frame['line']}"
     return printable(where if frame["function"] is None else f"{where} in {frame['function']}")
+
+
+def _operation(at: Json) -> str:
+    """Returns the place of a clean or fence in the function that the program has, not in one inlined into it."""
+    return place({**at, "at": at["inlined_into"][-1]} if at["inlined_into"] else at)
 
 
 def _name(frame: Json) -> str:
@@ -89,15 +94,15 @@ def _relied(relied: Json | None) -> Iterator[str]:
         return
     kinds = {"commit": "acknowledged by the commit at", "fence": "promised by the fence at"}
     if relied["kind"] in kinds:
-        yield f"  {kinds[relied['kind']]} {place(relied)}"
+        yield f"  {kinds[relied['kind']]} {_operation(relied)}"
         return
     cleaned = relied["cleaned_by"]
-    how = "since its line was evicted" if cleaned is None else f"since the clean at {place(cleaned)}"
+    how = "since its line was evicted" if cleaned is None else f"since the clean at {_operation(cleaned)}"
     yield f"  relied on by the store at {place(relied)}, durable {how}"
 
 
 def _verdict(cause: Json) -> str:
-    inserted = [f"{_OPERATIONS[operation['what']]} after {place(operation)}" for operation in cause["inserted"]]
+    inserted = [f"{_OPERATIONS[operation['what']]} after {_operation(operation)}" for operation in cause["inserted"]]
     tested = cause["tested"]
     of = "" if tested is None else f"{tested['violations']:,} of {tested['trials']:,} crashes violate"
     if cause["confirmed"]:

@@ -87,8 +87,8 @@ pub struct Cause {
     pub violations: u64,
     /// The first of them, as `--replay` takes it.
     pub first: String,
-    /// `lost`: the stores are not in the image; `torn`: a line that the medium was writing was torn; `later`: they were made
-    /// after the power failure; `early`: they are in the image and should not be.
+    /// `lost`: the stores are not in the image; `torn`: a line that the medium was writing was torn; `later`: they come
+    /// after what relied on them was durable; `early`: they are in the image and should not be.
     pub what: String,
     /// The missing step.
     pub missing: Missing,

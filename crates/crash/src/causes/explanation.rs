@@ -2,7 +2,7 @@
 
 use super::contents::{Contents, Words};
 use super::missing_step::{Gap, first_clean};
-use super::needed::{first_wrong, needed};
+use super::needed::{last_wrong, needed};
 use super::retaken::Case;
 use crate::judge::Judge;
 use crate::outcome::Oracle;
@@ -21,7 +21,7 @@ const MOMENTS_MAX: usize = 24;
 pub(super) enum Found {
     /// Stores before the power failure are not there.
     Lost,
-    /// Stores that come after the power failure are needed.
+    /// Stores are needed that come after what relied on them was durable.
     Later,
     /// A store is there that should not be.
     Early,
@@ -136,9 +136,10 @@ impl<'f, 'j> Failing<'f, 'j> {
             _ => needed(&by_line, NEEDED_MAX, |some| self.passes_with_stores(all_of(some))).unwrap_or(by_line),
         };
         let stores: Vec<usize> = all_of(&lines).into_iter().collect::<BTreeSet<usize>>().into_iter().collect();
-        let what = if stores.iter().any(|store| *store >= made) { Found::Later } else { Found::Lost };
         let relied = self.relied(&stores);
         let before = relied.map(|relied| self.durable_from(relied));
+        let is_late = stores.first().is_some_and(|store| *store >= before.unwrap_or(made));
+        let what = if is_late { Found::Later } else { Found::Lost };
         let pcs = stores.iter().map(|&store| log.steps[store].site.pc).collect();
         Some(Explanation { what, pcs, stores, relied, before, made })
     }
@@ -166,7 +167,7 @@ impl<'f, 'j> Failing<'f, 'j> {
         later.into_iter().find(|later| self.passes_with_stores(later.iter().copied()))
     }
 
-    /// The step that relied on lost stores: the acknowledgement of their transaction, the fence that promised them, or the first
+    /// The step that relied on lost stores: the acknowledgement of their transaction, the fence that promised them, or a
     /// durable store with which the image begins to fail.
     fn relied(&mut self, stores: &[usize]) -> Option<usize> {
         let (log, made) = (self.log, self.case.made);
@@ -184,12 +185,12 @@ impl<'f, 'j> Failing<'f, 'j> {
             let is_fence = |index: &usize| log.steps[*index].core == core && log.steps[*index].step == Step::Fence;
             return (clean..made).find(is_fence);
         }
-        self.first_durable_wrong()
+        self.durable_wrong()
     }
 
-    fn first_durable_wrong(&mut self) -> Option<usize> {
+    fn durable_wrong(&mut self) -> Option<usize> {
         let durable = self.contents.durable();
-        first_wrong(&durable, |some| {
+        last_wrong(&durable, |some| {
             let next = durable.get(some.len()).copied().unwrap_or(usize::MAX);
             let pages = self.contents.without_from(next);
             self.passes(pages)
@@ -209,7 +210,7 @@ impl<'f, 'j> Failing<'f, 'j> {
 
     /// No store that it lacks would help: one that it has should not be there.
     fn explain_early(&mut self) -> Option<Explanation> {
-        let store = self.first_durable_wrong()?;
+        let store = self.durable_wrong()?;
         Some(Explanation {
             what: Found::Early,
             pcs: BTreeSet::from([self.log.steps[store].site.pc]),

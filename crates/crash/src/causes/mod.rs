@@ -256,7 +256,7 @@ impl Search<'_> {
         let inserted = Inserted::new(finding.insertions.clone());
         let mut is_left = |context: Context<'_>, rerun: &Rerun| finding.is_left(context, rerun, checks_left);
         let (rerun, is_left) = match rerun(&inserted, &mut is_left) {
-            Ok(rerun) => rerun,
+            Ok(tested) => tested,
             Err(error) => {
                 because(finding, &format!("the campaign with what is inserted fails: {error}"));
                 return;

@@ -29,13 +29,24 @@ pub(super) fn needed<T: Clone>(parts: &[T], most: usize, mut passes: impl FnMut(
     }
 }
 
-/// Of `parts`, the first one with which `passes` begins to fail: it accepts the parts before it, and not those up to it. `None` if
-/// it does not accept nothing, or accepts all.
-pub(super) fn first_wrong<T>(parts: &[T], mut passes: impl FnMut(&[T]) -> bool) -> Option<&T> {
-    if parts.is_empty() || !passes(&[]) || passes(parts) {
+/// Of `parts`, one with which `passes` begins to fail, as far back as it takes: it accepts the parts before it, and not those up
+/// to it. `None` if it accepts all, or none of the beginnings that were tried.
+pub(super) fn last_wrong<T>(parts: &[T], mut passes: impl FnMut(&[T]) -> bool) -> Option<&T> {
+    if passes(parts) {
         return None;
     }
-    let (mut low, mut high) = (0, parts.len());
+    // With the first `high` parts it fails, with the first `low` it passes.
+    let (mut high, mut step) = (parts.len(), 1);
+    let mut low = loop {
+        if high == 0 {
+            return None;
+        }
+        let low = high.saturating_sub(step);
+        if passes(&parts[..low]) {
+            break low;
+        }
+        (high, step) = (low, 2 * step);
+    };
     while high - low > 1 {
         let middle = low.midpoint(high);
         if passes(&parts[..middle]) { low = middle } else { high = middle }
@@ -62,9 +73,11 @@ mod tests {
     fn the_part_with_which_it_begins_to_fail_is_found() {
         let parts: Vec<u32> = (0..100).collect();
         for wrong in [0, 1, 37, 99] {
-            assert_eq!(first_wrong(&parts, |some| !some.contains(&wrong)), Some(&wrong));
+            assert_eq!(last_wrong(&parts, |some| !some.contains(&wrong)), Some(&wrong));
         }
-        assert_eq!(first_wrong(&parts, |_| true), None);
-        assert_eq!(first_wrong(&parts, |_| false), None);
+        let every_second = |some: &[u32]| some.len().is_multiple_of(2);
+        assert_eq!(last_wrong(&parts[..99], every_second), Some(&98), "the last one of several");
+        assert_eq!(last_wrong(&parts, |_| true), None);
+        assert_eq!(last_wrong(&parts, |_| false), None);
     }
 }
