@@ -4,7 +4,6 @@
 mod attributes;
 mod common;
 mod elf_refusals;
-mod events;
 mod files;
 mod fuzz;
 mod memory;
