@@ -41,8 +41,8 @@ def reproduce(
         figure: Only this figure, table or section, such as `Fig5`.
         scale: `quick`, the sizes that are scored, or `paper`.
         readings: Whether to run the other readings of the paper as well, with the verdicts that they gain and lose.
-        seeds: Repeats each run with at least this many seeds, for intervals of the numbers; a run that the paper's files
-            repeat more often keeps its seeds.
+        seeds: Repeats each run with at least this many seeds, for intervals of the numbers; a run that the paper's
+            files repeat more often keeps its seeds.
         store: The store of results; True is the user's store, False keeps nothing.
         jobs: Number of concurrent simulations; all cores if None. Results do not depend on it.
         cluster: Where runs are simulated, as for `sweep`.

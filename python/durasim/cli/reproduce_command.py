@@ -30,8 +30,7 @@ def reproduce(
         bool, typer.Option("--plan", help="Print points, expected minutes and memory, and simulate nothing.")
     ] = False,
     report: Annotated[
-        str | None,
-        typer.Option("--report", metavar="DIR", help="Write a page for each paper to this folder."),
+        str | None, typer.Option("--report", metavar="DIR", help="Write a page for each paper to this folder.")
     ] = None,
     fail_on_change: Annotated[
         bool, typer.Option("--fail-on-change", help="Exit with 1 if a verdict differs from the recorded one.")
@@ -82,16 +81,10 @@ def reproduce(
         write_report(report, chosen, document)
     if json is not None:
         output.write_json(json, document.to_dict())
-    changed = [
-        change
-        for name, known in recorded_of.items()
-        for change in recorded.changes(known, [row for row in document.rows if row.paper == name])
-    ]
+    changed = recorded.changes_of(recorded_of, document.rows)
     if json != output.STANDARD_OUTPUT:
         shown = reproduction_tables.tables(document, changed, wide=wide or form != formats.TABLE)
-        formats.show(
-            form, document.to_dict(), shown, lambda: recorded.text_of(list(map(recorded.as_recorded, document.rows)))
-        )
+        formats.show(form, document.to_dict(), shown, lambda: recorded.text_of_rows(document.rows))
     if document.failed or document.unmeasured or changed:
         raise typer.Exit(EXIT_NEGATIVE)
 

@@ -71,6 +71,11 @@ def as_recorded(row: ReproducedRow) -> dict[str, str]:
     return of | {"values": values, "verdict": row.verdict, "reason": row.note, "command": row.command}
 
 
+def text_of_rows(rows: Sequence[ReproducedRow]) -> str:
+    """Returns the file of results that are these."""
+    return text_of([as_recorded(row) for row in rows])
+
+
 def changes(known: Sequence[Mapping[str, str]], rows: Sequence[ReproducedRow]) -> list[str]:
     """Returns a sentence for each number whose verdict or class differs from the recorded one, or that is not recorded.
 
@@ -90,3 +95,13 @@ def changes(known: Sequence[Mapping[str, str]], rows: Sequence[ReproducedRow]) -
             recorded = f"{before['verdict']} ({before['ours']}), {before['class']}"
             found.append(f"{named}: {row.verdict} ({row.text}), {row.class_}; recorded {recorded}")
     return found
+
+
+def changes_of(known: Mapping[str, Sequence[Mapping[str, str]]], rows: Sequence[ReproducedRow]) -> list[str]:
+    """Returns the changes of several papers.
+
+    Args:
+        known: The recorded results by the name of their paper.
+        rows: The numbers of all papers.
+    """
+    return [change for name, of in known.items() for change in changes(of, [row for row in rows if row.paper == name])]
