@@ -17,11 +17,9 @@ MISTAKES = {
     "misplaced-clean": ("clean-before-store", "clean", "store"),
     "clean-of-another-line": ("clean-of-another-line", "clean", "store"),
     "missing-fence": ("no-fence", "fence", "store"),
-    "fence-of-another-kind": ("other-fence", "fence", "store"),
     "wrong-order": ("order", "clean-and-fence", "store"),
     "fields-apart": ("no-clean", "clean", "store"),
     "count-before-contents": ("order", None, "store"),
-    "allocation-before-link": ("order", None, "store"),
     "transaction": ("no-clean", "clean-and-fence", "commit"),
 }
 

@@ -80,7 +80,7 @@ def reproduction_of(chosen, readings=()):
         over_axes += [series_row(of.paper.name, figure, each, evidence) for figure, each in drawn]
     return Reproduction(
         schema=SCHEMA, durasim_version="0.0", build="0" * 16, papers=tuple(of.paper.name for of in chosen),
-        scale="quick", wall_s=1.0, claims=counted(rows),
+        scale="quick", seeds=1, wall_s=1.0, claims=counted(rows),
         bands=banded([claim.published for of in chosen for _, claim in of.claims()], rows),
         chance=Chance(0, 0, 0, 0.0, (0, 0), 0.0), rows=tuple(rows), series=tuple(over_axes),
         points=(ReproducedPoint(KEY, "simulated", 1.0, "durasim run --design opt", "0" * 32, None),),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -56,7 +56,7 @@ class Claim:
     measure: Measure | None
     selections: Mapping[str, Mapping[str, Any]]
     note: str
-    under: Mapping[str, Claim]
+    under: Mapping[str, Claim] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,14 +129,15 @@ def at_scale(chosen: Sequence[Chosen], scale: str) -> list[Chosen]:
     for of in chosen:
         figures = []
         for figure in of.figures:
-            unknown = {id(claim): _unpublished(figure, claim) for claim in figure.claims}
+            unknown = {id(claim): _unpublished(figure, claim.selections) for claim in figure.claims}
             reasons |= {f"{of.paper.name}: {why}": None for why in unknown.values() if why}
             claims = tuple(
                 Claim(claim.published, None, {}, f"no run of the published size: {why}") if why else claim
                 for claim in figure.claims
                 for why in (unknown[id(claim)],)
             )
-            figures.append(replace(figure, claims=claims))
+            drawn = tuple(of for of in figure.series if _unpublished(figure, of.selections) is None)
+            figures.append(replace(figure, claims=claims, series=drawn))
         found.append(replace(of, figures=tuple(figures)))
     has_runs = any(groups_of(read) for of in found for _, claim in of.claims() for read in claim.selections.values())
     if reasons and not has_runs:
@@ -144,9 +145,9 @@ def at_scale(chosen: Sequence[Chosen], scale: str) -> list[Chosen]:
     return found
 
 
-def _unpublished(figure: Figure, claim: Claim) -> str | None:
-    """Returns what the paper does not state of the sizes of runs that a number needs; None if it states all."""
-    read = [figure.runs[name] for of in claim.selections.values() for name in groups_of(of)]
+def _unpublished(figure: Figure, selections: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Returns what the paper does not state of the sizes of runs that are selected; None if it states all."""
+    read = [figure.runs[name] for of in selections.values() for name in groups_of(of)]
     return next((table[UNPUBLISHED] for table in read if UNPUBLISHED in table), None)
 
 
