@@ -75,7 +75,9 @@ fn a_pipe_lets_threads_wait_for_each_other() {
 
     // A long write fills the pipe and goes on when there is room, as often as needed.
     let big = p.call(Sysno::mmap, &[0, 200_000, 3, 0x22, u64::MAX, 0]) as u64;
+    waits(&mut p, ThreadId::FIRST, Sysno::read, &[3, big, 200_000]);
     waits(&mut p, other, Sysno::write, &[4, big, 150_000]);
+    assert_eq!(woken(&mut p), [0], "there is something to read before the write has ended");
     assert_eq!(p.call(Sysno::read, &[3, big, 200_000]), 65536);
     assert_eq!(woken(&mut p), [1]);
     waits(&mut p, other, Sysno::write, &[4, big, 150_000]);

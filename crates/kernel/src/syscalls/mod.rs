@@ -143,6 +143,8 @@ impl Process {
         let is_over = matches!(answer, Err(Stop::ThreadExit | Stop::Exit(_)));
         if let Err(Stop::WaitForFiles { watched, until_ns }) = answer {
             self.threads.wait_for_files(FileWaiter { thread, watched });
+            // A part of a write may be there to be read.
+            self.wake_those_with_events(now_ns);
             return Ok(SyscallOutcome::Wait { until_ns });
         }
         if !is_over {
