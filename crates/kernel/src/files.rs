@@ -110,7 +110,7 @@ pub(crate) struct Interest {
     /// Events and options of `struct epoll_event`; 0 after the report of a one-shot interest.
     pub(crate) events: u32,
     pub(crate) data: u64,
-    /// The numbers of times that something had happened at the last report.
+    /// How often something had happened at the last report.
     pub(crate) seen: Option<[u64; 2]>,
 }
 
@@ -143,7 +143,7 @@ pub(crate) struct Opened {
     pub(crate) writable: bool,
     /// The flags of F_GETFL: access mode and status flags.
     pub(crate) flags: u64,
-    /// Number of times that something came to be read, and room to write: edge-triggered interests report a change.
+    /// How often something came to be read, and room to write: edge-triggered interests report when this changes.
     pub(crate) happened: [u64; 2],
 }
 

@@ -38,8 +38,7 @@ impl Process {
             }
             Kind::Timer(timer) => u16::from(timer.expirations(now_ns) > 0) * READABLE,
             &Kind::Signals { mask } => {
-                let pending = self.threads.get(thread).pending.set() | self.signals.pending.set();
-                u16::from(pending & mask != 0) * READABLE
+                u16::from(self.pending_of(thread) & mask != 0) * READABLE
             }
             Kind::Epoll(interests) => {
                 let any = interests.iter().any(|interest| self.reported(thread, interest, now_ns) != 0);
@@ -47,6 +46,11 @@ impl Process {
             }
             Kind::Device(_) | Kind::File { .. } | Kind::Pmem { .. } | Kind::Folder { .. } => READABLE | WRITABLE,
         }
+    }
+
+    /// The signals that wait for a thread, its own and those of the process.
+    pub(crate) fn pending_of(&self, thread: ThreadId) -> u64 {
+        self.threads.get(thread).pending.set() | self.signals.pending.set()
     }
 
     /// The events that epoll reports of an interest now.
@@ -67,7 +71,7 @@ impl Process {
         if is_new { there } else { 0 }
     }
 
-    /// Number of times that something came to be read, or room to write, of an open file.
+    /// How often something came to be read, or room to write, of an open file.
     pub(crate) fn happened(&self, slot: usize, now_ns: u64) -> [u64; 2] {
         let Some(Opened { kind, happened, .. }) = self.files.at(slot) else { return [0; 2] };
         let reads = match kind {

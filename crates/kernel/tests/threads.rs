@@ -158,7 +158,7 @@ fn requeued_threads_wait_for_the_other_futex() {
     assert_eq!(p.call(Sysno::futex, &[to, WAKE | PRIVATE, 9]), 1);
     assert_eq!(woken(&mut p), [2]);
     assert_eq!(p.call(Sysno::futex, &[from, REQUEUE | PRIVATE, 0, 9, to]), 1);
-    assert_eq!(p.process.waiting()[0].on, WaitsFor::Futex(to));
+    assert_eq!(p.process.waiting()[0].futex, to);
     assert_eq!(p.call(Sysno::futex, &[from, REQUEUE | PRIVATE, u64::MAX, 9, to]), EINVAL);
 }
 

@@ -61,7 +61,7 @@ impl Call<'_> {
         Ok(0)
     }
 
-    /// The number of epolls inside of each other below the open file at `slot`; none if `outer` is one of them.
+    /// How many epolls are inside of each other below the open file at `slot`; none if `outer` is one of them.
     fn depth_of(&self, slot: usize, outer: usize) -> Option<u32> {
         let Some(Opened { kind: Kind::Epoll(interests), .. }) = self.process.files.at(slot) else { return Some(0) };
         if slot == outer {
@@ -72,12 +72,14 @@ impl Call<'_> {
     }
 
     /// `timeout` is in milliseconds, -1 = without end.
-    pub(super) fn epoll_pwait(&mut self, epoll: i32, to: u64, most: u64, timeout: u64) -> Answer {
+    pub(super) fn epoll_pwait(&mut self, epoll: i32, to: u64, most: u64, timeout: u64, mask: [u64; 2]) -> Answer {
+        self.wait_with_mask(mask[0], mask[1])?;
         let length_ns = u64::try_from(timeout as i32).ok().map(|ms| ms * NS_PER_MS);
         self.epoll_wait(epoll, to, most, length_ns)
     }
 
-    pub(super) fn epoll_pwait2(&mut self, epoll: i32, to: u64, most: u64, timeout: u64) -> Answer {
+    pub(super) fn epoll_pwait2(&mut self, epoll: i32, to: u64, most: u64, timeout: u64, mask: [u64; 2]) -> Answer {
+        self.wait_with_mask(mask[0], mask[1])?;
         let length_ns = if timeout == 0 { None } else { Some(self.timespec_from(timeout)?) };
         self.epoll_wait(epoll, to, most, length_ns)
     }

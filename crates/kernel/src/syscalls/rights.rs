@@ -1,4 +1,4 @@
-//! Rights of a user without privileges: its own identity, and a priority that is not higher.
+//! What a user without privileges may set: its own identity, and a priority that is not higher.
 
 use super::{Answer, Call};
 use crate::stack::USER_ID;

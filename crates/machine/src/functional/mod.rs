@@ -23,7 +23,7 @@ use crate::setup::plan::Plan;
 use crate::setup::program::{PoolContents, Program, process_config};
 use bus::FlatBus;
 use durasim_isa::{Access, BlockCache, BlockId, Flow, Hart, Op, Stop, disassemble, execute};
-use durasim_kernel::{Output, PhysMemory, PmemPool, Process, SyscallOutcome, ThreadId, WaitsFor};
+use durasim_kernel::{Output, PhysMemory, PmemPool, Process, SyscallOutcome, ThreadId};
 use durasim_types::{DataRange, Error, GuestFault, Pages, Rng};
 pub(crate) use fast_forward::fast_forward;
 pub use loaded::LoadedProgram;
@@ -152,10 +152,9 @@ fn run_threads<W: ExecutionObserver>(
         let (thread, mut hart) = match queue.next(bus) {
             Next::Run(thread, hart) => (thread, hart),
             Next::Deadlock => {
-                let first = bus.process.waiting()[0];
+                let first = bus.process.waiting()[0].thread;
                 let what = bus.process.describe_deadlock(|thread| queue.pc(thread));
-                let after_call = u64::from(first.on != WaitsFor::Files) * 4;
-                return Err(message(queue.pc(first.thread).wrapping_sub(after_call), bus, what).into());
+                return Err(message(queue.pc(first).wrapping_sub(4), bus, what).into());
             }
         };
         // Kept by a thread that continues independently: an SC that fails would make it execute more than on real hardware.
@@ -163,6 +162,9 @@ fn run_threads<W: ExecutionObserver>(
             bus.drop_reservation();
         }
         bus.assign_core(thread);
+        if queue.take_signal(thread) {
+            interrupt(&mut hart, thread, bus, blocks)?;
+        }
         let slice = SLICE_INSTRUCTIONS.start + random.below(SLICE_INSTRUCTIONS.end - SLICE_INSTRUCTIONS.start);
         let end = budget.instructions.min(bus.instructions + slice);
         let left = run_slice(&mut hart, thread, bus, blocks, end, queue, output)?;
@@ -291,6 +293,26 @@ fn system_call<W: ExecutionObserver>(
         blocks.clear();
     }
     Ok(outcome)
+}
+
+/// A signal interrupts a thread.
+fn interrupt<W: ExecutionObserver>(
+    hart: &mut Hart,
+    thread: ThreadId,
+    bus: &mut FlatBus<W>,
+    blocks: &mut BlockCache,
+) -> Result<(), Error> {
+    let (epoch, code_epoch) = (bus.process.space().epoch(), bus.process.space().code_epoch());
+    let now_ns = bus.now_ns();
+    bus.process.interrupt(thread, hart, &mut bus.memory, now_ns)?;
+    bus.follow_moved_pages();
+    if bus.process.space().epoch() != epoch {
+        bus.mappings_changed();
+    }
+    if bus.process.space().code_epoch() != code_epoch {
+        blocks.clear();
+    }
+    Ok(())
 }
 
 fn message<W: ExecutionObserver>(pc: u64, bus: &FlatBus<W>, what: String) -> GuestFault {
