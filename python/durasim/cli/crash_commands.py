@@ -12,8 +12,10 @@ from durasim import api, output
 from durasim.cli import formats, hints, options, render
 from durasim.cli.options import check_json, finish
 from durasim.cli.shell import EXIT_NEGATIVE
+from durasim.crashes import known_findings
 from durasim.crashes.crash_request import FIELDS, CrashOptions, flag_of, has, options_of, prepare_crash
 from durasim.crashes.known_check import refuse_unknown_check
+from durasim.crashes.sarif import sarif_log
 from durasim.documents.results import CrashResult
 from durasim.errors import refusal
 from durasim.runs.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario
@@ -42,7 +44,8 @@ def crash(
     reuse: options.Reuse = False,
     store: options.StoreFile = None,
     wide: options.Wide = False,
-    form: options.Format = formats.TABLE,
+    form: options.CrashFormat = formats.TABLE,
+    known: options.Known = None,
     json: options.JsonFile = None,
 ) -> None:
     """Crash a workload or a program at persist events, recover every image and check it.
@@ -57,7 +60,8 @@ def crash(
     _refuse_without_effect(chosen)
     kept = options.reused_store(reuse, store)
     check_json(json)
-    formats.check(form, json)
+    formats.check(form, json, formats.FORMATS_OF_CRASH)
+    findings = None if known is None else known_findings.read(known)
     scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
         domain=domain, control=control, arg=arg, macros=macros,
@@ -66,10 +70,15 @@ def crash(
     result = _crash_one(scenario, chosen, shrink, kept)
     if json is not None:
         output.write_json(json, result.to_dict())
-    if json != output.STANDARD_OUTPUT:
+    unknown = result.violations if findings is None else known_findings.unknown_violations(result, findings)
+    if form == formats.SARIF:
+        output.write_stdout(output.to_json(sarif_log(result, findings)))
+    elif json != output.STANDARD_OUTPUT:
         shown = render.crash_text(result, wide=wide or form != formats.TABLE)
+        if findings is not None:
+            shown.append(f"\n  {unknown:,} of {result.violations:,} violations are not among the known findings")
         formats.show(form, result.to_dict(), shown, lambda: formats.crash_csv(result))
-    if result.violations:
+    if unknown:
         raise typer.Exit(EXIT_NEGATIVE)
 
 

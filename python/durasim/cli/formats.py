@@ -21,17 +21,19 @@ if TYPE_CHECKING:
     from durasim.documents.results import CrashResult, RunResult
 
 TABLE = "table"
+SARIF = "sarif"
 FORMATS = (TABLE, "markdown", "csv", "json")
+FORMATS_OF_CRASH = (*FORMATS, SARIF)
 
 
-def check(form: str, json: str | None) -> None:
+def check(form: str, json: str | None, forms: Sequence[str] = FORMATS) -> None:
     """Refuses an unknown format, and two documents on standard output.
 
     Raises:
         ConfigError: `form` is unknown, or conflicts with the document of `--json -` on standard output.
     """
-    if form not in FORMATS:
-        raise unknown_name("format", form, FORMATS)
+    if form not in forms:
+        raise unknown_name("format", form, forms)
     if form != TABLE and json == output.STANDARD_OUTPUT:
         raise refusal("format", "cannot be combined with --json -, which writes only the document to standard output")
 

@@ -29,6 +29,18 @@ Format = Annotated[
     str,
     typer.Option("--format", metavar="NAME", help="table, markdown, csv or json; only table omits columns."),
 ]
+CrashFormat = Annotated[
+    str,
+    typer.Option("--format", metavar="NAME", help="table, markdown, csv, json or sarif; only table omits columns."),
+]
+Known = Annotated[
+    str | None,
+    typer.Option(
+        "--known",
+        metavar="FILE.sarif",
+        help="Findings that are known, as --format sarif writes them: exit 0 if there is no other.",
+    ),
+]
 Wide = Annotated[bool, typer.Option("--wide", help="Print all columns, or all rows of a run.")]
 Design = Annotated[
     str,
