@@ -10,9 +10,9 @@ from pathlib import Path
 TABLE = Path(__file__).resolve().parents[1] / "crates" / "kernel" / "src" / "syscalls" / "states.rs"
 ROWS = re.compile(r"^pub const SYSTEM_CALLS\b.*?= rows! \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
 SECTION = re.compile(r"^    // (.+)\.$")
-ROW = re.compile(r'^    \[([a-z0-9_, ]+)\] => (\w+)(?:\(Errno::(\w+)\))?, "(.*)";$')
-# A string literal that continues in the next line.
-CONTINUED = re.compile(r"\\\n\s+")
+ROW = re.compile(r'^    \[([a-z0-9_, ]+)\] => ?(\w+)(?:\(Errno::(\w+)\))?, "(.*)";$')
+# A string literal that continues in the next line, and a row that does.
+CONTINUED = re.compile(r"\\\n\s+|(?<==>)\n\s+(?=\w)")
 STATES = {"Emulated": "emulated", "Absent": "`ENOSYS`", "Refused": "ends the run"}
 
 

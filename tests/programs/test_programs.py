@@ -57,6 +57,7 @@ CASES = [
     Case("calls_memory"),
     Case("calls_process"),
     Case("probes"),
+    Case("events"),
     # A signal ends the program: a shell would show 128 + 15; a parent of qemu sees the signal itself.
     Case("system", exit_code=143, qemu_exit_code=-15),
     # qemu 7.2 has no robust lists in user mode: there the next owner waits indefinitely.

@@ -1,6 +1,8 @@
 //! The open files of a process: its descriptors, what each refers to, and what it maps of them.
 
 use crate::folder::{FileId, RootFolder};
+use crate::links::Link;
+use crate::poll_events::{ERROR, HANG_UP, READABLE, WRITABLE, when};
 use crate::{PhysMemory, Stream};
 use ::syscalls::Errno;
 use durasim_types::{PAGE_BYTES, PhysAddr};
@@ -33,6 +35,83 @@ pub(crate) enum Kind {
         path: String,
         entries: Option<Arc<Vec<Entry>>>,
     },
+    /// An eventfd.
+    Event {
+        count: u64,
+        /// A read takes one instead of all.
+        semaphore: bool,
+    },
+    Timer(Timer),
+    /// A signalfd, with the set of signals that it takes.
+    Signals {
+        mask: u64,
+    },
+    /// An epoll, with its interests in the order in which they report.
+    Epoll(Vec<Interest>),
+    /// One of two sockets that are connected to each other.
+    Socket {
+        link: u64,
+        /// 0 or 1.
+        side: usize,
+    },
+}
+
+/// The capacity of a pipe, as in Linux.
+pub(crate) const PIPE_BYTES: usize = 65536;
+/// Writes of up to this many bytes are not divided.
+pub(crate) const UNDIVIDED_BYTES: usize = 4096;
+
+/// A timerfd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Timer {
+    pub(crate) clock: u64,
+    /// Simulated time of the next expiration that no read has taken; none if the timer is stopped.
+    pub(crate) next_ns: Option<u64>,
+    /// Time between expirations, 0 = there is one.
+    pub(crate) interval_ns: u64,
+    /// Expirations that reads have taken.
+    pub(crate) taken: u64,
+}
+
+impl Timer {
+    /// Expirations that no read has taken.
+    pub(crate) fn expirations(&self, now_ns: u64) -> u64 {
+        match (self.next_ns.and_then(|next_ns| now_ns.checked_sub(next_ns)), self.interval_ns) {
+            (None, _) => 0,
+            (Some(_), 0) => 1,
+            (Some(late_ns), interval_ns) => 1 + late_ns / interval_ns,
+        }
+    }
+
+    /// The first expiration after `now_ns`.
+    pub(crate) fn next_after(&self, now_ns: u64) -> Option<u64> {
+        let (next_ns, passed) = (self.next_ns?, self.expirations(now_ns));
+        let is_over = passed > 0 && self.interval_ns == 0;
+        (!is_over).then(|| next_ns.saturating_add(passed.saturating_mul(self.interval_ns)))
+    }
+
+    /// A read takes all expirations.
+    pub(crate) fn take(&mut self, now_ns: u64) -> u64 {
+        let taken = self.expirations(now_ns);
+        if taken > 0 {
+            self.next_ns = self.next_after(now_ns);
+            self.taken += taken;
+        }
+        taken
+    }
+}
+
+/// A file that an epoll watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Interest {
+    pub(crate) fd: i32,
+    /// The open file.
+    pub(crate) slot: usize,
+    /// Events and options of `struct epoll_event`; 0 after the report of a one-shot interest.
+    pub(crate) events: u32,
+    pub(crate) data: u64,
+    /// The numbers of times that something had happened at the last report.
+    pub(crate) seen: Option<[u64; 2]>,
 }
 
 /// Devices that exist without a root folder.
@@ -64,6 +143,20 @@ pub(crate) struct Opened {
     pub(crate) writable: bool,
     /// The flags of F_GETFL: access mode and status flags.
     pub(crate) flags: u64,
+    /// Number of times that something came to be read, and room to write: edge-triggered interests report a change.
+    pub(crate) happened: [u64; 2],
+}
+
+impl Opened {
+    pub(crate) fn new(kind: Kind, readable: bool, writable: bool, flags: u64) -> Self {
+        Opened { kind, offset: 0, readable, writable, flags, happened: [0; 2] }
+    }
+
+    /// Whether reads and writes have no offset and may wait for others.
+    pub(crate) fn is_stream(&self) -> bool {
+        let is_descriptor = matches!(self.kind, Kind::Event { .. } | Kind::Timer(_) | Kind::Signals { .. });
+        is_descriptor || matches!(self.kind, Kind::Pipe { .. } | Kind::Socket { .. })
+    }
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -84,6 +177,10 @@ pub(crate) struct FileTable {
     pub(crate) stdin: Arc<Vec<u8>>,
     /// The contents of the pipes that have an end.
     pipes: BTreeMap<u64, VecDeque<u8>>,
+    /// The pairs of sockets.
+    links: BTreeMap<u64, Link>,
+    /// Descriptors are below this, which the program may lower.
+    pub(crate) descriptors_max: i32,
 }
 
 impl FileTable {
@@ -97,9 +194,10 @@ impl FileTable {
             creation_mask: 0o022,
             stdin: Arc::new(stdin),
             pipes: BTreeMap::new(),
+            links: BTreeMap::new(),
+            descriptors_max: FILES_MAX,
         };
-        let stream =
-            |kind, readable| Opened { kind, offset: 0, readable, writable: !readable, flags: !readable as u64 };
+        let stream = |kind, readable| Opened::new(kind, readable, !readable, !readable as u64);
         for opened in [
             stream(Kind::Stdin, true),
             stream(Kind::Output(Stream::Stdout), false),
@@ -124,7 +222,7 @@ impl FileTable {
 
     /// The lowest free descriptor that is not below `lowest`.
     pub(crate) fn free_from(&self, lowest: i32) -> Result<i32, Errno> {
-        (lowest..FILES_MAX).find(|fd| !self.descriptors.contains_key(fd)).ok_or(Errno::EMFILE)
+        (lowest..self.descriptors_max).find(|fd| !self.descriptors.contains_key(fd)).ok_or(Errno::EMFILE)
     }
 
     fn descriptor(&self, fd: i32) -> Result<Descriptor, Errno> {
@@ -140,6 +238,21 @@ impl FileTable {
         Ok(())
     }
 
+    /// The place of the open file of a descriptor.
+    pub(crate) fn slot(&self, fd: i32) -> Result<usize, Errno> {
+        Ok(self.descriptor(fd)?.opened)
+    }
+
+    /// The open file at a place.
+    pub(crate) fn at(&self, slot: usize) -> Option<&Opened> {
+        self.opened.get(slot)?.as_ref()
+    }
+
+    /// The open descriptors from `first` to `last`.
+    pub(crate) fn descriptors_in(&self, first: i32, last: i32) -> Vec<i32> {
+        self.descriptors.range(first..=last).map(|(&fd, _)| fd).collect()
+    }
+
     pub(crate) fn get(&self, fd: i32) -> Result<&Opened, Errno> {
         Ok(self.opened[self.descriptor(fd)?.opened].as_ref().expect("descriptors name open files"))
     }
@@ -152,15 +265,70 @@ impl FileTable {
     pub(crate) fn close(&mut self, fd: i32) -> Result<(), Errno> {
         let closed = self.descriptors.remove(&fd).ok_or(Errno::EBADF)?;
         if !self.descriptors.values().any(|d| d.opened == closed.opened) {
-            match self.opened[closed.opened].take().map(|opened| opened.kind) {
-                Some(Kind::File { file, .. }) => self.release_unused(file),
-                Some(Kind::Pipe { pipe }) if !self.has_pipe_end(pipe, false) && !self.has_pipe_end(pipe, true) => {
-                    self.pipes.remove(&pipe);
-                }
-                _ => {}
-            }
+            self.close_last(closed.opened);
         }
         Ok(())
+    }
+
+    /// The last descriptor of an open file is closed.
+    fn close_last(&mut self, slot: usize) {
+        let closed = self.opened[slot].take().map(|opened| opened.kind);
+        for opened in self.opened.iter_mut().flatten() {
+            if let Kind::Epoll(interests) = &mut opened.kind {
+                interests.retain(|interest| interest.slot != slot);
+            }
+        }
+        match closed {
+            Some(Kind::File { file, .. }) => self.release_unused(file),
+            Some(Kind::Pipe { pipe }) => {
+                if self.has_pipe_end(pipe, false) || self.has_pipe_end(pipe, true) {
+                    self.note(|kind| matches!(kind, Kind::Pipe { pipe: p } if *p == pipe), [1, 1]);
+                } else {
+                    self.pipes.remove(&pipe);
+                }
+            }
+            Some(Kind::Socket { link, side }) => {
+                self.link_mut(link).close(side);
+                self.note(|kind| matches!(kind, Kind::Socket { link: l, .. } if *l == link), [1, 1]);
+                if self.links[&link].is_closed() {
+                    self.links.remove(&link);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Something came to be read, or room to write, of some open files.
+    pub(crate) fn note(&mut self, of: impl Fn(&Kind) -> bool, happened: [u64; 2]) {
+        for opened in self.opened.iter_mut().flatten().filter(|opened| of(&opened.kind)) {
+            opened.happened[0] += happened[0];
+            opened.happened[1] += happened[1];
+        }
+    }
+
+    /// Makes two sockets that are connected, which have to be added, and gives the number of their link.
+    pub(crate) fn add_link(&mut self, link: Link) -> u64 {
+        let number = self.links.last_key_value().map_or(0, |(last, _)| last + 1);
+        self.links.insert(number, link);
+        number
+    }
+
+    pub(crate) fn link(&self, link: u64) -> &Link {
+        self.links.get(&link).expect("a link lives as long as its sockets")
+    }
+
+    pub(crate) fn link_mut(&mut self, link: u64) -> &mut Link {
+        self.links.get_mut(&link).expect("a link lives as long as its sockets")
+    }
+
+    /// The events of an end of a pipe.
+    pub(crate) fn pipe_readiness(&self, pipe: u64, writes: bool) -> u16 {
+        let held_bytes = self.pipes[&pipe].len();
+        let is_alone = !self.has_pipe_end(pipe, !writes);
+        match writes {
+            true => when(held_bytes + UNDIVIDED_BYTES <= PIPE_BYTES, WRITABLE) | when(is_alone, ERROR),
+            false => when(held_bytes > 0, READABLE) | when(is_alone, HANG_UP),
+        }
     }
 
     /// Lets the root folder forget a file that no descriptor and no mapping leads to any more, if it may.

@@ -162,6 +162,11 @@ impl RootFolder {
         id
     }
 
+    /// A new, empty file in memory that no path names.
+    pub(crate) fn add_unnamed(&mut self) -> FileId {
+        self.add_file(Contents::empty())
+    }
+
     fn names_mut(&mut self) -> &mut BTreeMap<String, Name> {
         Arc::make_mut(&mut self.names)
     }

@@ -3,9 +3,10 @@
 use crate::files::FileTable;
 use crate::folder::{FileChange, RootFolder};
 use crate::host::HostFolder;
+use crate::limits::{Controls, Limits};
 use crate::signals::Signals;
 use crate::space::{AddressSpace, Backing, page_down, page_up};
-use crate::threads::{ThreadEvent, ThreadId, Threads, Waiting};
+use crate::threads::{ThreadEvent, ThreadId, Threads, Waiting, WaitsFor};
 use crate::{MemoryMap, PhysMemory, PmemPool, elf, stack};
 use ::syscalls::riscv64::Sysno;
 use cap_std::ambient_authority;
@@ -86,6 +87,11 @@ pub struct Process {
     pub(crate) cores: u32,
     /// The flags that the program has set with `personality`.
     pub(crate) personality: u32,
+    /// Whether threads that wait for files have to look again, because a timer or an epoll was changed.
+    pub(crate) looks_again: bool,
+    pub(crate) limits: Limits,
+    /// Settings of `prctl` that nothing depends on.
+    pub(crate) controls: Controls,
     #[serde(with = "syscall_name")]
     pub(crate) last_syscall: Option<Sysno>,
 }
@@ -139,6 +145,9 @@ impl Process {
             exe_link: config.exe_link.unwrap_or_else(rooted),
             cores: config.cores,
             personality: 0,
+            looks_again: false,
+            limits: Limits::default(),
+            controls: Controls::default(),
             last_syscall: None,
         };
         Ok((process, hart))
@@ -209,17 +218,20 @@ impl Process {
         self.threads.take_events()
     }
 
-    /// The threads that wait for a futex, the longest waiting first.
+    /// The threads that wait: for a futex, then for files, the longest waiting first.
     pub fn waiting(&self) -> Vec<Waiting> {
         self.threads.waiting()
     }
 
     /// One sentence about a program none of whose threads can run again. `pc` gives the pc of a thread as its registers
-    /// have it: after the ECALL of the wait.
+    /// have it: after the ECALL of a wait for a futex, at that of another wait.
     pub fn describe_deadlock(&self, pc: impl Fn(ThreadId) -> u64) -> String {
         let one = |w: &Waiting| {
-            let pc = pc(w.thread).wrapping_sub(4);
-            format!("thread {} at pc {pc:#x} waits for the futex at {:#x}", w.thread, w.futex)
+            let (pc, on) = match w.on {
+                WaitsFor::Futex(vaddr) => (pc(w.thread).wrapping_sub(4), format!("the futex at {vaddr:#x}")),
+                WaitsFor::Files => (pc(w.thread), "a file, pipe or signal".to_string()),
+            };
+            format!("thread {} at pc {pc:#x} waits for {on}", w.thread)
         };
         let all: Vec<String> = self.waiting().iter().map(one).collect();
         format!("deadlock: every thread waits: {}", all.join(", "))

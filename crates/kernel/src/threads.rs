@@ -1,6 +1,7 @@
 //! The threads of a process: what the kernel keeps of each, who waits for which futex, and what became of the others
 //! while one made a system call. Which thread runs where and when is the machine's business.
 
+use crate::signals::Pending;
 use durasim_isa::Hart;
 use durasim_types::PhysAddr;
 use serde::{Deserialize, Serialize};
@@ -43,20 +44,48 @@ pub enum ThreadEvent {
         /// The registers that it starts with.
         hart: Box<Hart>,
     },
-    /// A thread that waited for a futex may run again; its registers are ready.
+    /// A thread that waited may run again; its registers are ready.
     Woken {
         /// The thread.
         thread: ThreadId,
     },
 }
 
-/// A thread that waits for a futex.
+/// A thread that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// The thread.
     pub thread: ThreadId,
-    /// The guest address of the futex that it named. After a requeue it waits for the one that it was moved to.
-    pub futex: u64,
+    /// The object that it waits for.
+    pub on: WaitsFor,
+}
+
+/// The object that a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// The futex at a guest address. After a requeue it is the one that the thread was moved to.
+    Futex(u64),
+    /// Events of files, pipes and their like, after which its system call is made again.
+    Files,
+}
+
+/// The rest of a system call that is made again because it had to wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Repeated {
+    /// The number of the call.
+    pub(crate) call: u64,
+    /// Simulated time at which the call ends in any case.
+    pub(crate) until_ns: Option<u64>,
+    /// Bytes that it has transferred.
+    pub(crate) done: u64,
+}
+
+/// A thread that waits for events of open files.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct FileWaiter {
+    pub(crate) thread: ThreadId,
+    /// Places of open files, and the events of each that end the wait.
+    pub(crate) watched: Vec<(usize, u16)>,
 }
 
 /// The identity of a futex.
@@ -83,7 +112,7 @@ struct Waiter {
 pub(crate) struct Thread {
     pub(crate) name: [u8; THREAD_NAME_BYTES],
     pub(crate) signal_mask: u64,
-    pub(crate) signals_pending: u64,
+    pub(crate) pending: Pending,
     /// `stack_t` of sigaltstack: address, flags, size.
     pub(crate) signal_stack: [u64; 3],
     /// A bit for each core that the thread may run on.
@@ -96,6 +125,8 @@ pub(crate) struct Thread {
     pub(crate) robust_list: u64,
     /// The nice value, -20 to 19, which nothing depends on.
     pub(crate) nice: i8,
+    /// The system call that it makes again after a wait.
+    pub(crate) repeated: Option<Repeated>,
 }
 
 impl Thread {
@@ -106,13 +137,14 @@ impl Thread {
         Thread {
             name: [0; THREAD_NAME_BYTES],
             signal_mask: 0,
-            signals_pending: 0,
+            pending: Pending::default(),
             signal_stack: Self::NO_SIGNAL_STACK,
             affinity,
             core: 0,
             clear_child_tid: 0,
             robust_list: 0,
             nice: 0,
+            repeated: None,
         }
     }
 
@@ -137,6 +169,8 @@ pub(crate) struct Threads {
     next: u32,
     /// Everybody who waits, the longest first.
     waiters: Vec<Waiter>,
+    /// Those who wait for files, the longest first.
+    file_waiters: Vec<FileWaiter>,
     events: Vec<ThreadEvent>,
     /// The status with which the first thread ended, if it ended before others: that of the process.
     pub(crate) first_status: Option<i32>,
@@ -149,6 +183,7 @@ impl Threads {
             live: BTreeMap::from([(ThreadId::FIRST, Thread::first(u64::MAX >> (64 - cores)))]),
             next: 1,
             waiters: Vec::new(),
+            file_waiters: Vec::new(),
             events: Vec::new(),
             first_status: None,
         }
@@ -251,9 +286,35 @@ impl Threads {
         std::mem::take(&mut self.events)
     }
 
-    /// Everybody who waits, the longest first.
+    /// All threads that wait for a futex, then those that wait for files, the longest first.
     pub(crate) fn waiting(&self) -> Vec<Waiting> {
-        self.waiters.iter().map(|w| Waiting { thread: w.thread, futex: w.vaddr }).collect()
+        let futexes = self.waiters.iter().map(|w| Waiting { thread: w.thread, on: WaitsFor::Futex(w.vaddr) });
+        let files = self.file_waiters.iter().map(|w| Waiting { thread: w.thread, on: WaitsFor::Files });
+        futexes.chain(files).collect()
+    }
+
+    /// Puts a thread at the end of those that wait for files.
+    pub(crate) fn wait_for_files(&mut self, waiter: FileWaiter) {
+        self.file_waiters.push(waiter);
+    }
+
+    /// The threads that wait for files, the longest first.
+    pub(crate) fn file_waiters(&self) -> &[FileWaiter] {
+        &self.file_waiters
+    }
+
+    /// Takes `thread` away from those that wait for files. Whether it was there.
+    pub(crate) fn forget_files(&mut self, thread: ThreadId) -> bool {
+        let before = self.file_waiters.len();
+        self.file_waiters.retain(|w| w.thread != thread);
+        self.file_waiters.len() != before
+    }
+
+    /// Lets a thread that waits for files make its call again.
+    pub(crate) fn wake_from_files(&mut self, thread: ThreadId) {
+        if self.forget_files(thread) {
+            self.events.push(ThreadEvent::Woken { thread });
+        }
     }
 }
 
@@ -293,8 +354,8 @@ mod tests {
         let mut threads = four_wait();
         threads.wait(ThreadId(9), B, 16, 1);
         assert_eq!(threads.requeue(A, B, 16, 2), 2);
-        let places: Vec<_> = threads.waiting().iter().map(|w| (w.thread.0, w.futex)).collect();
-        assert_eq!(places, [(2, 8), (3, 8), (9, 16), (0, 16), (1, 16)]);
+        let places: Vec<_> = threads.waiting().iter().map(|w| (w.thread.0, w.on)).collect();
+        assert_eq!(places, [(2, 8), (3, 8), (9, 16), (0, 16), (1, 16)].map(|(id, at)| (id, WaitsFor::Futex(at))));
         assert_eq!(threads.wake(B, u32::MAX, 2), 2);
         assert_eq!(woken(&mut threads), [9, 0]);
     }

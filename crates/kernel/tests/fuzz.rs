@@ -102,14 +102,51 @@ fn argument(rng: &mut Rng) -> u64 {
     }
 }
 
+/// Those of descriptors for which threads wait.
+const WAITING: [Sysno; 30] = [
+    Sysno::read,
+    Sysno::read,
+    Sysno::write,
+    Sysno::write,
+    Sysno::readv,
+    Sysno::writev,
+    Sysno::close,
+    Sysno::dup3,
+    Sysno::fcntl,
+    Sysno::ioctl,
+    Sysno::fstat,
+    Sysno::pipe2,
+    Sysno::pipe2,
+    Sysno::socketpair,
+    Sysno::socketpair,
+    Sysno::sendto,
+    Sysno::recvfrom,
+    Sysno::sendmsg,
+    Sysno::recvmsg,
+    Sysno::shutdown,
+    Sysno::eventfd2,
+    Sysno::timerfd_create,
+    Sysno::timerfd_settime,
+    Sysno::timerfd_gettime,
+    Sysno::epoll_create1,
+    Sysno::epoll_ctl,
+    Sysno::epoll_pwait,
+    Sysno::ppoll,
+    Sysno::memfd_create,
+    Sysno::prlimit64,
+];
+
 /// Makes random calls and returns what each of them answered.
-fn answers(seed: u64, root: &Path) -> Vec<String> {
+fn answers(seed: u64, root: &Path, calls: &[Sysno]) -> Vec<String> {
     let mut rng = Rng::new(seed);
     let mut p: Program = program(|c| {
         c.root = Some(root.to_path_buf());
         c.map.dram_bytes = 4 << 20;
         c.stdin = vec![5; 100];
     });
+    // SIGPIPE is ignored: it would end the program early.
+    p.poke(DATA, &1u64.to_le_bytes());
+    p.call(Sysno::rt_sigaction, &[13, DATA, 0, 8]);
     let mut answers = Vec::new();
     for _ in 0..1500 {
         for (n, path) in PATHS.iter().enumerate() {
@@ -118,7 +155,7 @@ fn answers(seed: u64, root: &Path) -> Vec<String> {
             let Program { process, memory, .. } = &mut p;
             process.space().write(memory, at, &[path.as_bytes(), &[0]].concat()).ok();
         }
-        let sysno = CALLS[rng.below(CALLS.len() as u64) as usize];
+        let sysno = calls[rng.below(calls.len() as u64) as usize];
         let mut args: Vec<u64> = (0..6).map(|_| argument(&mut rng)).collect();
         // Left to chance, few files would be opened and little would be mapped.
         if sysno == Sysno::openat && rng.below(4) > 0 {
@@ -131,6 +168,14 @@ fn answers(seed: u64, root: &Path) -> Vec<String> {
             args[3] = [1, 2, 0x8_0003, 0x22, 0x32, 0x4022][rng.below(6) as usize];
             args[4] = 3 + rng.below(5);
             args[5] = rng.below(3) * 4096;
+        }
+        match sysno {
+            Sysno::pipe2 => args[1] &= 0x8_0800,
+            Sysno::socketpair => (args[0], args[1], args[2]) = (1, [1, 2, 5, 0x801][rng.below(4) as usize], 0),
+            Sysno::eventfd2 => args[1] &= 0x8_0801,
+            Sysno::epoll_ctl => (args[0], args[1], args[2]) = (3 + rng.below(6), 1 + rng.below(3), 3 + rng.below(9)),
+            _ if calls.len() == WAITING.len() && rng.below(4) > 0 => args[0] = 3 + rng.below(9),
+            _ => {}
         }
         if sysno == Sysno::clone {
             args[0] |= 0x1_0f00;
@@ -157,12 +202,25 @@ fn random_calls_are_answered_and_answered_alike() {
     let mut worked = 0;
     for seed in 0..40 {
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let first = answers(seed, one.path());
-        assert_eq!(first, answers(seed, two.path()), "seed {seed}");
+        let first = answers(seed, one.path(), &CALLS);
+        assert_eq!(first, answers(seed, two.path(), &CALLS), "seed {seed}");
         for sysno in ["mmap", "openat", "munmap", "mremap", "mprotect"] {
             worked +=
                 first.iter().filter(|a| a.starts_with(sysno) && a.contains("Ok(") && !a.contains(" fffff")).count();
         }
     }
     assert!(worked > 1000, "only {worked} of the calls that matter succeeded");
+}
+
+#[test]
+fn random_waits_are_answered_and_answered_alike() {
+    let (mut waits, mut worked) = (0, 0);
+    for seed in 0..20 {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let first = answers(seed, one.path(), &WAITING);
+        assert_eq!(first, answers(seed, two.path(), &WAITING), "seed {seed}");
+        waits += first.iter().filter(|a| a.contains("Ok(Wait")).count();
+        worked += first.iter().filter(|a| a.contains("Ok(Continue") && !a.contains(" fffff")).count();
+    }
+    assert!(waits > 20 && worked > 1000, "{waits} waits, {worked} calls succeeded");
 }

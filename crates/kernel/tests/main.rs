@@ -4,6 +4,7 @@
 mod attributes;
 mod common;
 mod elf_refusals;
+mod events;
 mod files;
 mod fuzz;
 mod memory;

@@ -4,7 +4,7 @@ use crate::common::{DATA, O_CREAT, O_RDWR, Program, program};
 use ::syscalls::riscv64::Sysno;
 use durasim_isa::Hart;
 use durasim_kernel::SyscallOutcome::{self, Continue, Exit, ThreadExit, Wait, Yield};
-use durasim_kernel::{ThreadEvent, ThreadId};
+use durasim_kernel::{ThreadEvent, ThreadId, WaitsFor};
 
 const EAGAIN: i64 = -11;
 const EFAULT: i64 = -14;
@@ -99,8 +99,8 @@ fn futexes_wake_in_the_order_of_waiting() {
     for thread in [b, a, c] {
         waits(&mut p, thread, &[DATA, WAIT | PRIVATE, 5, 0]);
     }
-    let waiting: Vec<_> = p.process.waiting().iter().map(|w| (w.thread, w.futex)).collect();
-    assert_eq!(waiting, [(b, DATA), (a, DATA), (c, DATA)]);
+    let waiting: Vec<_> = p.process.waiting().iter().map(|w| (w.thread, w.on)).collect();
+    assert_eq!(waiting, [b, a, c].map(|thread| (thread, WaitsFor::Futex(DATA))));
     assert_eq!(
         p.process.describe_deadlock(|thread| 0x404 + 0x100 * u64::from(thread.0)),
         "deadlock: every thread waits: thread 2 at pc 0x600 waits for the futex at 0x200000, \
@@ -158,7 +158,7 @@ fn requeued_threads_wait_for_the_other_futex() {
     assert_eq!(p.call(Sysno::futex, &[to, WAKE | PRIVATE, 9]), 1);
     assert_eq!(woken(&mut p), [2]);
     assert_eq!(p.call(Sysno::futex, &[from, REQUEUE | PRIVATE, 0, 9, to]), 1);
-    assert_eq!(p.process.waiting()[0].futex, to);
+    assert_eq!(p.process.waiting()[0].on, WaitsFor::Futex(to));
     assert_eq!(p.call(Sysno::futex, &[from, REQUEUE | PRIVATE, u64::MAX, 9, to]), EINVAL);
 }
 

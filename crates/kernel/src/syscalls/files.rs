@@ -1,7 +1,7 @@
 //! The system calls that take a descriptor.
 
 use super::{Answer, Call, Stop, refuse};
-use crate::files::{Device, FILES_MAX, Kind};
+use crate::files::{Device, Kind, Opened};
 use crate::folder::FileId;
 use crate::{Extent, PmemError};
 use ::syscalls::Errno;
@@ -13,6 +13,9 @@ pub(super) const TRANSFER_MAX: u64 = 0x7fff_f000;
 pub(super) const CHUNK: u64 = 1 << 20;
 
 const O_APPEND: u64 = 0x400;
+/// O_RDWR.
+const READ_WRITE: u64 = 2;
+pub(super) const O_NONBLOCK: u64 = 0x800;
 pub(super) const O_CLOEXEC: u64 = 0x8_0000;
 /// The flags that F_SETFL may change: O_APPEND, O_NONBLOCK, O_ASYNC, O_DIRECT, O_NOATIME.
 const SETTABLE: u64 = O_APPEND | 0x800 | 0x2000 | 0x4000 | 0x4_0000;
@@ -86,12 +89,24 @@ impl Call<'_> {
                 Ok(bytes)
             }
             Kind::Pipe { pipe } => self.take_from_pipe(fd, pipe, len),
+            Kind::Socket { .. } => self.take_from_socket(fd, len),
+            Kind::Event { .. } => self.take_events(fd, len),
+            Kind::Timer(_) => self.take_expirations(fd, len),
+            Kind::Signals { mask } => self.take_signals(fd, mask, len),
+            Kind::Epoll(_) => Err(Errno::EINVAL.into()),
             Kind::Folder { .. } => Err(Errno::EISDIR.into()),
         }
     }
 
     pub(super) fn write(&mut self, fd: i32, from: u64, len: u64) -> Answer {
         let opened = self.process.files.get(fd)?;
+        if opened.is_stream() {
+            if !opened.writable {
+                return Err(Errno::EBADF.into());
+            }
+            let bytes = self.bytes_from(from, len.min(TRANSFER_MAX))?;
+            return self.write_stream(fd, &bytes);
+        }
         let (offset, append) = (opened.offset, opened.flags & O_APPEND != 0);
         let offset = if append { self.size_of(fd)? } else { offset };
         let count = self.write_at(fd, offset, from, len)?;
@@ -144,10 +159,44 @@ impl Call<'_> {
                 let base = self.process.space.map().pmem_base;
                 self.mem.write(base.plus(self.pmem_extent(&name).offset_bytes + offset), bytes);
             }
-            Kind::Pipe { pipe } => self.put_into_pipe(fd, pipe, bytes)?,
-            Kind::Stdin | Kind::Folder { .. } => return Err(Errno::EBADF.into()),
+            Kind::Stdin | Kind::Folder { .. } | Kind::Timer(_) | Kind::Signals { .. } | Kind::Epoll(_) => {
+                return Err(Errno::EBADF.into());
+            }
+            // Neither has an offset, and a write may have to wait.
+            Kind::Pipe { .. } | Kind::Socket { .. } | Kind::Event { .. } => return Err(Errno::EINVAL.into()),
         }
         Ok(())
+    }
+
+    /// Writes `bytes` to a pipe, a socket or an eventfd; how many it were.
+    pub(super) fn write_stream(&mut self, fd: i32, bytes: &[u8]) -> Answer {
+        match self.process.files.get(fd)?.kind {
+            Kind::Pipe { pipe } => self.write_all(bytes, |call, bytes| call.put_into_pipe(fd, pipe, bytes)),
+            Kind::Socket { .. } => self.write_all(bytes, |call, bytes| call.put_into_socket(fd, bytes, 0)),
+            Kind::Event { .. } => self.add_events(fd, bytes),
+            _ => Err(Errno::EBADF.into()),
+        }
+    }
+
+    /// Puts all of `bytes` where each call of `put` puts some, and waits where there is no room. A call that is made
+    /// again goes on where it was.
+    pub(super) fn write_all(&mut self, bytes: &[u8], put: impl Fn(&mut Self, &[u8]) -> Answer) -> Answer {
+        let done = self.thread().repeated.map_or(0, |repeated| repeated.done);
+        let mut done = done.min(bytes.len() as u64);
+        loop {
+            match put(self, &bytes[done as usize..]) {
+                Ok(put) => done += put,
+                Err(waits @ Stop::WaitForFiles { .. }) => {
+                    self.thread().repeated.get_or_insert_default().done = done;
+                    return Err(waits);
+                }
+                Err(Stop::Errno(_)) if done > 0 => return Ok(done),
+                Err(stop) => return Err(stop),
+            }
+            if done == bytes.len() as u64 {
+                return Ok(done);
+            }
+        }
     }
 
     pub(super) fn lseek(&mut self, fd: i32, distance: i64, whence: u64) -> Answer {
@@ -171,7 +220,8 @@ impl Call<'_> {
 
     pub(super) fn seekable(&self, fd: i32) -> Result<(), Stop> {
         match self.process.files.get(fd)?.kind {
-            Kind::Stdin | Kind::Output(_) | Kind::Pipe { .. } => Err(Errno::ESPIPE.into()),
+            Kind::Stdin | Kind::Output(_) | Kind::Pipe { .. } | Kind::Socket { .. } => Err(Errno::ESPIPE.into()),
+            Kind::Event { .. } | Kind::Timer(_) | Kind::Signals { .. } | Kind::Epoll(_) => Err(Errno::ESPIPE.into()),
             _ => Ok(()),
         }
     }
@@ -205,7 +255,7 @@ impl Call<'_> {
         if from == to || flags & !O_CLOEXEC != 0 {
             return Err(Errno::EINVAL.into());
         }
-        if !(0..FILES_MAX).contains(&to) {
+        if !(0..self.process.files.descriptors_max).contains(&to) {
             return Err(Errno::EBADF.into());
         }
         self.process.files.duplicate(from, to, flags & O_CLOEXEC != 0)?;
@@ -228,7 +278,10 @@ impl Call<'_> {
         let close_on_exec = self.process.files.close_on_exec(fd)?;
         match command {
             DUPFD | DUPFD_CLOEXEC => {
-                let lowest = i32::try_from(argument).ok().filter(|&l| l < FILES_MAX).ok_or(Errno::EINVAL)?;
+                let lowest = i32::try_from(argument)
+                    .ok()
+                    .filter(|&l| l < self.process.files.descriptors_max)
+                    .ok_or(Errno::EINVAL)?;
                 self.dup_from(fd, lowest, command == DUPFD_CLOEXEC)
             }
             GETFD => Ok(u64::from(close_on_exec)),
@@ -254,10 +307,69 @@ impl Call<'_> {
         }
     }
 
-    /// No file is a terminal or another device that would take commands.
-    pub(super) fn ioctl(&mut self, fd: i32) -> Answer {
-        self.process.files.get(fd)?;
-        Err(Errno::ENOTTY.into())
+    /// No file is a terminal or another device that would take commands; what is left are flags, and the bytes that wait.
+    pub(super) fn ioctl(&mut self, fd: i32, command: u64, argument: u64) -> Answer {
+        const DO_NOT_WAIT: u32 = 0x5421;
+        const BYTES_THAT_WAIT: u32 = 0x541b;
+        const CLOSE_ON_EXEC: u32 = 0x5451;
+        const KEEP_ON_EXEC: u32 = 0x5450;
+        let opened = self.process.files.get(fd)?;
+        match command as u32 {
+            CLOSE_ON_EXEC | KEEP_ON_EXEC => {
+                self.process.files.set_close_on_exec(fd, command as u32 == CLOSE_ON_EXEC)?;
+            }
+            DO_NOT_WAIT => {
+                let wanted = self.word_from(argument)? != 0;
+                let opened = self.process.files.get_mut(fd)?;
+                let other_flags = opened.flags & !O_NONBLOCK;
+                opened.flags = if wanted { other_flags | O_NONBLOCK } else { other_flags };
+            }
+            BYTES_THAT_WAIT if opened.is_stream() && opened.readable => {
+                let waiting = match opened.kind {
+                    Kind::Pipe { pipe } => self.process.files.pipe(pipe).len(),
+                    Kind::Socket { link, side } => self.process.files.link(link).held_bytes(side),
+                    _ => return Err(Errno::ENOTTY.into()),
+                };
+                self.bytes_to(argument, &(waiting as u32).to_le_bytes())?;
+            }
+            _ => return Err(Errno::ENOTTY.into()),
+        }
+        Ok(0)
+    }
+
+    /// Closes the descriptors from `first` to `last`, or marks them to be closed at `execve`.
+    pub(super) fn close_range(&mut self, first: u64, last: u64, flags: u64) -> Answer {
+        const UNSHARE: u64 = 2;
+        const CLOSE_ON_EXEC: u64 = 4;
+        let (first, last) = (first as u32, last as u32);
+        if first > last || flags & !(UNSHARE | CLOSE_ON_EXEC) != 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        let within = |fd: u32| i32::try_from(fd).unwrap_or(i32::MAX);
+        for fd in self.process.files.descriptors_in(within(first), within(last)) {
+            if flags & CLOSE_ON_EXEC != 0 {
+                self.process.files.set_close_on_exec(fd, true)?;
+            } else {
+                self.process.files.close(fd)?;
+            }
+        }
+        Ok(0)
+    }
+
+    /// A file in memory that no path names.
+    pub(super) fn memfd_create(&mut self, name: u64, flags: u64) -> Answer {
+        const CLOSE_ON_EXEC: u64 = 1;
+        /// ALLOW_SEALING, NOEXEC_SEAL, EXEC: there are no seals, so none is ever there.
+        const WITHOUT_EFFECT: u64 = 2 | 8 | 0x10;
+        const NAME_MAX_BYTES: usize = 249;
+        let name = self.text_from(name)?;
+        if name.len() > NAME_MAX_BYTES || flags & !(CLOSE_ON_EXEC | WITHOUT_EFFECT) != 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        let file = self.process.files.root.add_unnamed();
+        let kind = Kind::File { file, path: format!("/memfd:{name}") };
+        let opened = Opened::new(kind, true, true, READ_WRITE);
+        Ok(self.process.files.add(opened, flags & CLOSE_ON_EXEC != 0)? as u64)
     }
 
     pub(super) fn flock(&mut self, fd: i32) -> Answer {

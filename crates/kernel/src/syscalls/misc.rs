@@ -2,35 +2,45 @@
 
 use super::{Answer, Call};
 use crate::files::FILES_MAX;
-use crate::stack::{STACK_BYTES, USER_ID};
+use crate::limits::{DESCRIPTORS, RESOURCES, TIMER_SLACK_NS};
+use crate::signals::SIGNALS;
+use crate::stack::USER_ID;
 use crate::threads::THREAD_NAME_BYTES;
 use ::syscalls::Errno;
 use durasim_types::PAGE_BYTES;
 
 impl Call<'_> {
-    /// Limits are what they are; the program may not change them but may set what already holds.
+    /// Limits may be lowered, and soft ones raised up to the hard ones, as for any user.
     pub(super) fn prlimit64(&mut self, pid: u64, resource: u64, new: u64, old: u64) -> Answer {
-        const STACK: u64 = 3;
-        const CORE: u64 = 4;
-        const FILES: u64 = 7;
         self.check_own_pid(pid)?;
-        let limits = match resource {
-            STACK => [STACK_BYTES, u64::MAX],
-            CORE => [0, 0],
-            FILES => [FILES_MAX as u64; 2],
-            0..=15 => [u64::MAX; 2],
-            _ => return Err(Errno::EINVAL.into()),
-        };
-        if new != 0 && self.words_from::<2>(new)? != limits {
-            return Err(Errno::EPERM.into());
+        let resource = usize::try_from(resource).ok().filter(|&r| r < RESOURCES).ok_or(Errno::EINVAL)?;
+        let before = self.process.limits.0[resource];
+        let given = if new != 0 { Some(self.words_from::<2>(new)?) } else { None };
+        if let Some([soft, hard]) = given {
+            if soft > hard {
+                return Err(Errno::EINVAL.into());
+            }
+            if hard > before[1] {
+                return Err(Errno::EPERM.into());
+            }
+            self.process.limits.0[resource] = [soft, hard];
+            if resource == DESCRIPTORS {
+                self.process.files.descriptors_max = soft.min(FILES_MAX as u64) as i32;
+            }
         }
         if old != 0 {
-            self.words_to(old, &limits)?;
+            self.words_to(old, &before)?;
         }
         Ok(0)
     }
 
-    pub(super) fn getrandom(&mut self, to: u64, len: u64) -> Answer {
+    pub(super) fn getrandom(&mut self, to: u64, len: u64, flags: u64) -> Answer {
+        const DO_NOT_WAIT: u64 = 1;
+        const RANDOM: u64 = 2;
+        const INSECURE: u64 = 4;
+        if flags & !(DO_NOT_WAIT | RANDOM | INSECURE) != 0 || flags & (RANDOM | INSECURE) == RANDOM | INSECURE {
+            return Err(Errno::EINVAL.into());
+        }
         // Linux also returns fewer bytes than asked for when that is many.
         let len = len.min(1 << 20);
         self.check_range(to, len)?;
@@ -71,7 +81,7 @@ impl Call<'_> {
         Ok(0)
     }
 
-    /// The name of a thread; of the other controls none is here.
+    /// The name of a thread, and settings that are kept and given back.
     pub(super) fn prctl(&mut self, control: u64, argument: u64) -> Answer {
         const SET_NAME: u64 = 15;
         const GET_NAME: u64 = 16;
@@ -92,9 +102,52 @@ impl Call<'_> {
                 self.bytes_to(argument, &name)?;
                 Ok(0)
             }
-            // As in a kernel without the control, such as names for mappings; C libraries try and continue.
-            _ => Err(Errno::EINVAL.into()),
+            _ => self.set_control(control, argument),
         }
+    }
+
+    fn set_control(&mut self, control: u64, argument: u64) -> Answer {
+        const SET_PARENT_DEATH_SIGNAL: u64 = 1;
+        const GET_PARENT_DEATH_SIGNAL: u64 = 2;
+        const GET_SUBREAPER: u64 = 37;
+        const CAPABILITY_BOUNDS: u64 = 23;
+        const LAST_CAPABILITY: u64 = 40;
+        let is_on = argument != 0;
+        let controls = &mut self.process.controls;
+        match control {
+            SET_PARENT_DEATH_SIGNAL if argument > SIGNALS => return Err(Errno::EINVAL.into()),
+            SET_PARENT_DEATH_SIGNAL => controls.parent_death_signal = argument as u32,
+            GET_PARENT_DEATH_SIGNAL | GET_SUBREAPER => {
+                let of_subreaper = control == GET_SUBREAPER;
+                let value = if of_subreaper { controls.is_subreaper.into() } else { controls.parent_death_signal };
+                return self.bytes_to(argument, &value.to_le_bytes()).map(|()| 0);
+            }
+            // GET_DUMPABLE, SET_DUMPABLE.
+            3 => return Ok(controls.is_dumpable.into()),
+            4 if argument > 1 => return Err(Errno::EINVAL.into()),
+            4 => controls.is_dumpable = is_on,
+            // GET_KEEPCAPS, SET_KEEPCAPS.
+            7 => return Ok(controls.keeps_capabilities.into()),
+            8 if argument > 1 => return Err(Errno::EINVAL.into()),
+            8 => controls.keeps_capabilities = is_on,
+            CAPABILITY_BOUNDS if argument > LAST_CAPABILITY => return Err(Errno::EINVAL.into()),
+            CAPABILITY_BOUNDS => return Ok(0),
+            // SET_TIMERSLACK, GET_TIMERSLACK.
+            29 => controls.timer_slack_ns = if is_on { argument } else { TIMER_SLACK_NS },
+            30 => return Ok(controls.timer_slack_ns),
+            // SET_CHILD_SUBREAPER.
+            36 => controls.is_subreaper = is_on,
+            // SET_NO_NEW_PRIVS, GET_NO_NEW_PRIVS.
+            38 if argument != 1 => return Err(Errno::EINVAL.into()),
+            38 => controls.has_no_new_privileges = true,
+            39 => return Ok(controls.has_no_new_privileges.into()),
+            // SET_THP_DISABLE, GET_THP_DISABLE.
+            41 => controls.has_no_huge_pages = is_on,
+            42 => return Ok(controls.has_no_huge_pages.into()),
+            // As in a kernel without the control, such as names for mappings; C libraries try and continue.
+            _ => return Err(Errno::EINVAL.into()),
+        }
+        Ok(0)
     }
 
     /// There is one policy, SCHED_OTHER; those of real time are for others, as for any user without privileges.

@@ -4,6 +4,8 @@
 //! the value for `a0` or a [`Stop`].
 
 mod attributes;
+mod epoll;
+mod events;
 mod files;
 mod futex;
 mod memory;
@@ -14,14 +16,16 @@ mod pipes;
 mod poll;
 mod rights;
 mod signals;
+mod sockets;
 mod stat;
 mod states;
 mod threads;
 mod time;
 mod vectors;
 
+use crate::poll_events::INVALID;
 use crate::process::Process;
-use crate::threads::ThreadId;
+use crate::threads::{FileWaiter, ThreadId};
 use crate::{Output, PhysMemory};
 use ::syscalls::Errno;
 use ::syscalls::riscv64::Sysno;
@@ -43,9 +47,9 @@ pub enum SyscallOutcome {
         /// Nanoseconds since the start of the simulation.
         until_ns: u64,
     },
-    /// `Continue`, but the thread waits for a futex: it may execute again when
-    /// [`ThreadEvent::Woken`](crate::ThreadEvent::Woken) names it. If that has not happened at the time given, the
-    /// machine calls [`Process::time_out`] and lets it continue.
+    /// The thread waits: it may execute again when [`ThreadEvent::Woken`](crate::ThreadEvent::Woken) names it. If that
+    /// has not happened at the time given, the machine calls [`Process::time_out`] and lets it continue. After a wait for
+    /// a futex the registers are those of `Continue`; after one for files the pc is at the ECALL, which is executed again.
     Wait {
         /// Nanoseconds since the start of the simulation; without it the thread waits as long as it takes.
         until_ns: Option<u64>,
@@ -73,6 +77,8 @@ pub(crate) enum Stop {
     Sleep { until_ns: u64 },
     /// The thread waits for a futex; then it returns 0.
     Wait { until_ns: Option<u64> },
+    /// The thread waits until an open file has one of some events, then makes the call again.
+    WaitForFiles { watched: Vec<(usize, u16)>, until_ns: Option<u64> },
 }
 
 impl From<Errno> for Stop {
@@ -130,14 +136,28 @@ impl Process {
             hart.pc += 4;
             return Ok(SyscallOutcome::Continue);
         };
+        let state = self.threads.get_mut(thread);
+        state.repeated = state.repeated.filter(|repeated| repeated.call == number);
         let answer = Call { process: self, thread, hart, mem, now_ns, sink }.dispatch(sysno, args);
         let previous = self.last_syscall.replace(sysno);
+        let is_over = matches!(answer, Err(Stop::ThreadExit | Stop::Exit(_)));
+        if let Err(Stop::WaitForFiles { watched, until_ns }) = answer {
+            self.threads.wait_for_files(FileWaiter { thread, watched });
+            // A part of a write may be there to be read.
+            self.wake_those_with_events(now_ns);
+            return Ok(SyscallOutcome::Wait { until_ns });
+        }
+        if !is_over {
+            self.threads.get_mut(thread).repeated = None;
+        }
+        self.wake_those_with_events(now_ns);
         let (result, outcome) = match answer {
             Ok(value) => (value, SyscallOutcome::Continue),
             Err(Stop::Errno(errno)) => (negative(errno), SyscallOutcome::Continue),
             Err(Stop::Yield) => (0, SyscallOutcome::Yield),
             Err(Stop::Sleep { until_ns }) => (0, SyscallOutcome::Sleep { until_ns }),
             Err(Stop::Wait { until_ns }) => (0, SyscallOutcome::Wait { until_ns }),
+            Err(Stop::WaitForFiles { .. }) => unreachable!("answered above"),
             Err(Stop::ThreadExit) => return Ok(SyscallOutcome::ThreadExit),
             Err(Stop::Exit(status)) => return Ok(SyscallOutcome::Exit(status)),
             Err(Stop::Refuse(why)) => {
@@ -150,12 +170,29 @@ impl Process {
         Ok(outcome)
     }
 
-    /// The time of `thread`, whose registers are `hart` and which waits for a futex, is over: it no longer waits, and its
-    /// system call returns ETIMEDOUT.
+    /// Lets the threads that wait for files look again whose files have an event now.
+    fn wake_those_with_events(&mut self, now_ns: u64) {
+        let all = std::mem::take(&mut self.looks_again);
+        let has_event = |waiter: &&FileWaiter| {
+            let mut watched = waiter.watched.iter();
+            // A file that another thread has closed is an event too.
+            all || watched.any(|&(slot, events)| self.readiness(waiter.thread, slot, now_ns) & (events | INVALID) != 0)
+        };
+        let woken: Vec<ThreadId> = self.threads.file_waiters().iter().filter(has_event).map(|w| w.thread).collect();
+        for thread in woken {
+            self.threads.wake_from_files(thread);
+        }
+    }
+
+    /// The time of `thread`, whose registers are `hart` and which waits, is over: it no longer waits. A wait for a futex
+    /// returns ETIMEDOUT; after one for files the call is made again and finds that its time is over, or that of a timer.
     ///
     /// # Panics
     /// If the thread does not wait, as after an event that woke it.
     pub fn time_out(&mut self, thread: ThreadId, hart: &mut Hart) {
+        if self.threads.forget_files(thread) {
+            return;
+        }
         assert!(self.threads.forget(thread), "thread {thread} does not wait for a futex");
         hart.x[10] = negative(Errno::ETIMEDOUT);
     }
@@ -178,14 +215,18 @@ impl Call<'_> {
             Sysno::pwrite64 => self.pwrite(fd(a[0]), a[1], a[2], a[3]),
             Sysno::preadv => self.preadv(fd(a[0]), a[1], a[2], a[3]),
             Sysno::pwritev => self.pwritev(fd(a[0]), a[1], a[2], a[3]),
+            Sysno::preadv2 => self.preadv2(fd(a[0]), a[1], a[2], a[3], a[5]),
+            Sysno::pwritev2 => self.pwritev2(fd(a[0]), a[1], a[2], a[3], a[5]),
             Sysno::sendfile => self.sendfile(fd(a[0]), fd(a[1]), a[2], a[3]),
             Sysno::lseek => self.lseek(fd(a[0]), a[1] as i64, a[2]),
             Sysno::pipe2 => self.pipe2(a[0], a[1]),
             Sysno::close => self.close(fd(a[0])),
+            Sysno::close_range => self.close_range(a[0], a[1], a[2]),
+            Sysno::memfd_create => self.memfd_create(a[0], a[1]),
             Sysno::dup => self.dup(fd(a[0])),
             Sysno::dup3 => self.dup3(fd(a[0]), fd(a[1]), a[2]),
             Sysno::fcntl => self.fcntl(fd(a[0]), a[1], a[2]),
-            Sysno::ioctl => self.ioctl(fd(a[0])),
+            Sysno::ioctl => self.ioctl(fd(a[0]), a[1], a[2]),
             Sysno::flock => self.flock(fd(a[0])),
             Sysno::ftruncate => self.ftruncate(fd(a[0]), a[1] as i64),
             Sysno::fallocate => self.fallocate(fd(a[0]), a[1], a[2] as i64, a[3] as i64),
@@ -199,6 +240,15 @@ impl Call<'_> {
             Sysno::fstatfs => self.fstatfs(fd(a[0]), a[1]),
             Sysno::ppoll => self.ppoll(a[0], a[1], a[2]),
             Sysno::pselect6 => self.pselect6(a[0], [a[1], a[2], a[3]], a[4]),
+            Sysno::epoll_create1 => self.epoll_create1(a[0]),
+            Sysno::epoll_ctl => self.epoll_ctl(fd(a[0]), a[1], fd(a[2]), a[3]),
+            Sysno::epoll_pwait => self.epoll_pwait(fd(a[0]), a[1], a[2], a[3]),
+            Sysno::epoll_pwait2 => self.epoll_pwait2(fd(a[0]), a[1], a[2], a[3]),
+            Sysno::eventfd2 => self.eventfd2(a[0], a[1]),
+            Sysno::timerfd_create => self.timerfd_create(a[0], a[1]),
+            Sysno::timerfd_settime => self.timerfd_settime(fd(a[0]), a[1], a[2], a[3]),
+            Sysno::timerfd_gettime => self.timerfd_gettime(fd(a[0]), a[1]),
+            Sysno::signalfd4 => self.signalfd4(fd(a[0]), a[1], a[2], a[3]),
             Sysno::fstat => self.fstat(fd(a[0]), a[1]),
             Sysno::getdents64 => self.getdents64(fd(a[0]), a[1], a[2]),
             // Files by path.
@@ -296,18 +346,22 @@ impl Call<'_> {
             Sysno::prlimit64 => self.prlimit64(a[0], a[1], a[2], a[3]),
             Sysno::getrlimit => self.prlimit64(0, a[0], 0, a[1]),
             Sysno::setrlimit => self.prlimit64(0, a[0], a[1], 0),
-            Sysno::getrandom => self.getrandom(a[0], a[1]),
+            Sysno::getrandom => self.getrandom(a[0], a[1], a[2]),
             Sysno::uname => self.uname(a[0]),
             Sysno::sysinfo => self.sysinfo(a[0]),
             Sysno::getrusage => self.getrusage(a[1]),
-            // There is no network, so no file is a socket.
-            Sysno::connect | Sysno::bind | Sysno::listen | Sysno::sendto | Sysno::recvfrom => {
-                self.not_a_socket(fd(a[0]))
-            }
-            Sysno::accept | Sysno::accept4 | Sysno::shutdown => self.not_a_socket(fd(a[0])),
-            Sysno::setsockopt | Sysno::getsockopt => self.not_a_socket(fd(a[0])),
-            Sysno::getsockname | Sysno::getpeername => self.not_a_socket(fd(a[0])),
-            Sysno::sendmsg | Sysno::recvmsg | Sysno::sendmmsg | Sysno::recvmmsg => self.not_a_socket(fd(a[0])),
+            // Sockets of a pair; there is no network.
+            Sysno::socketpair => self.socketpair(a[0], a[1], a[2], a[3]),
+            Sysno::connect => self.is_connected(fd(a[0]), Errno::EISCONN),
+            Sysno::bind | Sysno::listen | Sysno::accept | Sysno::accept4 => self.is_connected(fd(a[0]), Errno::EINVAL),
+            Sysno::sendto => self.sendto(fd(a[0]), a[1], a[2], a[3], a[4]),
+            Sysno::recvfrom => self.recvfrom(fd(a[0]), a[1], a[2], a[3], [a[4], a[5]]),
+            Sysno::sendmsg => self.sendmsg(fd(a[0]), a[1], a[2]),
+            Sysno::recvmsg => self.recvmsg(fd(a[0]), a[1], a[2]),
+            Sysno::shutdown => self.shutdown(fd(a[0]), a[1]),
+            Sysno::getsockname | Sysno::getpeername => self.socket_name(fd(a[0]), a[1], a[2]),
+            Sysno::getsockopt => self.getsockopt(fd(a[0]), a[1], a[2], a[3], a[4]),
+            Sysno::setsockopt => self.setsockopt(fd(a[0]), a[1], a[2]),
             _ => states::answer_of(sysno),
         }
     }

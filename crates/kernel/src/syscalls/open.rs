@@ -37,7 +37,7 @@ impl Call<'_> {
         if matches!(kind, Kind::Folder { .. }) && (writable || flags & O_CREAT != 0) {
             return Err(Errno::EISDIR.into());
         }
-        let opened = Opened { kind, offset: 0, readable, writable, flags: flags & !OPENING_ONLY };
+        let opened = Opened::new(kind, readable, writable, flags & !OPENING_ONLY);
         Ok(self.process.files.add(opened, flags & O_CLOEXEC != 0)? as u64)
     }
 

@@ -1,18 +1,11 @@
-//! Waiting for files. All files but pipes are ready at once: what remains is to wait for a time.
+//! Waiting for events of several files: `ppoll` and `pselect6`.
 
-use super::{Answer, Call, Stop, refuse};
+use super::files::O_NONBLOCK;
+use super::{Answer, Call, Stop};
 use crate::files::{FILES_MAX, Kind};
+use crate::poll_events::{ALWAYS_REPORTED, ERROR, HANG_UP, INVALID, READABLE, WRITABLE};
 use ::syscalls::Errno;
 
-/// Something to read, there under two names (IN, RDNORM).
-const READABLE: u16 = 0x1 | 0x40;
-/// Room to write (OUT, WRNORM).
-const WRITABLE: u16 = 0x4 | 0x100;
-/// The other end of a pipe is closed: seen from the end that writes, and from the end that reads.
-const ERROR: u16 = 0x8;
-const HANG_UP: u16 = 0x10;
-const INVALID: u16 = 0x20;
-const ALWAYS_REPORTED: u16 = ERROR | HANG_UP | INVALID;
 const MONOTONIC: u64 = 1;
 
 impl Call<'_> {
@@ -20,40 +13,35 @@ impl Call<'_> {
         if count > FILES_MAX as u64 {
             return Err(Errno::EINVAL.into());
         }
-        let mut ready = 0;
+        let (mut ready, mut watched) = (0, Vec::new());
         for entry in (0..count).map(|n| fds.wrapping_add(8 * n)) {
             let [word] = self.words_from(entry)?;
             // struct pollfd: descriptor, what is asked for, what there is.
-            let (fd, asked) = (word as i32, (word >> 32) as u16);
-            let found = if fd < 0 { 0 } else { self.state_of(fd) & (asked | ALWAYS_REPORTED) };
+            let (fd, asked) = (word as i32, (word >> 32) as u16 | ALWAYS_REPORTED);
+            let found = if fd < 0 { 0 } else { self.state_of(fd) & asked };
+            if let Ok(slot) = self.process.files.slot(fd) {
+                watched.push((slot, asked));
+            }
             ready += u64::from(found != 0);
             self.bytes_to(entry.wrapping_add(6), &found.to_le_bytes())?;
         }
-        if ready > 0 { Ok(ready) } else { self.wait_for_nothing(timeout) }
+        if ready > 0 { Ok(ready) } else { self.wait_for_any(watched, timeout) }
     }
 
     /// The state of a descriptor for `poll`.
-    fn state_of(&mut self, fd: i32) -> u16 {
-        let Ok(opened) = self.process.files.get(fd) else { return INVALID };
-        let writable = opened.writable;
-        match opened.kind {
-            Kind::Stdin => READABLE,
-            Kind::Output(_) => WRITABLE,
-            Kind::Pipe { pipe } => {
-                let (ready, alone) = self.pipe_state(pipe, writable);
-                let (state, end) = if writable { (WRITABLE, ERROR) } else { (READABLE, HANG_UP) };
-                (u16::from(ready) * state) | (u16::from(alone) * end)
-            }
-            _ => READABLE | WRITABLE,
-        }
+    fn state_of(&self, fd: i32) -> u16 {
+        let slot = self.process.files.slot(fd);
+        slot.map_or(INVALID, |slot| self.process.readiness(self.thread, slot, self.now_ns))
     }
 
     pub(super) fn pselect6(&mut self, count: u64, sets: [u64; 3], timeout: u64) -> Answer {
         if count > FILES_MAX as u64 {
             return Err(Errno::EINVAL.into());
         }
-        let mut ready = 0;
-        for (set, addr) in sets.into_iter().enumerate().filter(|&(_, addr)| addr != 0) {
+        // An urgent event, which the third set is for, never happens.
+        let events = [READABLE | HANG_UP | ERROR, WRITABLE | ERROR, 0];
+        let (mut ready, mut watched, mut found_words) = (0, Vec::new(), Vec::new());
+        for (events, addr) in events.into_iter().zip(sets).filter(|&(_, addr)| addr != 0) {
             for first in (0..count).step_by(64) {
                 let addr = addr.wrapping_add(first / 8);
                 let [asked] = self.words_from(addr)?;
@@ -61,25 +49,70 @@ impl Call<'_> {
                 let mut found = 0;
                 for bit in (0..64).filter(|bit| asked >> bit & 1 != 0) {
                     let fd = first as i32 + bit;
-                    // Files are ready for all that can be done; the third set is for exceptions, and there are none.
-                    let ready = match (set, &self.process.files.get(fd)?.kind) {
-                        (0, Kind::Pipe { .. }) => self.state_of(fd) & (READABLE | HANG_UP) != 0,
-                        (1, Kind::Pipe { .. }) => self.state_of(fd) & (WRITABLE | ERROR) != 0,
-                        (set, _) => set < 2,
-                    };
-                    found |= u64::from(ready) << bit;
+                    let slot = self.process.files.slot(fd)?;
+                    watched.push((slot, events));
+                    found |= u64::from(self.state_of(fd) & events != 0) << bit;
                 }
                 ready += u64::from(found.count_ones());
-                self.words_to(addr, &[found])?;
+                found_words.push((addr, found));
             }
         }
-        if ready > 0 { Ok(ready) } else { self.wait_for_nothing(timeout) }
+        if ready == 0
+            && let waits @ Err(_) = self.wait_for_any(watched, timeout)
+        {
+            return waits;
+        }
+        for (addr, found) in found_words {
+            self.words_to(addr, &[found])?;
+        }
+        Ok(ready)
     }
 
-    fn wait_for_nothing(&mut self, timeout: u64) -> Answer {
-        if timeout == 0 {
-            return refuse("the call would never return: no file will become ready");
+    /// Waits until one of some open files has one of its events, or for the timespec at `timeout`; 0 = without end.
+    fn wait_for_any(&mut self, watched: Vec<(usize, u16)>, timeout: u64) -> Answer {
+        let begun = self.thread().repeated;
+        let until_ns = match (begun, timeout) {
+            (Some(begun), _) => begun.until_ns,
+            (None, 0) => None,
+            (None, timeout) => Some(self.time_of(MONOTONIC, false, timeout)?),
+        };
+        match until_ns {
+            // A plain sleep, unless a file could end it.
+            Some(until_ns) if begun.is_none() && !self.can_wait_for(&watched) => Err(Stop::Sleep { until_ns }),
+            Some(until_ns) if until_ns <= self.now_ns => Ok(0),
+            _ => self.wait_for(watched, until_ns),
         }
-        Err(Stop::Sleep { until_ns: self.time_of(MONOTONIC, false, timeout)? })
+    }
+
+    /// Whether any of some open files may become ready.
+    fn can_wait_for(&self, watched: &[(usize, u16)]) -> bool {
+        watched.iter().filter_map(|&(slot, _)| self.process.files.at(slot)).any(|opened| {
+            let kind = &opened.kind;
+            let pipe = matches!(kind, Kind::Pipe { .. } | Kind::Socket { .. } | Kind::Epoll(_));
+            pipe || matches!(kind, Kind::Event { .. } | Kind::Timer(_) | Kind::Signals { .. })
+        })
+    }
+
+    /// The thread waits until one of some open files has one of its events, then makes the call again; no longer than
+    /// until a simulated time.
+    pub(super) fn wait_for(&mut self, watched: Vec<(usize, u16)>, until_ns: Option<u64>) -> Answer {
+        let call = self.hart.x[17];
+        let repeated = self.thread().repeated.get_or_insert_default();
+        (repeated.call, repeated.until_ns) = (call, until_ns);
+        let due = watched.iter().filter_map(|&(slot, _)| self.process.files.due_ns(slot, self.now_ns));
+        let until_ns = due.chain(until_ns).min();
+        Err(Stop::WaitForFiles { watched, until_ns })
+    }
+
+    /// The thread waits until the open file of `fd` has one of `events`, unless it is not to wait.
+    pub(super) fn wait_for_file<T>(&mut self, fd: i32, events: u16) -> Result<T, Stop> {
+        if self.process.files.get(fd)?.flags & O_NONBLOCK != 0 {
+            return Err(Errno::EAGAIN.into());
+        }
+        let slot = self.process.files.slot(fd)?;
+        match self.wait_for(vec![(slot, events | ALWAYS_REPORTED)], None) {
+            Err(stop) => Err(stop),
+            Ok(_) => unreachable!("a wait has no answer yet"),
+        }
     }
 }

@@ -75,10 +75,4 @@ impl Call<'_> {
         };
         Ok(&mut self.process.threads.get_mut(thread).nice)
     }
-
-    /// A call for sockets about a file that is none.
-    pub(super) fn not_a_socket(&self, fd: i32) -> Answer {
-        self.process.files.get(fd)?;
-        Err(Errno::ENOTSOCK.into())
-    }
 }

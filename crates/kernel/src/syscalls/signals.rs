@@ -2,7 +2,7 @@
 //! sentence when a signal that has one is delivered.
 
 use super::{Answer, Call, Stop, refuse};
-use crate::signals::SIGNALS;
+use crate::signals::{SI_TKILL, SI_USER, SIGNALS, SignalInfo};
 use crate::threads::{PROCESS_ID, ThreadId};
 use ::syscalls::Errno;
 
@@ -46,7 +46,8 @@ impl Call<'_> {
         if size > SIGNAL_SET_BYTES {
             return Err(Errno::EINVAL.into());
         }
-        let pending = (self.thread().signals_pending | self.process.signals.pending) & self.thread().signal_mask;
+        let pending = self.thread().pending.set() | self.process.signals.pending.set();
+        let pending = pending & self.thread().signal_mask;
         self.bytes_to(to, &pending.to_le_bytes()[..size as usize])?;
         Ok(0)
     }
@@ -88,9 +89,8 @@ impl Call<'_> {
     /// program does so with the status a shell would show, 128 + signal.
     pub(super) fn kill(&mut self, pid: u64, signal: u64) -> Answer {
         self.check_own_pid(pid)?;
-        if let Some(bit) = bit_of(signal)? {
-            self.process.signals.pending |= bit;
-            self.deliver_signals()?;
+        if let Some(signal) = number_of(signal)? {
+            self.send(None, SignalInfo { signal, code: SI_USER, value: 0 })?;
         }
         Ok(0)
     }
@@ -108,23 +108,55 @@ impl Call<'_> {
             return Err(Errno::EINVAL.into());
         }
         let thread: ThreadId = self.thread_of(tid)?;
-        if let Some(bit) = bit_of(signal)? {
-            self.process.threads.get_mut(thread).signals_pending |= bit;
-            self.deliver_signals()?;
+        if let Some(signal) = number_of(signal)? {
+            self.send(Some(thread), SignalInfo { signal, code: SI_TKILL, value: 0 })?;
         }
         Ok(0)
     }
 
-    /// `kill` with a value for the handler.
+    /// `kill` with a code and a value of the sender.
     pub(super) fn rt_sigqueueinfo(&mut self, pid: u64, signal: u64, info: u64) -> Answer {
-        self.check_range(info, SIGNAL_INFO_BYTES)?;
-        self.kill(pid, signal)
+        self.check_own_pid(pid)?;
+        self.send_info(None, signal, info)
     }
 
-    /// `tgkill` with a value for the handler.
+    /// `tgkill` with a code and a value of the sender.
     pub(super) fn rt_tgsigqueueinfo(&mut self, pid: u64, tid: u64, signal: u64, info: u64) -> Answer {
+        if pid != PROCESS_ID {
+            return Err(Errno::ESRCH.into());
+        }
+        if tid as i32 <= 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        let thread = self.thread_of(tid)?;
+        self.send_info(Some(thread), signal, info)
+    }
+
+    fn send_info(&mut self, thread: Option<ThreadId>, signal: u64, info: u64) -> Answer {
         self.check_range(info, SIGNAL_INFO_BYTES)?;
-        self.tgkill(pid, tid, signal)
+        // struct siginfo: number, error, code; of a sender its process and user, then the value.
+        let [_, second, _, value] = self.words_from(info)?;
+        if let Some(signal) = number_of(signal)? {
+            self.send(thread, SignalInfo { signal, code: second as u32 as i32, value })?;
+        }
+        Ok(0)
+    }
+
+    pub(super) fn send_to_thread(&mut self, thread: ThreadId, info: SignalInfo) -> Result<(), Stop> {
+        self.send(Some(thread), info)
+    }
+
+    /// Sends a signal to a thread, or to the process.
+    fn send(&mut self, thread: Option<ThreadId>, info: SignalInfo) -> Result<(), Stop> {
+        let pending = match thread {
+            Some(thread) => &mut self.process.threads.get_mut(thread).pending,
+            None => &mut self.process.signals.pending,
+        };
+        if !pending.add(info) {
+            return Err(Errno::EAGAIN.into());
+        }
+        self.process.signals.sent += 1;
+        self.deliver_signals()
     }
 
     /// Lets every pending signal that is not blocked have its effect, which is one on the whole process.
@@ -151,26 +183,20 @@ impl Call<'_> {
     fn next_signal(&mut self) -> Option<u64> {
         let shared = &mut self.process.signals.pending;
         for thread in self.process.threads.iter_mut() {
-            let ready = (thread.signals_pending | *shared) & !thread.signal_mask;
-            if ready != 0 {
-                let bit = 1 << ready.trailing_zeros();
-                if thread.signals_pending & bit != 0 {
-                    thread.signals_pending &= !bit;
-                } else {
-                    *shared &= !bit;
-                }
-                return Some(u64::from(ready.trailing_zeros()) + 1);
+            let allowed = !thread.signal_mask;
+            if let Some(info) = thread.pending.take(allowed).or_else(|| shared.take(allowed)) {
+                return Some(info.signal.into());
             }
         }
         None
     }
 }
 
-/// The bit of a signal in a set; none for signal 0, with which programs ask whether a process exists.
-fn bit_of(signal: u64) -> Result<Option<u64>, Stop> {
+/// The number of a signal; none for signal 0, with which programs ask whether a process exists.
+fn number_of(signal: u64) -> Result<Option<u8>, Stop> {
     match signal {
         0 => Ok(None),
-        1..=SIGNALS => Ok(Some(1 << (signal - 1))),
+        1..=SIGNALS => Ok(Some(signal as u8)),
         _ => Err(Errno::EINVAL.into()),
     }
 }

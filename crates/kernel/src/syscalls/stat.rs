@@ -19,6 +19,7 @@ const FOLDER: u32 = 0o040_000;
 const SYMLINK: u32 = 0o120_000;
 const CHARACTER_DEVICE: u32 = 0o020_000;
 const PIPE: u32 = 0o010_000;
+const SOCKET: u32 = 0o140_000;
 
 /// The facts about a file that are not the same for all files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +128,10 @@ impl Call<'_> {
             Kind::Stdin => Ok(Facts::new("pipe:0", PIPE | 0o600, 0)),
             Kind::Output(_) => Ok(Facts::new("pipe:1", PIPE | 0o600, 0)),
             Kind::Pipe { pipe } => Ok(Facts::new(&format!("own pipe:{pipe}"), PIPE | 0o600, 0)),
+            Kind::Socket { link, side } => Ok(Facts::new(&format!("socket:{link}:{side}"), SOCKET | 0o777, 0)),
+            Kind::Event { .. } | Kind::Timer(_) | Kind::Signals { .. } | Kind::Epoll(_) => {
+                Ok(Facts::new("anon_inode", 0o600, 0))
+            }
             Kind::Device(device) => self.stat_of(&PathTarget::Device(*device), true),
             Kind::File { path, .. } => Ok(Facts::new(path, REGULAR | 0o644, size_bytes)),
             Kind::Pmem { name } => Ok(Facts::new(&format!("/pmem/{name}"), REGULAR | 0o600, size_bytes)),

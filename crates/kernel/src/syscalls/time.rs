@@ -24,6 +24,14 @@ fn clock_origin_ns(clock: u64) -> Result<u64, Stop> {
 }
 
 impl Call<'_> {
+    /// Whether a timer can follow `clock`: the clocks of processor time have none.
+    pub(super) fn check_clock(&self, clock: u64) -> Result<(), Stop> {
+        const MONOTONIC: u64 = 1;
+        const BOOTTIME: u64 = 7;
+        let is_known = [CLOCK_REALTIME, MONOTONIC, BOOTTIME].contains(&clock);
+        if is_known { Ok(()) } else { Err(Errno::EINVAL.into()) }
+    }
+
     pub(super) fn clock_gettime(&mut self, clock: u64, to: u64) -> Answer {
         let now_ns = clock_origin_ns(clock)? + self.now_ns;
         self.words_to(to, &[now_ns / NS_PER_S, now_ns % NS_PER_S])?;

@@ -23,7 +23,7 @@ use crate::setup::plan::Plan;
 use crate::setup::program::{PoolContents, Program, process_config};
 use bus::FlatBus;
 use durasim_isa::{Access, BlockCache, BlockId, Flow, Hart, Op, Stop, disassemble, execute};
-use durasim_kernel::{Output, PhysMemory, PmemPool, Process, SyscallOutcome, ThreadId};
+use durasim_kernel::{Output, PhysMemory, PmemPool, Process, SyscallOutcome, ThreadId, WaitsFor};
 use durasim_types::{DataRange, Error, GuestFault, Pages, Rng};
 pub(crate) use fast_forward::fast_forward;
 pub use loaded::LoadedProgram;
@@ -152,9 +152,10 @@ fn run_threads<W: ExecutionObserver>(
         let (thread, mut hart) = match queue.next(bus) {
             Next::Run(thread, hart) => (thread, hart),
             Next::Deadlock => {
-                let first = bus.process.waiting()[0].thread;
+                let first = bus.process.waiting()[0];
                 let what = bus.process.describe_deadlock(|thread| queue.pc(thread));
-                return Err(message(queue.pc(first).wrapping_sub(4), bus, what).into());
+                let after_call = u64::from(first.on != WaitsFor::Files) * 4;
+                return Err(message(queue.pc(first.thread).wrapping_sub(after_call), bus, what).into());
             }
         };
         // Kept by a thread that continues independently: an SC that fails would make it execute more than on real hardware.
