@@ -12,7 +12,7 @@
 enum { RECORDS = 6 };
 struct record { uint64_t square, rest[7], valid, valid_rest[7]; };
 struct pool {
-    uint64_t count, count_rest[7];
+    uint64_t count, count_rest[7], allocated, allocated_rest[7], linked, linked_rest[7];
     struct record records[RECORDS + 1];
 };
 
@@ -54,6 +54,14 @@ static void missing_fence(struct pool *pool, uint64_t i, int right) {
     publish(pool, i + 1);
 }
 
+static void fence_of_another_kind(struct pool *pool, uint64_t i, int right) {
+    pool->records[i].square = square(i); /* fence-of-another-kind */
+    durasim_clean(&pool->records[i]);
+    if (right) durasim_persist_fence();
+    else __asm__ volatile("fence r, rw" : : : "memory");
+    publish(pool, i + 1);
+}
+
 static void wrong_order(struct pool *pool, uint64_t i, int right) {
     pool->records[i].square = square(i); /* wrong-order */
     if (right) {
@@ -84,6 +92,17 @@ static void count_before_contents(struct pool *pool, uint64_t i, int right) {
     if (right) publish(pool, i + 1);
 }
 
+/* Done right, recovery frees what is allocated and not linked. */
+static void allocation_before_link(struct pool *pool, uint64_t i, int right) {
+    (void)right;
+    pool->allocated = i + 1;
+    durasim_clean(&pool->allocated);
+    durasim_persist_fence();
+    pool->linked = i + 1; /* allocation-before-link */
+    durasim_clean(&pool->linked);
+    durasim_persist_fence();
+}
+
 /* The commit of the markers promises what the program has not cleaned. */
 static void transaction(struct pool *pool, uint64_t i, int right) {
     durasim_tx_begin();
@@ -105,9 +124,11 @@ static const struct mistake {
     {"misplaced-clean", misplaced_clean},
     {"clean-of-another-line", clean_of_another_line},
     {"missing-fence", missing_fence},
+    {"fence-of-another-kind", fence_of_another_kind},
     {"wrong-order", wrong_order},
     {"fields-apart", fields_apart},
     {"count-before-contents", count_before_contents},
+    {"allocation-before-link", allocation_before_link},
     {"transaction", transaction},
 };
 
@@ -125,7 +146,7 @@ static int is_wrong(const struct pool *pool, const char *name) {
         if (strcmp(name, "wrong-order") == 0 ? is_valid && !is_whole : is_counted && !is_whole) return 1;
         if (strcmp(name, "fields-apart") == 0 && is_counted && !is_valid) return 1;
     }
-    return 0;
+    return pool->allocated != pool->linked;
 }
 
 int main(int argc, char **argv) {
@@ -134,6 +155,11 @@ int main(int argc, char **argv) {
     while (argc > 2 && mistake < end && strcmp(mistake->name, argv[2]) != 0) ++mistake;
     if (argc < 3 || mistake == end || (argc == 4 && !right)) return 2;
     struct pool *pool = map();
+    if (right && pool->allocated != pool->linked) {
+        pool->allocated = pool->linked;
+        durasim_clean(&pool->allocated);
+        durasim_persist_fence();
+    }
     if (strcmp(argv[1], "check") == 0) {
         if (strcmp(mistake->name, "transaction") == 0) return 0; /* the bytes alone decide */
         return is_wrong(pool, mistake->name) ? fprintf(stderr, "violation: a record is broken\n"), 1 : 0;

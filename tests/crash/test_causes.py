@@ -17,9 +17,11 @@ MISTAKES = {
     "misplaced-clean": ("clean-before-store", "clean", "store"),
     "clean-of-another-line": ("clean-of-another-line", "clean", "store"),
     "missing-fence": ("no-fence", "fence", "store"),
+    "fence-of-another-kind": ("other-fence", "fence", "store"),
     "wrong-order": ("order", "clean-and-fence", "store"),
     "fields-apart": ("no-clean", "clean", "store"),
     "count-before-contents": ("order", None, "store"),
+    "allocation-before-link": ("order", None, "store"),
     "transaction": ("no-clean", "clean-and-fence", "commit"),
 }
 
@@ -138,3 +140,15 @@ def test_without_debug_information_causes_are_found_and_the_lack_is_named(elf, t
     assert store["pc"] > 0 and store["at"]["line"] is None
     assert (store["at"]["function"] is not None) == function
     assert words in result.causes["debug_information"]
+
+
+def test_a_replay_names_the_cause_without_testing_it(elf):
+    (cause,) = crash(elf, "missing-clean").causes["found"]
+    replayed = ds.crash(
+        design="opt", machine="tiny", elf=elf, args=["run", "missing-clean"], check_args=["check", "missing-clean"],
+        replay=cause["first"],
+    )  # fmt: skip
+    (named,) = replayed.causes["found"]
+    assert (named["missing"], named["stores"][0]["at"]) == (cause["missing"], cause["stores"][0]["at"])
+    assert (named["confirmed"], named["tested"]) == (False, None)
+    assert named["unconfirmed_because"] == "a replay does not repeat the campaign"

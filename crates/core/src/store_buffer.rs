@@ -52,6 +52,15 @@ pub(crate) struct InstructionOrigin {
     pub return_address: u64,
 }
 
+/// A fence without W in its predecessor set that committed while cache-block operations before it were in the buffer. It does not
+/// wait for them, but is reported after them: the order of the program.
+#[derive(Clone, Copy, Debug)]
+struct PassingFence {
+    /// The operations that have not left.
+    operations: usize,
+    origin: InstructionOrigin,
+}
+
 /// Stores that persist with a fence of their own, in one operation or as three.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FencedStores {
@@ -118,6 +127,9 @@ pub struct StoreBuffer {
     /// The instruction whose entries are added, and whose effect comes at its commit.
     #[serde(skip)]
     pub(crate) origin: InstructionOrigin,
+    /// Fences that are not reported yet, in their order. Snapshots leave them out: no time depends on them.
+    #[serde(skip)]
+    passing_fences: Vec<PassingFence>,
 }
 
 /// Outcome of an entry that tried to leave.
@@ -155,6 +167,7 @@ impl StoreBuffer {
             aborted: None,
             aborted_late: false,
             origin: InstructionOrigin::default(),
+            passing_fences: Vec::new(),
         }
     }
 
@@ -228,6 +241,29 @@ impl StoreBuffer {
         }
         self.slots.push_back(Slot { entry, from: committed + 1, owned: 0, executed, pc, origin: self.origin });
         self.attention = self.attention.min(committed + 1);
+    }
+
+    /// Reports a fence without W in its predecessor set, which waits for nothing, once the cache-block operations before it have
+    /// left. The fence is the instruction whose origin is set.
+    pub(crate) fn pass_fence<P: Port>(&mut self, core: CoreId, port: &mut P, committed: Cycle) {
+        let operations = self.slots.iter().filter(|slot| matches!(slot.entry, Entry::Block(..))).count();
+        if operations == 0 {
+            port.fence_without_writes(core, committed);
+        } else {
+            self.passing_fences.push(PassingFence { operations, origin: self.origin });
+        }
+    }
+
+    /// A cache-block operation has left in `cycle`.
+    fn report_passing_fences<P: Port>(&mut self, core: CoreId, port: &mut P, cycle: Cycle) {
+        for fence in &mut self.passing_fences {
+            fence.operations -= 1;
+            if fence.operations == 0 {
+                port.instruction(core, fence.origin.pc, fence.origin.return_address);
+                port.fence_without_writes(core, cycle);
+            }
+        }
+        self.passing_fences.retain(|fence| fence.operations > 0);
     }
 
     /// Adds a flush of a log register that committed in `committed`.
@@ -419,12 +455,16 @@ impl StoreBuffer {
     /// Lets a front entry leave that is no store.
     #[inline(never)]
     fn drain_non_store<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
-        let Some(slot) = self.slots.front() else { return DrainOutcome::Nothing };
+        let Some(&slot) = self.slots.front() else { return DrainOutcome::Nothing };
         let could_leave = slot.from.max(self.next_from);
         port.instruction(core, slot.origin.pc, slot.origin.return_address);
         let outcome = match slot.entry {
             Entry::Store(store) => port.store(core, &store, at),
-            Entry::Block(op, line) => Outcome::Done(port.cache_block(core, op, line, at)),
+            Entry::Block(op, line) => {
+                let cycle = port.cache_block(core, op, line, at);
+                self.report_passing_fences(core, port, cycle);
+                Outcome::Done(cycle)
+            }
             Entry::Log(addr, tx) => {
                 let old = *self.log_blocks.front().expect("every flush has its block");
                 let outcome = port.log_flush(core, &LogFlush { addr, old, tx }, at);
@@ -501,6 +541,7 @@ impl StoreBuffer {
         let is_checked = |slot: &Slot| matches!(slot.entry, Entry::Store(store) if store.checked);
         debug_assert!(!self.slots.iter().any(is_checked), "hardware that aborts transactions checks no accesses");
         self.slots.clear();
+        self.passing_fences.clear();
         self.log_blocks.clear();
         self.offer_from = 0;
         self.filter = [0; FILTER];

@@ -2,7 +2,7 @@
 //! machine is not disturbed and nothing is run again: the image of a crash shares its pages with the machine, which goes
 //! on; recoveries and checks work on the images, on other threads.
 
-use crate::causes::{self, CauseLook, Causes, Rerun};
+use crate::causes::{self, CauseLook, Causes, Rerun, Rerunner};
 use crate::coverage::not_tried;
 use crate::crashed_run::{
     Crash, CrashFreeRun, CrashPointSelector, CrashedRun, EndedRun, crash_free_run, initial_pmem, run_with_crashes,
@@ -92,10 +92,7 @@ pub fn crash(
         Some(trial) => campaign.replay(trial, progress)?,
     };
     let crashed = crashing.elapsed();
-    let causes = match &trial {
-        None => campaign.causes(workers.max(1), &ended.tried, progress)?,
-        Some(_) => None,
-    };
+    let causes = campaign.causes(workers.max(1), &ended.tried, progress)?;
     let mut result = CrashResult::of(&prepared, &request.run, &crash_free_run, ended.tried, FAILURES_MAX);
     result.causes = causes;
     (result.marks, result.timeline, result.limits) = (ended.marks, ended.timeline, ended.limits);
@@ -191,7 +188,7 @@ impl Campaign<'_> {
         Ok(CampaignOutcome { instructions, marks, points_at_risk, not_tried, tried, timeline: None, limits })
     }
 
-    /// The causes of the violations among these trials of a program of the user's own.
+    /// The causes of the violations among these trials of a program of the user's own. A replay does not test them.
     fn causes(
         &self,
         workers: usize,
@@ -215,7 +212,8 @@ impl Campaign<'_> {
             let is_left = look(campaign.context(), &rerun)?;
             Ok((rerun, is_left))
         };
-        causes::find(self.context(), &self.request.run.elf, tried, &mut rerun).map(Some)
+        let rerun: Option<&mut Rerunner<'_>> = if self.request.replay.is_none() { Some(&mut rerun) } else { None };
+        causes::find(self.context(), &self.request.run.elf, tried, rerun).map(Some)
     }
 
     /// Executes this trial and records its timeline.

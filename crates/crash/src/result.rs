@@ -85,8 +85,8 @@ pub struct CrashResult {
     pub marks: BTreeMap<String, u64>,
     /// Of a replay, what became of the lines involved; null for a campaign.
     pub timeline: Option<Timeline>,
-    /// The causes of the violations of a program of the user's own, as far as they are found; null for a workload, for a
-    /// replay, and without violations.
+    /// The causes of the violations of a program of the user's own, as far as they are found; null for a workload and
+    /// without violations. A replay tests none of them.
     pub causes: Option<Causes>,
     /// The limits of recovery, check and further work in a trial.
     pub limits: RecoveryLimits,

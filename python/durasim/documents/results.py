@@ -132,8 +132,8 @@ class CrashResult(Presented, Document):
         events_by_kind: Persist events by kind.
         marks: Rare paths of the design by name, with the number of crashes inside each.
         timeline: For a replay, the events of the lines involved, see schemas/timeline.json; None for a campaign.
-        causes: The causes of the violations of a program, see schemas/causes.json; None for a workload, for a replay
-            and without violations.
+        causes: The causes of the violations of a program, see schemas/causes.json; None for a workload and without
+            violations. A replay tests none of them.
         limits: Limits of instructions and bytes of memory for recovery, check and the rerun in a trial.
         shrunk: The smallest failure found by minimization, with its timeline; None without minimization.
         host: Cost on this computer.

@@ -20,7 +20,7 @@ impl Core {
         let waits = match work {
             AtCommit::Fence(set) => {
                 if !set.writes() {
-                    port.fence_without_writes(self.unit.id, committed);
+                    self.unit.buffer.pass_fence(self.unit.id, port, committed);
                 }
                 self.stats.fences += 1;
                 let has_cleans = self.cleans_precede(port);

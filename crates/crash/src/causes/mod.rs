@@ -71,7 +71,7 @@ struct Search<'a> {
     checks_left: u64,
 }
 
-/// The causes of the violations among these trials. `elf` is the file of the program.
+/// The causes of the violations among these trials. `elf` is the file of the program; without `rerun` no cause is tested.
 ///
 /// # Errors
 /// As from a run.
@@ -79,7 +79,7 @@ pub(crate) fn find(
     context: Context<'_>,
     elf: &Path,
     tried: &[(Trial, Outcome)],
-    rerun: &mut Rerunner<'_>,
+    mut rerun: Option<&mut Rerunner<'_>>,
 ) -> Result<Causes, Error> {
     let failing: Vec<&Trial> =
         tried.iter().filter(|(_, outcome)| !outcome.objections.is_empty()).map(|(trial, _)| trial).collect();
@@ -98,7 +98,7 @@ pub(crate) fn find(
     }
     search.examine(context, retaken);
     for index in 0..search.findings.len() {
-        search.test(index, rerun);
+        search.test(index, rerun.as_deref_mut());
     }
     Ok(Causes {
         not_examined: failing.len() as u64 - search.examined,
@@ -233,7 +233,7 @@ impl Search<'_> {
     }
 
     /// Runs the campaign again with what a cause lacks.
-    fn test(&mut self, index: usize, rerun: &mut Rerunner<'_>) {
+    fn test(&mut self, index: usize, rerun: Option<&mut Rerunner<'_>>) {
         let finding = &mut self.findings[index];
         finding.cause.violations = finding.violations;
         let because = |finding: &mut Finding, why: &str| finding.cause.unconfirmed_because = Some(why.to_owned());
@@ -248,6 +248,10 @@ impl Search<'_> {
             because(finding, why);
             return;
         }
+        let Some(rerun) = rerun else {
+            because(finding, "a replay does not repeat the campaign");
+            return;
+        };
         if index >= TESTED_MAX {
             because(finding, "only the first causes are tested");
             return;
