@@ -218,6 +218,8 @@ def _result_field(name: str, schema: dict[str, Any]) -> str:
 def _result_type(name: str, schema: dict[str, Any]) -> str:
     if schema.get("$ref") == "#/$defs/tree":
         return "StatTree"
+    if any(part.get("$ref", "").endswith(".json") for part in schema.get("anyOf", ())):
+        return "Mapping[str, Any] | None"
     if _object_in(schema) is not None:
         return CLASSES[name] + (" | None" if "anyOf" in schema or "null" in _types(schema) else "")
     if "const" in schema:

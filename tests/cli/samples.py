@@ -6,7 +6,7 @@ from typing import Any
 from durasim.documents.results import METRICS, RunResult
 
 _KNOWN: dict[str, Any] = {
-    "schema": "durasim-run/3",
+    "schema": "durasim-run/4",
     "durasim_version": "0.1.0",
     "design": "opt",
     "workload": "btree",
@@ -38,6 +38,7 @@ _KNOWN: dict[str, Any] = {
     "replay": None,
     "digest": "0123456789abcdef0123456789abcdef",
     "guest_exit_code": 0,
+    "persistence": None,
     "host": {"seconds": 0.5, "mips": 0.006, "peak_rss_bytes": 1048576},
     "provenance": {
         "durasim_build": "00112233445566778899aabbccddeeff",

@@ -114,6 +114,8 @@ pub trait Port {
     fn instruction(&mut self, _core: CoreId, _pc: u64, _return_address: u64) {}
     /// A fence without W in its predecessor set commits, which waits for no cache-block operation.
     fn fence_without_writes(&mut self, _core: CoreId, _at: Cycle) {}
+    /// A fence with W in its predecessor set is done in cycle `at`, and has waited for this number of cycles since its commit.
+    fn fence_done(&mut self, _core: CoreId, _waited_cycles: Cycle, _at: Cycle) {}
     /// The physical address of a guest address.
     fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, AccessFault>;
     /// Walks the page table for a guest address that is mapped, from cycle `at` on; the cycle in which the translation is

@@ -38,6 +38,7 @@ pub use setup::presets;
 pub use setup::program::{Captured, PoolContents, Program, memory_map, read_elf};
 pub use setup::request::{Origin, Prepared, RunRequest, configuration, prepare};
 pub use statistics::metrics::{AccessesPerTx, Bytes, Latencies, Metrics, Phase, Phases};
+pub use statistics::persistence::{PersistenceLine, PersistenceReport, PersistenceUse};
 pub use statistics::transactions::{AbortedBy, ReplayStats, TxStats};
 pub use system::inspection::copy_locations::{CopyLocation, LineCopy};
 pub use system::inspection::crash::{PowerFailureChoices, PowerFailureOptions, PowerFailureResult};

@@ -43,6 +43,17 @@ pub struct Site {
     pub thread: u32,
 }
 
+/// A cache-block operation that a core has performed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockOperation {
+    /// The line.
+    pub line: LineAddr,
+    /// Whether the line is in persistent memory.
+    pub is_persistent: bool,
+    /// Whether the caches had nothing to write back: the line was clean, or in flight to the persistence domain.
+    pub has_nothing_to_write: bool,
+}
+
 /// The observer of a run. All calls come in the order of the run's events.
 pub trait Journal: Send {
     /// The core and the cycle of the next call, for listeners that want to know.
@@ -60,6 +71,11 @@ pub trait Journal: Send {
     /// A core has performed `cbo.clean` or `cbo.flush` of a line of persistent memory: what it writes back has the bytes of all
     /// stores to the line so far, of all cores.
     fn cleaned(&mut self, _core: CoreId, _line: LineAddr) {}
+    /// A core has performed a cache-block operation, of any kind and on any memory. Before [`Journal::cleaned`].
+    fn block_operation(&mut self, _core: CoreId, _operation: BlockOperation) {}
+    /// A fence instruction with W in its predecessor set is done, and has waited for this number of cycles. After
+    /// [`Journal::fenced`].
+    fn fence_instruction(&mut self, _core: CoreId, _waited_cycles: Cycle) {}
     /// A fence of a core has waited for what the core had cleaned before: that is durable. The machine's own fence when a
     /// thread leaves a core is one too.
     fn fenced(&mut self, _core: CoreId) {}

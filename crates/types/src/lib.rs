@@ -23,7 +23,7 @@ pub use digest::Digest;
 pub use error::{ConfigError, Error, ExitCode, GuestFault};
 pub use event::{EventKind, PersistEvent};
 pub use history::{History, HistoryStep};
-pub use journal::{DataRange, Journal, Site, Write};
+pub use journal::{BlockOperation, DataRange, Journal, Site, Write};
 pub use pages::Pages;
 pub use rng::Rng;
 pub use stall::{StallCause, StallSegment};

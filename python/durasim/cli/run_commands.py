@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.console import Group, RenderableType
 
 from durasim import api, output
 from durasim.cli import formats, hints, options, render
 from durasim.cli.comparison_tables import comparison_tables
 from durasim.cli.options import check_json, finish
+from durasim.cli.persistence_tables import persistence_table
 from durasim.cli.progress import RunBar
 from durasim.cli.shell import EXIT_NEGATIVE
 from durasim.documents.described import RunOptions
@@ -71,7 +73,10 @@ def run(
     if json is not None:
         output.write_json(json, result.to_dict())
     if not quiet and json != output.STANDARD_OUTPUT:
-        shown = render.run_table(result, wide=wide or form != formats.TABLE)
+        is_wide = wide or form != formats.TABLE
+        shown: RenderableType = render.run_table(result, wide=is_wide)
+        if result.persistence is not None:
+            shown = Group(shown, persistence_table(result.persistence, wide=is_wide))
         formats.show(form, result.to_dict(), shown, lambda: formats.runs_csv([result]))
     if not quiet:
         hints.warn_if_data_fits_in_cache([result])

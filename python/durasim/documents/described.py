@@ -257,6 +257,7 @@ class RunResult(PresentedRun):
         replay: Replay of redo logs by the runtime; None where the design has no hardware transactions.
         digest: 32 hexadecimal digits that prove two runs equal.
         guest_exit_code: Exit code of the guest program; None if it was stopped after its region of interest.
+        persistence: The use of cache-block operations and fences by line of the source; None unless it was asked for.
         host: Cost on this computer; the only part that differs from run to run.
         provenance: Provenance of the run, beside machine, design, threads and seed.
         configuration: The machine and the design's parameters, as they were after all overrides, in the shape of a
@@ -286,6 +287,7 @@ class RunResult(PresentedRun):
     replay: Replay | None
     digest: str
     guest_exit_code: int | None
+    persistence: Mapping[str, Any] | None
     host: Host
     provenance: Provenance
     configuration: Mapping[str, Any]
@@ -311,6 +313,8 @@ class RunOptions:
         warm: Train caches and predictors for what starts after a snapshot point.
         stop_after_roi: Stop at the end of the region of interest: what the program does after it, such as its checks,
             is not simulated, and it has no exit code.
+        persistence_report: Report the cache-block operations and fences of the detailed part of the run by line of the
+            program's source: which had nothing to do, what they cost, and which stores none followed.
     """
 
     root: str | None = field(
@@ -386,6 +390,14 @@ class RunOptions:
             "checks, is not simulated, and it has no exit code.",
         },
     )
+    persistence_report: bool = field(
+        default=False,
+        metadata={
+            "help": "Report the cache-block operations and fences of the detailed part of the run by line of "
+            "the program's source: which had nothing to do, what they cost, and which stores none "
+            "followed.",
+        },
+    )
 
 
 class RunOptionArguments(TypedDict, total=False):
@@ -401,3 +413,4 @@ class RunOptionArguments(TypedDict, total=False):
     fast_forward: int | str | None
     warm: bool
     stop_after_roi: bool
+    persistence_report: bool

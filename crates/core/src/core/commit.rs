@@ -28,6 +28,7 @@ impl Core {
                 if self.config.fences == Fences::Ordering && !self.fence_waits(port, set) {
                     if set.writes() {
                         port.fence_passes(self.unit.id, committed);
+                        port.fence_done(self.unit.id, 0, committed);
                     }
                     self.unfinished = None;
                     return None;
@@ -76,6 +77,9 @@ impl Core {
                 Outcome::Done(done) => {
                     let done = done + if self.config.fences == Fences::All { self.barrier_cycles() } else { 0 };
                     self.stats.fence_stall_cycles += done - committed;
+                    if set.writes() {
+                        port.fence_done(id, done - committed, done);
+                    }
                     if done > committed {
                         self.count_wait(port, StallPlace::Fence, None, committed, done);
                     }

@@ -66,6 +66,10 @@ impl Port for MachinePort<'_> {
         self.system.fenced_without_writes(core, at);
     }
 
+    fn fence_done(&mut self, core: CoreId, waited_cycles: Cycle, at: Cycle) {
+        self.system.fence_done(core, waited_cycles, at);
+    }
+
     fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, AccessFault> {
         self.process.space().translate(addr, access)
     }

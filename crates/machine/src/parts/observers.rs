@@ -3,8 +3,8 @@
 
 use crate::setup::memory_map::is_pmem;
 use durasim_types::{
-    Cause, CoreId, Cycle, DataRange, Error, EventKind, History, HistoryStep, Journal, LineAddr, PAGE_BYTES,
-    PersistEvent, PhysAddr, Site, TxId, Write,
+    BlockOperation, Cause, CoreId, Cycle, DataRange, Error, EventKind, History, HistoryStep, Journal, LineAddr,
+    PAGE_BYTES, PersistEvent, PhysAddr, Site, TxId, Write,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -27,6 +27,8 @@ enum Step {
     Aborted(TxId),
     OfHistory(HistoryStep),
     FencedWithoutWrites,
+    BlockOperation(BlockOperation),
+    FenceInstruction(Cycle),
 }
 
 /// Pages of persistent memory that the program has private copies of in the DRAM. It sees the copies: a store to one is a store to
@@ -279,7 +281,9 @@ impl<O: ?Sized> Observers<O> {
         let deferred = DeferredStep { at, step, site: self.sites[core.0 as usize] };
         match &mut self.deferred[core.0 as usize] {
             // Nothing is cleaned inside: a fence is about what was cleaned before, whatever becomes of the transaction.
-            Some(steps) if !matches!(step, Step::Fenced | Step::FencedWithoutWrites) => steps.push(deferred),
+            Some(steps) if !matches!(step, Step::Fenced | Step::FencedWithoutWrites | Step::FenceInstruction(_)) => {
+                steps.push(deferred);
+            }
             _ => self.pass_on(core, deferred),
         }
     }
@@ -310,6 +314,8 @@ impl<O: ?Sized> Observers<O> {
                 Step::Cleaned(line) => journal.cleaned(core, line),
                 Step::Fenced => journal.fenced(core),
                 Step::FencedWithoutWrites => journal.fenced_without_writes(core),
+                Step::BlockOperation(operation) => journal.block_operation(core, operation),
+                Step::FenceInstruction(waited_cycles) => journal.fence_instruction(core, waited_cycles),
                 Step::Suspended(tx) => journal.suspended(tx),
                 Step::Resumed(tx) => journal.resumed(tx),
                 Step::MayCommit(tx) | Step::Committing(tx) => journal.committing(tx),
@@ -375,6 +381,16 @@ impl<O: ?Sized> Observers<O> {
     /// A fence has waited for the cache-block operations of `core`.
     pub(crate) fn fenced(&mut self, core: CoreId, at: Cycle) {
         self.report(core, at, Step::Fenced);
+    }
+
+    /// A cache-block operation of any kind is performed.
+    pub(crate) fn block_operation(&mut self, core: CoreId, at: Cycle, operation: BlockOperation) {
+        self.report(core, at, Step::BlockOperation(operation));
+    }
+
+    /// A fence instruction of `core` with W in its predecessor set is done.
+    pub(crate) fn fence_instruction(&mut self, core: CoreId, at: Cycle, waited_cycles: Cycle) {
+        self.report(core, at, Step::FenceInstruction(waited_cycles));
     }
 
     /// A fence of `core` has waited for none of them.

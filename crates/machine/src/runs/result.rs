@@ -4,6 +4,7 @@ use super::provenance::Provenance;
 use crate::setup::request::{Prepared, RunRequest, configuration};
 use crate::statistics::measurements::{Moment, RegionEnd};
 use crate::statistics::metrics::Metrics;
+use crate::statistics::persistence::PersistenceReport;
 use durasim_types::{Cycle, Domain, Stats};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -93,6 +94,9 @@ pub struct RunResult {
     pub digest: String,
     /// Exit code of the guest program; null if it was stopped after its region of interest.
     pub guest_exit_code: Option<i32>,
+    /// The use of cache-block operations and fences by line of the source; null unless it was asked for.
+    #[schemars(schema_with = "persistence_report")]
+    pub persistence: Option<PersistenceReport>,
     /// Cost on this computer; the only part that differs from run to run.
     pub host: Host,
     /// Provenance of the run, beside machine, design, threads and seed.
@@ -105,11 +109,16 @@ pub struct RunResult {
     pub stats: Stats,
 }
 
-const SCHEMA: &str = "durasim-run/3";
+const SCHEMA: &str = "durasim-run/4";
 
 /// Stands for the tree that documents of several kinds have.
 fn stats_tree(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "$ref": "#/$defs/tree" })
+}
+
+/// Stands for a schema of its own, in a file beside that of the result.
+fn persistence_report(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "anyOf": [{ "type": "null" }, { "$ref": "persistence.json" }] })
 }
 
 /// End of a run.
@@ -122,6 +131,7 @@ pub(crate) struct RunEnd {
     pub stats: Stats,
     pub digest: String,
     pub guest_exit_code: Option<i32>,
+    pub persistence: Option<PersistenceReport>,
     pub host: Host,
 }
 
@@ -144,6 +154,7 @@ impl RunResult {
             metrics: end.metrics,
             digest: end.digest,
             guest_exit_code: end.guest_exit_code,
+            persistence: end.persistence,
             host: end.host,
             provenance: Provenance::of(request, prepared),
             configuration: configuration(prepared),

@@ -66,6 +66,7 @@ fn run_flat(request: &RunRequest, prepared: &Prepared, output: &mut dyn Output) 
         stats: roi.stats,
         digest: digest.hex(),
         guest_exit_code,
+        persistence: None,
         host: Host::new(instructions, started.elapsed()),
     };
     Ok(RunResult::of(request, prepared, end))

@@ -8,6 +8,7 @@ use crate::machine::snapshot::Snapshot;
 use crate::machine::{Ending, Machine};
 use crate::setup::request::{Prepared, RunRequest};
 use crate::statistics::measurements::Moment;
+use crate::statistics::persistence::PersistenceRecorder;
 use durasim_contract::Variant;
 use durasim_kernel::Output;
 use durasim_types::{Clock, Error};
@@ -23,6 +24,8 @@ pub struct Session {
     elapsed: Duration,
     /// Instructions that were executed before.
     skipped: u64,
+    /// Recorder of the use of persistent memory, if that is to be reported.
+    persistence: Option<PersistenceRecorder>,
 }
 
 impl Session {
@@ -36,7 +39,7 @@ impl Session {
         registry: &[Variant],
         output: &mut dyn Output,
     ) -> Result<Session, Error> {
-        let machine = if let Some(path) = &request.from {
+        let mut machine = if let Some(path) = &request.from {
             let snapshot = Snapshot::read(path)?;
             snapshot.check_program(&prepared)?;
             prepared.pool_hash = snapshot.about.pool_hash.clone();
@@ -66,7 +69,11 @@ impl Session {
             Machine::new(&prepared.config, &prepared.plan, &prepared.program)?
         };
         let skipped = machine.instructions();
-        Ok(Session { request: request.clone(), prepared, machine, elapsed: Duration::ZERO, skipped })
+        let persistence = request.persistence_report.then(PersistenceRecorder::default);
+        if let Some(recorder) = &persistence {
+            machine.system_mut().keep_journal(Box::new(recorder.clone()));
+        }
+        Ok(Session { request: request.clone(), prepared, machine, elapsed: Duration::ZERO, skipped, persistence })
     }
 
     /// The machine.
@@ -140,6 +147,7 @@ impl Session {
             stats: region.stats,
             digest,
             guest_exit_code,
+            persistence: self.persistence.as_ref().map(|report| report.report(&request.elf, &prepared.program.elf)),
             host: Host::new(end.instructions - self.skipped, self.elapsed),
         };
         let result = RunResult::of(request, prepared, end);

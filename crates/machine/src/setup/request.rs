@@ -103,6 +103,10 @@ pub struct RunRequest {
     /// it has no exit code.
     #[serde(default)]
     pub stop_after_roi: bool,
+    /// Report the cache-block operations and fences of the detailed part of the run by line of the program's source: which had
+    /// nothing to do, what they cost, and which stores none followed.
+    #[serde(default)]
+    pub persistence_report: bool,
     /// Data that only the front end has, for the result of the run.
     #[serde(default)]
     pub origin: Origin,
@@ -207,6 +211,12 @@ fn check_start(request: &RunRequest) -> Result<(), ConfigError> {
     }
     if request.stop_after_roi && request.functional {
         return refuse("stop_after_roi", "a functional run goes to its end: leave stop_after_roi out");
+    }
+    if request.persistence_report && request.functional {
+        return refuse(
+            "persistence_report",
+            "a functional run has no caches and no waits: leave persistence_report out",
+        );
     }
     if request.stop_after_roi && request.pool.is_some() {
         return refuse("stop_after_roi", "a program that is stopped leaves no pool: leave pool or stop_after_roi out");

@@ -4,4 +4,5 @@ pub(crate) mod filter_statistics;
 pub(crate) mod latency;
 pub(crate) mod measurements;
 pub(crate) mod metrics;
+pub(crate) mod persistence;
 pub(crate) mod transactions;

@@ -14,7 +14,7 @@ use durasim_contract::{FlushVerdict, Hooks, LineTag, Origin};
 use durasim_core::Outcome;
 use durasim_isa::CacheBlockOp;
 use durasim_memory::Write;
-use durasim_types::{Cause, CoreId, Cycle, LineAddr};
+use durasim_types::{BlockOperation, Cause, CoreId, Cycle, LineAddr};
 use std::ops::ControlFlow;
 
 impl System {
@@ -24,11 +24,14 @@ impl System {
         self.advance(at);
         let want = if op == CacheBlockOp::Clean { AccessMode::Read } else { AccessMode::Write };
         let at = self.announce_access(core, line, want, at).unwrap_or_else(Lost::at);
-        if is_pmem(line) && op != CacheBlockOp::Inval {
+        let found = self.found(op, line);
+        self.block_counts.count(op, found);
+        let (is_persistent, has_nothing_to_write) = (is_pmem(line), found != Found::Dirty);
+        self.observers.block_operation(core, at, BlockOperation { line, is_persistent, has_nothing_to_write });
+        if is_persistent && op != CacheBlockOp::Inval {
             // No store is made before the operation is done: the bytes that it carries are fixed.
             self.observers.cleaned(core, at, line);
         }
-        self.block_counts.count(op, self.found(op, line));
         let own = self.caches.core_of(core);
         let is_elsewhere = self.caches.holders(line).any(|holder| holder != own);
         let snoop = if is_elsewhere { self.caches.snoop_cycles() } else { 0 };
@@ -229,6 +232,13 @@ impl System {
     pub fn fenced_without_writes(&mut self, core: CoreId, at: Cycle) {
         if !self.halted() {
             self.observers.fenced_without_writes(core, at);
+        }
+    }
+
+    /// A fence with W in its predecessor set is done, and has waited for this number of cycles.
+    pub fn fence_done(&mut self, core: CoreId, waited_cycles: Cycle, at: Cycle) {
+        if !self.halted() {
+            self.observers.fence_instruction(core, at, waited_cycles);
         }
     }
 
