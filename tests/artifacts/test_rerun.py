@@ -149,7 +149,7 @@ def first(of):
         (lambda of: first(of).update(elf="../prog"), ["'../prog' is not in the folder"]),
         (lambda of: of["points"][0].update(result="../x.json"), ["'../x.json' is not in the folder"]),
         (lambda of: first(of).update(pool="pool"), ["would write to this computer (pool)"]),
-        (lambda of: first(of).update(root="."), ["would write to this computer (root)"]),
+        (lambda of: first(of).update(root_write=True), ["would write to this computer (root_write)"]),
     ],
 )
 def test_a_wrong_description_is_refused(author, folder, edit, words):

@@ -32,6 +32,8 @@ CHANGED = {
 # Files, which other tests cover; external programs; --control, which only permits.
 ELSEWHERE = {
     "root",
+    "root_write",
+    "persistence_report",
     "pool",
     "snapshot_at",
     "snapshot",

@@ -51,8 +51,10 @@ def test_runs_that_write_are_simulated_each_time(document, tmp_path, hello):
     pool = tmp_path / "pool.bin"
     assert [document(*RUN, "--pool", pool)[1] for _ in range(2)] == [True, True]
     assert [document(*RUN, "--snapshot-at", "0", "--snapshot", tmp_path / "s")[1] for _ in range(2)] == [True, True]
-    words = ("run", "--machine", "tiny", "--root", tmp_path, "--elf", hello)
-    assert [document(*words)[1] for _ in range(2)] == [True, True]
+    words = ("run", "--machine", "tiny", "--root", tmp_path / "files", "--elf", hello)
+    (tmp_path / "files").mkdir()
+    assert [document(*words, "--root-write")[1] for _ in range(2)] == [True, True]
+    assert [document(*words)[1] for _ in range(2)] == [True, False], "without --root-write nothing is written"
 
 
 def test_a_snapshot_is_read(document, tmp_path):

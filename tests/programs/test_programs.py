@@ -23,7 +23,15 @@ QEMU = shutil.which("qemu-riscv64-static") or shutil.which("qemu-riscv64")
 # The toolchain compiles C++; these flags make it C. They come last, so they win.
 C_FLAGS = ("-x", "c", "-std=gnu17")
 # System calls that qemu 7.2 lists by number.
-NEWER_CALLS = {"258": "riscv_hwprobe", "293": "rseq", "435": "clone3", "452": "fchmodat2"}
+NEWER_CALLS = {
+    "258": "riscv_hwprobe",
+    "286": "preadv2",
+    "287": "pwritev2",
+    "293": "rseq",
+    "435": "clone3",
+    "441": "epoll_pwait2",
+    "452": "fchmodat2",
+}
 # Called by calls_memory; qemu does not list it.
 NOT_LISTED = {"riscv_flush_icache"}
 LIMIT_INSTRUCTIONS = 200_000_000
@@ -56,8 +64,10 @@ CASES = [
     Case("calls_files"),
     Case("calls_memory"),
     Case("calls_process"),
+    Case("calls_rest"),
     Case("probes"),
     Case("events"),
+    Case("handlers"),
     # A signal ends the program: a shell would show 128 + 15; a parent of qemu sees the signal itself.
     Case("system", exit_code=143, qemu_exit_code=-15),
     # qemu 7.2 has no robust lists in user mode: there the next owner waits indefinitely.

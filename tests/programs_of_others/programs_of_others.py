@@ -121,7 +121,7 @@ def protocol(case: Case, step: Callable[[tuple[str, ...]], tuple[int, bytes]], f
 def under_durasim(elf: Path, case: Case, mode: dict[str, Any], folder: Path) -> str:
     def step(arguments: tuple[str, ...]) -> tuple[int, bytes]:
         request = {"design": "opt", "elf": str(elf), "elf_name": case.program, "args": list(arguments)}
-        request |= {"seed": 1, "workload": case.name, "root": str(folder)} | mode
+        request |= {"seed": 1, "workload": case.name, "root": str(folder), "root_write": True} | mode
         written: list[bytes] = []
         take = lambda stream, data: written.append(data) if stream == "stdout" else None  # noqa: E731
         result = json.loads(_core.run(json.dumps(request), take))

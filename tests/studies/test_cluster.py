@@ -114,9 +114,9 @@ def test_tasks_and_answers_have_the_form_of_their_schemas():
 
 
 def test_a_request_that_writes_is_refused():
-    with pytest.raises(ds.ConfigError, match="root: is written on the computer that simulates: leave --cluster out"):
-        check({"root": "/data", "from": None})
-    check({"root": "/data", "from": "snapshot"})
+    with pytest.raises(ds.ConfigError, match="root_write: is written on the computer that simulates: leave --cluster"):
+        check({"root": "/data", "root_write": True})
+    check({"root": "/data", "root_write": False})
 
 
 @pytest.fixture

@@ -111,8 +111,8 @@ def test_fields_that_name_files_are_known_to_the_keys():
     [
         ({"pool": "p"}, "pool"),
         ({"snapshot": "s", "snapshot_at": 0}, "snapshot"),
-        ({"root": "/data"}, "root"),
-        ({"root": "/data", "from": "s"}, None),
+        ({"root": "/data", "root_write": True}, "root_write"),
+        ({"root": "/data", "root_write": False}, None),
         ({"from": "s"}, None),
         ({}, None),
     ],

@@ -129,6 +129,11 @@ impl ThreadContext {
     pub fn open_tx(&self) -> Option<TxId> {
         self.open_tx
     }
+
+    /// The transaction that its stores belong to.
+    pub fn store_tx(&self) -> Option<TxId> {
+        self.store_tx
+    }
 }
 
 /// Reason for which no instruction is executed now.

@@ -1,4 +1,4 @@
-//! Reading of static RV64 executables.
+//! Reading of RV64 executables, and of the dynamic linkers that some name.
 //!
 //! The crate `object` is used at its lowest level: header and program headers are views into the bytes with every
 //! bound checked, and the loader looks at nothing else of the file, so a stripped or odd section table does no harm.
@@ -10,8 +10,12 @@ use object::LittleEndian;
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
-/// The load address of a static position-independent program.
-pub(crate) const STATIC_PIE_BASE: u64 = 0x1_0000_0000;
+/// The load address of a position-independent program.
+pub(crate) const PIE_BASE: u64 = 0x1_0000_0000;
+/// The load address of the dynamic linker: at the end of the addresses of program and heap.
+const INTERPRETER_BASE: u64 = PMEM_WINDOW_BASE - (1 << 32);
+/// The longest path, as in Linux.
+const PATH_MAX: usize = 4096;
 
 /// A part of the file to be put into memory.
 #[derive(Clone, Copy, Debug)]
@@ -26,12 +30,16 @@ pub(crate) struct Segment<'data> {
 /// The parts of an ELF file that the loader needs, addresses final.
 #[derive(Clone, Debug)]
 pub(crate) struct Image<'data> {
+    /// Address of its first segment: 0 for a program with fixed addresses.
+    pub(crate) base: u64,
     pub(crate) entry: u64,
     /// By ascending address, without overlap.
     pub(crate) segments: Vec<Segment<'data>>,
     /// Address of the program headers in memory, 0 if no segment holds them.
     pub(crate) headers_vaddr: u64,
     pub(crate) header_count: u64,
+    /// Path of the dynamic linker of a dynamically linked program (PT_INTERP), which starts in its place.
+    pub(crate) interpreter: Option<String>,
 }
 
 /// Bytes of one program header of a 64-bit ELF.
@@ -43,6 +51,21 @@ fn refuse<T>(problem: impl Into<String>) -> Result<T, ConfigError> {
 
 /// Reads the executable `data`; `name` is used in the sentences of refusals.
 pub(crate) fn parse<'data>(name: &str, data: &'data [u8]) -> Result<Image<'data>, ConfigError> {
+    parse_at(name, data, PIE_BASE)
+}
+
+/// Reads the dynamic linker `data`, which is itself not dynamically linked.
+pub(crate) fn parse_interpreter<'data>(name: &str, data: &'data [u8]) -> Result<Image<'data>, ConfigError> {
+    let image = parse_at(name, data, INTERPRETER_BASE)?;
+    match image {
+        Image { base: 0, .. } => refuse(format!("{name} is no dynamic linker: its addresses are fixed")),
+        Image { interpreter: Some(_), .. } => refuse(format!("{name} is no dynamic linker: it names one")),
+        image => Ok(image),
+    }
+}
+
+/// Reads an executable, which is loaded at `base` if it is position-independent.
+fn parse_at<'data>(name: &str, data: &'data [u8], base: u64) -> Result<Image<'data>, ConfigError> {
     check_identity(name, data)?;
     let endian = LittleEndian;
     let Ok(header) = elf::FileHeader64::<LittleEndian>::parse(data) else {
@@ -52,10 +75,16 @@ pub(crate) fn parse<'data>(name: &str, data: &'data [u8]) -> Result<Image<'data>
     let Ok(headers) = header.program_headers(endian, data) else {
         return refuse(format!("{name} is truncated: its program headers lie outside of the file"));
     };
-    if headers.iter().any(|h| h.p_type(endian) == elf::PT_INTERP) {
-        return refuse(format!("{name} is dynamically linked; link it with -static"));
-    }
-    let base = if header.e_type(endian) == elf::ET_DYN { STATIC_PIE_BASE } else { 0 };
+    let interpreter = match headers.iter().find(|h| h.p_type(endian) == elf::PT_INTERP) {
+        None => None,
+        Some(h) => match h.data(endian, data).ok().and_then(path_of) {
+            Some(path) => Some(path),
+            None => {
+                return refuse(format!("{name} is dynamically linked, and the path of its dynamic linker is damaged"));
+            }
+        },
+    };
+    let base = if header.e_type(endian) == elf::ET_DYN { base } else { 0 };
 
     let mut segments = Vec::new();
     let mut headers_vaddr = 0;
@@ -108,7 +137,14 @@ pub(crate) fn parse<'data>(name: &str, data: &'data [u8]) -> Result<Image<'data>
     if entry % 2 != 0 || !segments.iter().any(inside) {
         return refuse(format!("{name} starts at {entry:#x}, which is not in its code"));
     }
-    Ok(Image { entry, segments, headers_vaddr, header_count: headers.len() as u64 })
+    Ok(Image { base, entry, segments, headers_vaddr, header_count: headers.len() as u64, interpreter })
+}
+
+/// The absolute path in the bytes of PT_INTERP.
+fn path_of(bytes: &[u8]) -> Option<String> {
+    let (&end, path) = bytes.split_last()?;
+    let is_path = end == 0 && path.starts_with(b"/") && path.len() < PATH_MAX && !path.contains(&0);
+    if is_path { String::from_utf8(path.to_vec()).ok() } else { None }
 }
 
 /// The section in which a program names its transaction backend; `guest/include/durasim/backend.h` writes it.

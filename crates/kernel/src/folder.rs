@@ -198,7 +198,7 @@ impl RootFolder {
     }
 
     /// Follows `path` from the root on, with `follow` also where its last name is a symbolic link. Returns the path
-    /// without links and what is there; the root is the empty path. Links that leave the root lead nowhere.
+    /// without links and what is there; the root is the empty path. No link leaves the root.
     pub(crate) fn resolve(&self, path: &str, follow: bool) -> Result<(String, Node), Errno> {
         self.host()?;
         fn parts(path: &str) -> impl DoubleEndedIterator<Item = String> {
@@ -209,10 +209,8 @@ impl RootFolder {
         let mut links = 0;
         while let Some(part) = rest.pop_front() {
             if part == ".." {
-                folders.pop();
-                if folders.is_empty() {
-                    return Err(Errno::EACCES);
-                }
+                // Above the root is the root.
+                folders.truncate(folders.len().saturating_sub(1).max(1));
                 continue;
             }
             let (folder, below) = folders.last().expect("the root stays");
@@ -224,7 +222,8 @@ impl RootFolder {
                         return Err(Errno::ELOOP);
                     }
                     if target.starts_with('/') {
-                        return Err(Errno::EACCES);
+                        // The root folder is all that the program has.
+                        folders.truncate(1);
                     }
                     parts(&target).rev().for_each(|part| rest.push_front(part));
                 }

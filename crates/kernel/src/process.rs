@@ -1,13 +1,14 @@
 //! A process: an address space, open files, signal dispositions and its threads.
 
 use crate::files::FileTable;
-use crate::folder::{FileChange, RootFolder};
+use crate::folder::{FileChange, OpenMode, Opening, RootFolder};
 use crate::host::HostFolder;
 use crate::limits::{Controls, Limits};
 use crate::signals::Signals;
 use crate::space::{AddressSpace, Backing, page_down, page_up};
 use crate::threads::{ThreadEvent, ThreadId, Threads, Waiting, WaitsFor};
 use crate::{MemoryMap, PhysMemory, PmemPool, elf, stack};
+use ::syscalls::Errno;
 use ::syscalls::riscv64::Sysno;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -15,6 +16,9 @@ use durasim_isa::Hart;
 use durasim_types::{ConfigError, Error, PAGE_BYTES, Rng};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+
+/// Bytes of a dynamic linker that are read; none is nearly as long.
+const INTERPRETER_MAX_BYTES: u64 = 64 << 20;
 
 /// The program to run and its view of the world.
 #[derive(Clone, Debug)]
@@ -32,6 +36,8 @@ pub struct ProcessConfig {
     /// The folder of the host that the program sees as `/`. Without one there are no files but those under `/pmem/`
     /// and a few devices.
     pub root: Option<PathBuf>,
+    /// Whether the program changes files of that folder on the host; else its changes stay in memory.
+    pub writes_to_root: bool,
     /// Seed of `getrandom`, `/dev/urandom` and `AT_RANDOM`.
     pub seed: u64,
     /// The memories of the machine.
@@ -52,6 +58,7 @@ impl ProcessConfig {
             args: Vec::new(),
             env: Vec::new(),
             root: None,
+            writes_to_root: true,
             seed: 1,
             map,
             stdin: Vec::new(),
@@ -69,8 +76,8 @@ pub(crate) struct Heap {
 
 /// A running program.
 ///
-/// The process that was loaded makes its changes below the root folder on the host, at once. A clone of it, which is
-/// what [`Process::fork`] gives, and a process that was [restored](Process::restore) never write to the host: they keep
+/// The process that was loaded makes its changes below the root folder on the host, at once, if it is to
+/// ([`ProcessConfig::writes_to_root`]). A clone of it, which is what [`Process::fork`] gives, and a process that was [restored](Process::restore) never write to the host: they keep
 /// their changes in memory. No process sees the changes of another, in any order of their runs: what the loaded one is
 /// about to change on the host is kept for its clones before. [`Process::changed_files`] lists what a process has
 /// changed.
@@ -107,7 +114,7 @@ impl Process {
     /// Puts the program into memory and returns it with the registers it starts with. `pool` is the namespace of
     /// `/pmem/`; the contents of its files must already be in the persistent memory.
     ///
-    /// Refuses (`Error::Config`) an ELF that is not a static RV64 executable, a pool of another size than
+    /// Refuses (`Error::Config`) an ELF that is not an RV64 executable, one whose dynamic linker is not in the root folder, a pool of another size than
     /// `config.map.pmem_data_bytes`, a root that is not a folder, and programs that exceed the DRAM.
     pub fn load(config: ProcessConfig, pool: PmemPool, mem: &mut dyn PhysMemory) -> Result<(Process, Hart), Error> {
         let image = elf::parse(&config.elf_name, &config.elf)?;
@@ -120,17 +127,33 @@ impl Process {
         if !(1..=64).contains(&config.cores) {
             return Err(ConfigError::new("cores", "a program sees 1 to 64 cores").into());
         }
-        let root = RootFolder::new(config.root.as_deref().map(open_root).transpose()?);
+        let mut root = RootFolder::new(config.root.as_deref().map(open_root).transpose()?);
+        if !config.writes_to_root {
+            root.keep_in_memory();
+        }
 
         let mut space = AddressSpace::new(config.map)?;
         load_segments(&mut space, mem, &config.elf_name, &image)?;
+        let linker = match &image.interpreter {
+            None => None,
+            Some(path) => Some((path, read_interpreter(&mut root, &config.elf_name, path)?)),
+        };
+        let linker = match &linker {
+            None => None,
+            Some((path, data)) => {
+                let linker = elf::parse_interpreter(path, data)?;
+                load_segments(&mut space, mem, path, &linker)?;
+                Some((linker.base, linker.entry))
+            }
+        };
+        let (linker_base, entry) = linker.unwrap_or((0, image.entry));
         let mut random = Rng::new(config.seed);
         let argv = [vec![config.elf_name.clone()], config.args].concat();
-        let sp = stack::build(&mut space, mem, &image, &argv, &config.env, &mut random)?;
+        let sp = stack::build(&mut space, mem, &image, linker_base, &argv, &config.env, &mut random)?;
         let rooted = || if argv[0].starts_with('/') { argv[0].clone() } else { format!("/{}", argv[0]) };
         let heap_start = page_up(image.segments.iter().map(|s| s.vaddr + s.size_bytes).max().unwrap_or(0));
 
-        let mut hart = Hart { pc: image.entry, ..Hart::default() };
+        let mut hart = Hart { pc: entry, ..Hart::default() };
         hart.x[2] = sp;
         let mut threads = Threads::new(config.cores);
         threads.get_mut(ThreadId::FIRST).name_after(&config.elf_name);
@@ -298,6 +321,28 @@ mod syscall_name {
         };
         Option::<String>::deserialize(deserializer)?.map(known).transpose()
     }
+}
+
+/// Reads the dynamic linker at a path in the root folder.
+fn read_interpreter(root: &mut RootFolder, name: &str, path: &str) -> Result<Vec<u8>, ConfigError> {
+    let refuse = |field: &str, problem: String| Err(ConfigError::new(field, problem));
+    if !root.exists() {
+        let problem = format!(
+            "{name} is dynamically linked: pass the folder with its libraries as root, or link it with -static"
+        );
+        return refuse("elf", problem);
+    }
+    let read = |root: &mut RootFolder| {
+        let Opening::File(file) = root.open(path, OpenMode::default(), false)? else { return Err(Errno::EISDIR) };
+        let data = root.read(file, 0, root.file(file).size_bytes.min(INTERPRETER_MAX_BYTES));
+        root.release(file);
+        data
+    };
+    read(root).or_else(|errno| {
+        let problem =
+            format!("{name} needs the dynamic linker {path}, which cannot be read in the root folder: {errno}");
+        refuse("root", problem)
+    })
 }
 
 fn load_segments(

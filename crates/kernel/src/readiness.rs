@@ -18,16 +18,18 @@ impl Process {
             &Kind::Socket { link, side } => self.files.link(link).readiness(side),
             &Kind::Event { count, .. } => when(count > 0, READABLE) | when(count < u64::MAX - 1, WRITABLE),
             Kind::Timer(timer) => when(timer.expirations(now_ns) > 0, READABLE),
-            &Kind::Signals { mask } => {
-                let pending = self.threads.get(thread).pending.set() | self.signals.pending.set();
-                when(pending & mask != 0, READABLE)
-            }
+            &Kind::Signals { mask } => when(self.pending_of(thread) & mask != 0, READABLE),
             Kind::Epoll(interests) => {
                 let any = interests.iter().any(|interest| self.reported(thread, interest, now_ns) != 0);
                 when(any, READABLE)
             }
             Kind::Device(_) | Kind::File { .. } | Kind::Pmem { .. } | Kind::Folder { .. } => READABLE | WRITABLE,
         }
+    }
+
+    /// The signals that wait for a thread, its own and those of the process.
+    pub(crate) fn pending_of(&self, thread: ThreadId) -> u64 {
+        self.threads.get(thread).pending.set() | self.signals.pending.set()
     }
 
     /// The events that epoll reports of an interest now.

@@ -53,6 +53,11 @@ impl Pending {
         has_room
     }
 
+    /// Forgets the signals of a set.
+    pub(crate) fn forget(&mut self, signals: u64) {
+        self.0.retain(|info| bit(info.signal) & signals == 0);
+    }
+
     /// Takes the lowest signal of `wanted`, of several the one that was sent first.
     pub(crate) fn take(&mut self, wanted: u64) -> Option<SignalInfo> {
         let found = self.set() & wanted;
@@ -75,6 +80,15 @@ pub(crate) struct Signals {
     pub(crate) pending: Pending,
     /// The number of signals sent so far.
     pub(crate) sent: u64,
+}
+
+impl Signals {
+    /// The signals that have a handler, a bit for each.
+    pub(crate) fn handled(&self) -> u64 {
+        const IGNORE: u64 = 1;
+        let handlers = (1..).zip(&self.actions).filter(|(_, action)| action[0] > IGNORE);
+        handlers.fold(0, |set, (signal, _)| set | bit(signal))
+    }
 }
 
 impl Default for Signals {

@@ -1,7 +1,7 @@
 //! Places in the sources of a program, as the debug information (DWARF) in its ELF has them, or in the files that the compiler
 //! has split it into (`.dwo` where it was compiled, `.dwp` beside the program).
 
-use crate::elf::STATIC_PIE_BASE;
+use crate::elf::PIE_BASE;
 use crate::symbols::{Symbols, readable};
 use addr2line::Loader;
 use addr2line::gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian as Endian};
@@ -156,7 +156,7 @@ fn name_of<R: Reader>(function: &addr2line::FunctionName<R>) -> Option<String> {
 /// The address at which the loader puts the first byte of the program.
 fn base_of(data: &[u8]) -> u64 {
     let header = elf::FileHeader64::<LittleEndian>::parse(data);
-    if header.is_ok_and(|header| header.e_type(LittleEndian) == elf::ET_DYN) { STATIC_PIE_BASE } else { 0 }
+    if header.is_ok_and(|header| header.e_type(LittleEndian) == elf::ET_DYN) { PIE_BASE } else { 0 }
 }
 
 /// The address and the bytes of a section.

@@ -48,11 +48,13 @@ mod at {
     pub(super) const EXECFN: u64 = 31;
 }
 
-/// Maps the stack, fills it and returns the stack pointer. `argv` includes the name of the program.
+/// Maps the stack, fills it and returns the stack pointer. `argv` includes the name of the program; the base of the dynamic
+/// linker is 0 without one.
 pub(crate) fn build(
     space: &mut AddressSpace,
     mem: &mut dyn PhysMemory,
     image: &Image,
+    interpreter_base: u64,
     argv: &[String],
     env: &[String],
     rng: &mut Rng,
@@ -96,7 +98,7 @@ pub(crate) fn build(
         (at::PHENT, HEADER_BYTES),
         (at::PHNUM, image.header_count),
         (at::PAGESZ, PAGE_BYTES),
-        (at::BASE, 0),
+        (at::BASE, interpreter_base),
         (at::FLAGS, 0),
         (at::ENTRY, image.entry),
         (at::UID, USER_ID),

@@ -1,6 +1,6 @@
 //! Names of functions in a program, for messages that say where it is.
 
-use crate::elf::STATIC_PIE_BASE;
+use crate::elf::PIE_BASE;
 use object::LittleEndian;
 use object::elf;
 use object::read::elf::{FileHeader, Sym};
@@ -35,7 +35,7 @@ impl Symbols {
 fn functions(data: &[u8]) -> Option<Vec<(u64, u64, String)>> {
     let endian = LittleEndian;
     let header = elf::FileHeader64::<LittleEndian>::parse(data).ok()?;
-    let base = if header.e_type(endian) == elf::ET_DYN { STATIC_PIE_BASE } else { 0 };
+    let base = if header.e_type(endian) == elf::ET_DYN { PIE_BASE } else { 0 };
     let symbols = header.sections(endian, data).ok()?.symbols(endian, data, elf::SHT_SYMTAB).ok()?;
     let mut functions: Vec<(u64, u64, String)> = Vec::new();
     for symbol in symbols.iter().filter(|symbol| symbol.st_type() == elf::STT_FUNC) {

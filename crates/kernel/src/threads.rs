@@ -49,6 +49,13 @@ pub enum ThreadEvent {
         /// The thread.
         thread: ThreadId,
     },
+    /// A signal with a handler was sent to a thread, which may wait, be ready to run or run:
+    /// [`Process::interrupt`](crate::Process::interrupt) has to be called before it executes its next instruction, which
+    /// it then may at once.
+    Signalled {
+        /// The thread.
+        thread: ThreadId,
+    },
 }
 
 /// A thread that waits.
@@ -80,12 +87,25 @@ pub(crate) struct Repeated {
     pub(crate) done: u64,
 }
 
-/// A thread that waits for events of open files.
+/// The system call in which a thread waits or sleeps, as far as a signal needs to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Interruptible {
+    /// A futex, with the first argument of the call if it may be made again.
+    Futex { argument: Option<u64> },
+    /// A sleep until this simulated time, and the address for what is left of it, 0 = none.
+    Sleep { until_ns: u64, rest_to: u64 },
+    /// Files or signals.
+    Files { may_restart: bool },
+}
+
+/// A thread that waits for events of open files, or for signals.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct FileWaiter {
     pub(crate) thread: ThreadId,
     /// Places of open files, and the events of each that end the wait.
     pub(crate) watched: Vec<(usize, u16)>,
+    /// Signals that end the wait, a bit for each.
+    pub(crate) signals: u64,
 }
 
 /// The identity of a futex.
@@ -127,6 +147,10 @@ pub(crate) struct Thread {
     pub(crate) nice: i8,
     /// The system call that it makes again after a wait.
     pub(crate) repeated: Option<Repeated>,
+    /// The call that it waits or sleeps in.
+    pub(crate) interruptible: Option<Interruptible>,
+    /// The signal mask to come back after a call that waits with another one.
+    pub(crate) saved_mask: Option<u64>,
 }
 
 impl Thread {
@@ -145,6 +169,8 @@ impl Thread {
             robust_list: 0,
             nice: 0,
             repeated: None,
+            interruptible: None,
+            saved_mask: None,
         }
     }
 
@@ -203,8 +229,16 @@ impl Threads {
     }
 
     /// All live threads, in the order in which they were made.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Thread> {
-        self.live.values_mut()
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (ThreadId, &mut Thread)> {
+        self.live.iter_mut().map(|(&id, thread)| (id, thread))
+    }
+
+    /// The machine has to interrupt a thread for a signal.
+    pub(crate) fn signal(&mut self, thread: ThreadId) {
+        let event = ThreadEvent::Signalled { thread };
+        if !self.events.contains(&event) {
+            self.events.push(event);
+        }
     }
 
     /// The number of live threads.
@@ -250,12 +284,15 @@ impl Threads {
     /// Wakes up to `most` of those who wait for `key` with any of `bits`, the longest waiting first. How many it were.
     pub(crate) fn wake(&mut self, key: FutexKey, bits: u32, most: u64) -> u64 {
         let mut woken = 0;
-        let events = &mut self.events;
+        let (events, live) = (&mut self.events, &mut self.live);
         self.waiters.retain(|w| {
             if woken == most || w.key != key || w.bits & bits == 0 {
                 return true;
             }
             woken += 1;
+            if let Some(thread) = live.get_mut(&w.thread) {
+                thread.interruptible = None;
+            }
             events.push(ThreadEvent::Woken { thread: w.thread });
             false
         });
@@ -313,6 +350,7 @@ impl Threads {
     /// Lets a thread that waits for files make its call again.
     pub(crate) fn wake_from_files(&mut self, thread: ThreadId) {
         if self.forget_files(thread) {
+            self.get_mut(thread).interruptible = None;
             self.events.push(ThreadEvent::Woken { thread });
         }
     }

@@ -1,6 +1,7 @@
 //! Every ELF that cannot run is refused with its own sentence.
 
 use crate::common::{elf, map, program};
+use durasim_isa::{Access, Hart};
 use durasim_kernel::{FlatMemory, PmemPool, Process, ProcessConfig};
 use durasim_types::{Error, ExitCode};
 
@@ -48,10 +49,66 @@ fn identity() {
     assert!(refusal(patched(48, &6u32.to_le_bytes())).contains("quad"));
 }
 
+/// The small program with a dynamic linker.
+fn dynamic(linker: &[u8]) -> Vec<u8> {
+    let mut elf = patched(header(2), &3u32.to_le_bytes());
+    let place = 0x200;
+    elf[place..place + linker.len()].copy_from_slice(linker);
+    elf[header(2) + 8..header(2) + 16].copy_from_slice(&(place as u64).to_le_bytes());
+    for size in [32, 40] {
+        elf[header(2) + size..header(2) + size + 8].copy_from_slice(&(linker.len() as u64).to_le_bytes());
+    }
+    elf
+}
+
+/// Loads a dynamic program whose root folder has this file at /lib/ld.so.
+fn load_with_linker(linker: Option<&[u8]>) -> Result<(Process, Hart), Error> {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir(root.path().join("lib")).unwrap();
+    if let Some(linker) = linker {
+        std::fs::write(root.path().join("lib/ld-1.so"), linker).unwrap();
+        // As in distributions: a link, here an absolute one, inside of the root folder.
+        std::os::unix::fs::symlink("/lib/ld-1.so", root.path().join("lib/ld.so")).unwrap();
+    }
+    let mut config = ProcessConfig::new("prog", dynamic(b"/lib/ld.so\0"), map());
+    config.root = Some(root.path().to_owned());
+    let pool = PmemPool::new(config.map.pmem_data_bytes);
+    Process::load(config, pool, &mut FlatMemory::default())
+}
+
 #[test]
-fn dynamic_programs() {
-    let interp = patched(header(2), &3u32.to_le_bytes());
-    assert_eq!(refusal(interp), "prog is dynamically linked; link it with -static");
+fn a_dynamic_program_starts_in_its_linker() {
+    let mut linker = elf();
+    linker[16..18].copy_from_slice(&3u16.to_le_bytes());
+    let (mut process, hart) = load_with_linker(Some(&linker)).unwrap();
+    assert!(hart.pc > 0xf_0000_0000, "{:#x}: above program and heap", hart.pc);
+    assert_eq!(hart.pc & 0xfff_ffff, 0x10_0400);
+    for pc in [hart.pc, 0x10_0400] {
+        assert!(process.space().translate(pc, Access::Execute).is_ok(), "{pc:#x}");
+    }
+}
+
+#[test]
+fn dynamic_programs_need_their_linker() {
+    let sentence = "prog is dynamically linked: pass the folder with its libraries as root, or link it with -static";
+    assert_eq!(refusal(dynamic(b"/lib/ld.so\0")), sentence);
+    for damaged in [&b"lib/ld.so\0"[..], b"/lib/ld.so", b"/lib\0/ld.so\0", b"/\xff\0", b""] {
+        assert_eq!(
+            refusal(dynamic(damaged)),
+            "prog is dynamically linked, and the path of its dynamic linker is damaged",
+            "{damaged:?}"
+        );
+    }
+    let problem = |linker: Option<&[u8]>| match load_with_linker(linker).unwrap_err() {
+        Error::Config(error) => format!("{}: {}", error.field, error.problem),
+        other => panic!("{other}"),
+    };
+    assert!(problem(None).starts_with("root: prog needs the dynamic linker /lib/ld.so, which cannot be read"));
+    assert_eq!(problem(Some(b"text")), "elf: /lib/ld.so is not an ELF file");
+    assert_eq!(problem(Some(&elf())), "elf: /lib/ld.so is no dynamic linker: its addresses are fixed");
+    let mut itself = dynamic(b"/lib/ld.so\0");
+    itself[16..18].copy_from_slice(&3u16.to_le_bytes());
+    assert_eq!(problem(Some(&itself)), "elf: /lib/ld.so is no dynamic linker: it names one");
 }
 
 #[test]

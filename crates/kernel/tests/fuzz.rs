@@ -177,6 +177,14 @@ fn answers(seed: u64, root: &Path, calls: &[Sysno]) -> Vec<String> {
             _ if calls.len() == WAITING.len() && rng.below(4) > 0 => args[0] = 3 + rng.below(9),
             _ => {}
         }
+        // Most masks would be refused for their length.
+        if rng.below(4) > 0 {
+            match sysno {
+                Sysno::ppoll => args[3] = 0,
+                Sysno::epoll_pwait => args[4] = 0,
+                _ => {}
+            }
+        }
         if sysno == Sysno::clone {
             args[0] |= 0x1_0f00;
         }

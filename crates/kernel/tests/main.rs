@@ -7,6 +7,7 @@ mod elf_refusals;
 mod events;
 mod files;
 mod fuzz;
+mod handlers;
 mod memory;
 mod pmem;
 mod programs;

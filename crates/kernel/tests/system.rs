@@ -97,12 +97,6 @@ fn fatal_signals_end_the_program() {
     assert_eq!(p.call(Sysno::rt_sigprocmask, &[0, DATA, DATA + 8, 8]), 0);
     assert_eq!(p.call(Sysno::tgkill, &[1000, 1000, 6]), 0);
     assert_eq!(p.outcome(Sysno::rt_sigprocmask, &[2, DATA + 8, 0, 8]).unwrap(), SyscallOutcome::Exit(134));
-
-    p.poke(DATA, &[0x10_0400u64.to_le_bytes(), [0; 8], [0; 8]].concat());
-    assert_eq!(p.call(Sysno::rt_sigaction, &[10, DATA, DATA + 64, 8]), 0);
-    assert_eq!(p.call(Sysno::rt_sigaction, &[10, 0, DATA + 64, 8]), 0);
-    assert_eq!(p.peek_word(DATA + 64), 0x10_0400);
-    assert!(p.refused(Sysno::kill, &[1000, 10]).contains("signal handlers are not supported"));
 }
 
 #[test]

@@ -126,7 +126,9 @@ IncludeFolders = Annotated[
 ProgramArgs = Annotated[
     list[str] | None, typer.Argument(metavar="[ARGS]...", help="Arguments of the program of --elf, after --.")
 ]
-Elf = Annotated[str | None, typer.Option("--elf", metavar="PROG", help="A static RV64GC Linux program.")]
+Elf = Annotated[
+    str | None, typer.Option("--elf", metavar="PROG", help="An RV64GC Linux program; a dynamic one needs --root.")
+]
 Env = Annotated[
     list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Environment of the guest; repeatable.")
 ]

@@ -299,7 +299,8 @@ class RunOptions:
     """Options of a run that are passed to the machine unchanged.
 
     Attributes:
-        root: The folder of the host that the guest sees as its files; none if not given.
+        root: The folder of the host that the guest sees as its files; none if not given. Its changes stay in memory.
+        root_write: Let the guest change files of the folder `root` on the host.
         pool: The file that keeps the guest's persistent memory; a fresh pool if not given.
         max_instructions: Stop the guest after this many instructions.
         functional: Run functionally to the end, without caches and time: only instructions, operations, transactions
@@ -321,7 +322,14 @@ class RunOptions:
         default=None,
         metadata={
             "metavar": "DIR",
-            "help": "The folder of the host that the guest sees as its files; none if not given.",
+            "help": "The folder of the host that the guest sees as its files; none if not given. Its changes "
+            "stay in memory.",
+        },
+    )
+    root_write: bool = field(
+        default=False,
+        metadata={
+            "help": "Let the guest change files of the folder `root` on the host.",
         },
     )
     pool: str | None = field(
@@ -404,6 +412,7 @@ class RunOptionArguments(TypedDict, total=False):
     """`RunOptions` as arguments of the Python API; files may be given as paths."""
 
     root: str | os.PathLike[str] | None
+    root_write: bool
     pool: str | os.PathLike[str] | None
     max_instructions: int | None
     functional: bool

@@ -84,7 +84,7 @@ class Scenario(RunOptions):
         settings: Parameters that differ from the machine's, `path.to.key=value` each; the API also accepts a mapping.
         domain: Persistence domain; None takes the design's default.
         control: Permits a case that is expected to fail, such as a domain that the design does not support.
-        elf: A static RV64GC Linux program.
+        elf: An RV64GC Linux program; a dynamic one needs `root`.
         args: Its arguments.
         env: Its environment, as `NAME=value`.
         workload_args: Arguments of the workload, by name.
@@ -271,15 +271,31 @@ class Scenario(RunOptions):
         }
         if self.elf is not None:
             # The program sees the same bytes as when a shell starts it by that path: C libraries depend on all of them.
+            name, link = self._names_in_guest()
             return request | {
                 "elf": self.elf,
-                "elf_name": self.elf,
-                "exe_link": os.path.realpath(self.elf),
+                "elf_name": name,
+                "exe_link": link,
                 "workload": Path(self.elf).name,
                 "args": list(self.args),
                 "origin": self._origin({}, None),
             }
         return request | self._workload_request(build)
+
+    def _names_in_guest(self) -> tuple[str, str]:
+        """Returns the first argument of a program and the target of its `/proc/self/exe`.
+
+        They are paths in the root folder for a program that lies in it, and else those of the host.
+        """
+        assert self.elf is not None
+        real = Path(os.path.realpath(self.elf))
+        if self.root is not None:
+            root = Path(os.path.realpath(self.root))
+            # The file itself may be a link.
+            named = Path(os.path.realpath(Path(self.elf).parent)) / Path(self.elf).name
+            if named.is_relative_to(root) and real.is_relative_to(root):
+                return f"/{named.relative_to(root)}", f"/{real.relative_to(root)}"
+        return self.elf, str(real)
 
     def _workload_request(self, build: Mapping[str, bool]) -> dict[str, Any]:
         from durasim.programs import own_programs, toolchain  # noqa: PLC0415 - keeps the start-up of others short

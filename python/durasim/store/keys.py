@@ -28,13 +28,12 @@ STANDARD_INPUT = b""
 def writes(request: Mapping[str, Any]) -> str | None:
     """Returns the field of a request that makes its run write to the host; None if it only reads.
 
-    A program that starts from its first instruction changes the folder of `root` at once; one that starts from a
-    snapshot keeps its changes in memory.
+    Changes in the folder of `root` stay in memory without `root_write`.
     """
     for name in _WRITTEN:
         if request.get(name) is not None:
             return name
-    return "root" if request.get("root") is not None and request.get("from") is None else None
+    return "root_write" if request.get("root_write") else None
 
 
 class Keys:

@@ -75,12 +75,14 @@ impl Call<'_> {
     }
 
     /// `timeout` is in milliseconds, -1 = without end.
-    pub(super) fn epoll_pwait(&mut self, epoll: i32, to: u64, most: u64, timeout: u64) -> Answer {
+    pub(super) fn epoll_pwait(&mut self, epoll: i32, to: u64, most: u64, timeout: u64, mask: [u64; 2]) -> Answer {
+        self.wait_with_mask(mask[0], mask[1])?;
         let length_ns = u64::try_from(timeout as i32).ok().map(|ms| ms * NS_PER_MS);
         self.epoll_wait(epoll, to, most, length_ns)
     }
 
-    pub(super) fn epoll_pwait2(&mut self, epoll: i32, to: u64, most: u64, timeout: u64) -> Answer {
+    pub(super) fn epoll_pwait2(&mut self, epoll: i32, to: u64, most: u64, timeout: u64, mask: [u64; 2]) -> Answer {
+        self.wait_with_mask(mask[0], mask[1])?;
         let length_ns = if timeout == 0 { None } else { Some(self.timespec_from(timeout)?) };
         self.epoll_wait(epoll, to, most, length_ns)
     }

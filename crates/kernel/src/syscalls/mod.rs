@@ -8,6 +8,7 @@ mod epoll;
 mod events;
 mod files;
 mod futex;
+mod handlers;
 mod memory;
 mod misc;
 mod open;
@@ -25,7 +26,7 @@ mod vectors;
 
 use crate::poll_events::INVALID;
 use crate::process::Process;
-use crate::threads::{FileWaiter, ThreadId};
+use crate::threads::{FileWaiter, Interruptible, ThreadId};
 use crate::{Output, PhysMemory};
 use ::syscalls::Errno;
 use ::syscalls::riscv64::Sysno;
@@ -77,8 +78,10 @@ pub(crate) enum Stop {
     Sleep { until_ns: u64 },
     /// The thread waits for a futex; then it returns 0.
     Wait { until_ns: Option<u64> },
-    /// The thread waits until an open file has one of some events, then makes the call again.
-    WaitForFiles { watched: Vec<(usize, u16)>, until_ns: Option<u64> },
+    /// The thread waits until an open file has one of some events, or a signal waits, then makes the call again.
+    WaitForFiles { watched: Vec<(usize, u16)>, until_ns: Option<u64>, signals: u64 },
+    /// The handler of a signal is over: the thread goes on with these registers.
+    Return(Box<Hart>),
 }
 
 impl From<Errno> for Stop {
@@ -138,36 +141,76 @@ impl Process {
         };
         let state = self.threads.get_mut(thread);
         state.repeated = state.repeated.filter(|repeated| repeated.call == number);
+        state.interruptible = None;
         let answer = Call { process: self, thread, hart, mem, now_ns, sink }.dispatch(sysno, args);
         let previous = self.last_syscall.replace(sysno);
-        let is_over = matches!(answer, Err(Stop::ThreadExit | Stop::Exit(_)));
-        if let Err(Stop::WaitForFiles { watched, until_ns }) = answer {
-            self.threads.wait_for_files(FileWaiter { thread, watched });
-            // A part of a write may be there to be read.
-            self.wake_those_with_events(now_ns);
-            return Ok(SyscallOutcome::Wait { until_ns });
-        }
-        if !is_over {
-            self.threads.get_mut(thread).repeated = None;
-        }
-        self.wake_those_with_events(now_ns);
-        let (result, outcome) = match answer {
-            Ok(value) => (value, SyscallOutcome::Continue),
-            Err(Stop::Errno(errno)) => (negative(errno), SyscallOutcome::Continue),
-            Err(Stop::Yield) => (0, SyscallOutcome::Yield),
-            Err(Stop::Sleep { until_ns }) => (0, SyscallOutcome::Sleep { until_ns }),
-            Err(Stop::Wait { until_ns }) => (0, SyscallOutcome::Wait { until_ns }),
-            Err(Stop::WaitForFiles { .. }) => unreachable!("answered above"),
-            Err(Stop::ThreadExit) => return Ok(SyscallOutcome::ThreadExit),
-            Err(Stop::Exit(status)) => return Ok(SyscallOutcome::Exit(status)),
+        let outcome = match answer {
+            Err(Stop::ThreadExit) => SyscallOutcome::ThreadExit,
+            Err(Stop::Exit(status)) => SyscallOutcome::Exit(status),
             Err(Stop::Refuse(why)) => {
                 let what = format!("system call {number} ({}): {why}", sysno.name());
                 return Err(fault(previous, what));
             }
+            answer => self.finish(thread, hart, answer, sysno, args),
+        };
+        self.wake_those_with_events(now_ns);
+        if matches!(outcome, SyscallOutcome::ThreadExit | SyscallOutcome::Exit(_)) || !self.has_handler_to_run(thread) {
+            return Ok(outcome);
+        }
+        self.interrupt(thread, hart, mem, now_ns)?;
+        Ok(if outcome == SyscallOutcome::Yield { outcome } else { SyscallOutcome::Continue })
+    }
+
+    /// Puts the answer of a call into the registers, and notes what a signal needs to know of a wait.
+    fn finish(
+        &mut self,
+        thread: ThreadId,
+        hart: &mut Hart,
+        answer: Answer,
+        sysno: Sysno,
+        a: [u64; 6],
+    ) -> SyscallOutcome {
+        let state = self.threads.get_mut(thread);
+        if let Err(Stop::WaitForFiles { watched, until_ns, signals }) = answer {
+            let with_time = [Sysno::ppoll, Sysno::pselect6, Sysno::epoll_pwait, Sysno::epoll_pwait2];
+            let for_signals = [Sysno::rt_sigsuspend, Sysno::rt_sigtimedwait];
+            let may_restart = !with_time.contains(&sysno) && !for_signals.contains(&sysno);
+            state.interruptible = Some(Interruptible::Files { may_restart });
+            self.threads.wait_for_files(FileWaiter { thread, watched, signals });
+            return SyscallOutcome::Wait { until_ns };
+        }
+        state.repeated = None;
+        if let Some(mask) = state.saved_mask.take() {
+            state.signal_mask = mask;
+        }
+        if let Err(Stop::Return(registers)) = answer {
+            *hart = *registers;
+            return SyscallOutcome::Continue;
+        }
+        let (result, outcome) = match answer {
+            Ok(value) => (value, SyscallOutcome::Continue),
+            Err(Stop::Errno(errno)) => (negative(errno), SyscallOutcome::Continue),
+            Err(Stop::Yield) => (0, SyscallOutcome::Yield),
+            Err(Stop::Sleep { until_ns }) => {
+                const ABSOLUTE: u64 = 1;
+                let rest_to = match sysno {
+                    Sysno::nanosleep => a[1],
+                    Sysno::clock_nanosleep if a[1] & ABSOLUTE == 0 => a[3],
+                    _ => 0,
+                };
+                state.interruptible = Some(Interruptible::Sleep { until_ns, rest_to });
+                (0, SyscallOutcome::Sleep { until_ns })
+            }
+            Err(Stop::Wait { until_ns }) => {
+                let argument = until_ns.is_none().then_some(a[0]);
+                state.interruptible = Some(Interruptible::Futex { argument });
+                (0, SyscallOutcome::Wait { until_ns })
+            }
+            Err(stop) => unreachable!("{stop:?} is no answer"),
         };
         hart.x[10] = result;
         hart.pc += 4;
-        Ok(outcome)
+        outcome
     }
 
     /// Lets the threads that wait for files look again whose files have an event now.
@@ -176,7 +219,8 @@ impl Process {
         let has_event = |waiter: &&FileWaiter| {
             let mut watched = waiter.watched.iter();
             // A file that another thread has closed is an event too.
-            all || watched.any(|&(slot, events)| self.readiness(waiter.thread, slot, now_ns) & (events | INVALID) != 0)
+            all || self.pending_of(waiter.thread) & waiter.signals != 0
+                || watched.any(|&(slot, events)| self.readiness(waiter.thread, slot, now_ns) & (events | INVALID) != 0)
         };
         let woken: Vec<ThreadId> = self.threads.file_waiters().iter().filter(has_event).map(|w| w.thread).collect();
         for thread in woken {
@@ -190,6 +234,7 @@ impl Process {
     /// # Panics
     /// If the thread does not wait, as after an event that woke it.
     pub fn time_out(&mut self, thread: ThreadId, hart: &mut Hart) {
+        self.threads.get_mut(thread).interruptible = None;
         if self.threads.forget_files(thread) {
             return;
         }
@@ -238,12 +283,12 @@ impl Call<'_> {
             Sysno::fchmod => self.fchmod(fd(a[0]), a[1]),
             Sysno::fchown => self.fchown(fd(a[0]), a[1], a[2]),
             Sysno::fstatfs => self.fstatfs(fd(a[0]), a[1]),
-            Sysno::ppoll => self.ppoll(a[0], a[1], a[2]),
-            Sysno::pselect6 => self.pselect6(a[0], [a[1], a[2], a[3]], a[4]),
+            Sysno::ppoll => self.ppoll(a[0], a[1], a[2], [a[3], a[4]]),
+            Sysno::pselect6 => self.pselect6(a[0], [a[1], a[2], a[3]], a[4], a[5]),
             Sysno::epoll_create1 => self.epoll_create1(a[0]),
             Sysno::epoll_ctl => self.epoll_ctl(fd(a[0]), a[1], fd(a[2]), a[3]),
-            Sysno::epoll_pwait => self.epoll_pwait(fd(a[0]), a[1], a[2], a[3]),
-            Sysno::epoll_pwait2 => self.epoll_pwait2(fd(a[0]), a[1], a[2], a[3]),
+            Sysno::epoll_pwait => self.epoll_pwait(fd(a[0]), a[1], a[2], a[3], [a[4], a[5]]),
+            Sysno::epoll_pwait2 => self.epoll_pwait2(fd(a[0]), a[1], a[2], a[3], [a[4], a[5]]),
             Sysno::eventfd2 => self.eventfd2(a[0], a[1]),
             Sysno::timerfd_create => self.timerfd_create(a[0], a[1]),
             Sysno::timerfd_settime => self.timerfd_settime(fd(a[0]), a[1], a[2], a[3]),
@@ -338,6 +383,9 @@ impl Call<'_> {
             Sysno::rt_sigpending => self.rt_sigpending(a[0], a[1]),
             Sysno::rt_sigaction => self.rt_sigaction(a[0], a[1], a[2], a[3]),
             Sysno::sigaltstack => self.sigaltstack(a[0], a[1]),
+            Sysno::rt_sigsuspend => self.rt_sigsuspend(a[0], a[1]),
+            Sysno::rt_sigtimedwait => self.rt_sigtimedwait(a[0], a[1], a[2], a[3]),
+            Sysno::rt_sigreturn => Err(Stop::Return(Box::new(self.rt_sigreturn()?))),
             Sysno::kill => self.kill(a[0], a[1]),
             Sysno::tkill => self.tkill(a[0], a[1]),
             Sysno::tgkill => self.tgkill(a[0], a[1], a[2]),

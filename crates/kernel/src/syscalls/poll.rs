@@ -9,10 +9,11 @@ use ::syscalls::Errno;
 const MONOTONIC: u64 = 1;
 
 impl Call<'_> {
-    pub(super) fn ppoll(&mut self, fds: u64, count: u64, timeout: u64) -> Answer {
+    pub(super) fn ppoll(&mut self, fds: u64, count: u64, timeout: u64, mask: [u64; 2]) -> Answer {
         if count > FILES_MAX as u64 {
             return Err(Errno::EINVAL.into());
         }
+        self.wait_with_mask(mask[0], mask[1])?;
         let (mut ready, mut watched) = (0, Vec::new());
         for entry in (0..count).map(|n| fds.wrapping_add(8 * n)) {
             let [word] = self.words_from(entry)?;
@@ -34,9 +35,13 @@ impl Call<'_> {
         slot.map_or(INVALID, |slot| self.process.readiness(self.thread, slot, self.now_ns))
     }
 
-    pub(super) fn pselect6(&mut self, count: u64, sets: [u64; 3], timeout: u64) -> Answer {
+    pub(super) fn pselect6(&mut self, count: u64, sets: [u64; 3], timeout: u64, mask: u64) -> Answer {
         if count > FILES_MAX as u64 {
             return Err(Errno::EINVAL.into());
+        }
+        if mask != 0 {
+            let [set, size] = self.words_from(mask)?;
+            self.wait_with_mask(set, size)?;
         }
         // An urgent event, which the third set is for, never happens.
         let events = [READABLE | HANG_UP | ERROR, WRITABLE | ERROR, 0];
@@ -77,8 +82,10 @@ impl Call<'_> {
             (None, timeout) => Some(self.time_of(MONOTONIC, false, timeout)?),
         };
         match until_ns {
-            // A plain sleep, unless a file could end it.
-            Some(until_ns) if begun.is_none() && !self.can_wait_for(&watched) => Err(Stop::Sleep { until_ns }),
+            // A plain sleep, unless a file could end it, or the signal mask has to come back.
+            Some(until_ns) if begun.is_none() && !self.can_wait_for(&watched) && self.thread().saved_mask.is_none() => {
+                Err(Stop::Sleep { until_ns })
+            }
             Some(until_ns) if until_ns <= self.now_ns => Ok(0),
             _ => self.wait_for(watched, until_ns),
         }
@@ -101,7 +108,7 @@ impl Call<'_> {
         (repeated.call, repeated.until_ns) = (call, until_ns);
         let due = watched.iter().filter_map(|&(slot, _)| self.process.files.due_ns(slot, self.now_ns));
         let until_ns = due.chain(until_ns).min();
-        Err(Stop::WaitForFiles { watched, until_ns })
+        Err(Stop::WaitForFiles { watched, until_ns, signals: 0 })
     }
 
     /// The thread waits until the open file of `fd` has one of `events`, unless it is not to wait.

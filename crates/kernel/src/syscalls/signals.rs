@@ -1,8 +1,7 @@
-//! The system calls of signals. Programs may block them, install handlers and ask; a handler never runs, so a run ends with a clear
-//! sentence when a signal that has one is delivered.
+//! The system calls of signals: masks, actions, sending, and waiting for them. What a handler needs is in `handlers.rs`.
 
-use super::{Answer, Call, Stop, refuse};
-use crate::signals::{SI_TKILL, SI_USER, SIGNALS, SignalInfo};
+use super::{Answer, Call, Stop, handlers, refuse};
+use crate::signals::{SI_TKILL, SI_USER, SIGNALS, SignalInfo, bit};
 use crate::threads::{PROCESS_ID, ThreadId};
 use ::syscalls::Errno;
 
@@ -42,6 +41,58 @@ impl Call<'_> {
         Ok(0)
     }
 
+    /// A call that waits does so with another signal mask, given at `set`; 0 = with its own.
+    pub(super) fn wait_with_mask(&mut self, set: u64, size: u64) -> Result<(), Stop> {
+        if set == 0 {
+            return Ok(());
+        }
+        if size != SIGNAL_SET_BYTES {
+            return Err(Errno::EINVAL.into());
+        }
+        let [mask] = self.words_from(set)?;
+        let state = self.thread();
+        if state.saved_mask.is_none() {
+            state.saved_mask = Some(state.signal_mask);
+            state.signal_mask = mask & !(1 << (SIGKILL - 1)) & !(1 << (SIGSTOP - 1));
+        }
+        self.deliver_signals()
+    }
+
+    /// Waits for a signal that has an effect, with another mask.
+    pub(super) fn rt_sigsuspend(&mut self, set: u64, size: u64) -> Answer {
+        self.words_from::<1>(set)?;
+        self.wait_with_mask(set, size)?;
+        self.wait_for(Vec::new(), None)
+    }
+
+    /// Waits for one of a set of signals, which is taken without a handler.
+    pub(super) fn rt_sigtimedwait(&mut self, set: u64, to: u64, timeout: u64, size: u64) -> Answer {
+        if size != SIGNAL_SET_BYTES {
+            return Err(Errno::EINVAL.into());
+        }
+        let [wanted] = self.words_from(set)?;
+        let until_ns = match (self.thread().repeated, timeout) {
+            (Some(begun), _) => begun.until_ns,
+            (None, 0) => None,
+            (None, timeout) => Some(self.now_ns.saturating_add(self.timespec_from(timeout)?)),
+        };
+        if let Some(info) = self.take_pending(wanted) {
+            if to != 0 {
+                self.bytes_to(to, &handlers::signal_info(info))?;
+            }
+            return Ok(info.signal.into());
+        }
+        match until_ns {
+            Some(until_ns) if until_ns <= self.now_ns => Err(Errno::EAGAIN.into()),
+            _ => match self.wait_for(Vec::new(), until_ns) {
+                Err(Stop::WaitForFiles { watched, until_ns, .. }) => {
+                    Err(Stop::WaitForFiles { watched, until_ns, signals: wanted })
+                }
+                other => other,
+            },
+        }
+    }
+
     pub(super) fn rt_sigpending(&mut self, to: u64, size: u64) -> Answer {
         if size > SIGNAL_SET_BYTES {
             return Err(Errno::EINVAL.into());
@@ -52,7 +103,6 @@ impl Call<'_> {
         Ok(0)
     }
 
-    /// Kept and given back.
     pub(super) fn rt_sigaction(&mut self, signal: u64, new: u64, old: u64, size: u64) -> Answer {
         if size != SIGNAL_SET_BYTES || !(1..=SIGNALS).contains(&signal) {
             return Err(Errno::EINVAL.into());
@@ -68,19 +118,35 @@ impl Call<'_> {
         }
         if let Some(given) = given {
             self.process.signals.actions[slot] = given;
+            // Signals that are ignored from now on do not wait either.
+            let is_ignored = given[0] == SIG_IGN || given[0] == SIG_DFL && IGNORED_BY_DEFAULT.contains(&signal);
+            if is_ignored {
+                self.process.signals.pending.forget(1 << slot);
+                self.process.threads.iter_mut().for_each(|(_, thread)| thread.pending.forget(1 << slot));
+            }
         }
         Ok(0)
     }
 
-    /// Kept and given back: handlers never run, so where they would run does not matter.
     pub(super) fn sigaltstack(&mut self, new: u64, old: u64) -> Answer {
+        const IS_USED: u64 = 1;
+        const IS_DISABLED: u64 = 2;
+        const SMALLEST_BYTES: u64 = 2048;
         let given = if new != 0 { Some(self.words_from(new)?) } else { None };
-        if old != 0 {
-            let before = self.thread().signal_stack;
-            self.words_to(old, &before)?;
+        let before = self.thread().signal_stack;
+        let is_used = handlers::is_within(self.hart.x[2], before);
+        if let Some([stack, flags, bytes]) = given {
+            match flags & 0xffff_ffff {
+                _ if is_used => return Err(Errno::EPERM.into()),
+                IS_DISABLED => self.thread().signal_stack = [0, IS_DISABLED, 0],
+                0 | IS_USED if bytes < SMALLEST_BYTES => return Err(Errno::ENOMEM.into()),
+                0 | IS_USED => self.thread().signal_stack = [stack, 0, bytes],
+                _ => return Err(Errno::EINVAL.into()),
+            }
         }
-        if let Some(given) = given {
-            self.thread().signal_stack = given;
+        if old != 0 {
+            let flags = if is_used { IS_USED } else { before[1] };
+            self.words_to(old, &[before[0], flags, before[2]])?;
         }
         Ok(0)
     }
@@ -148,7 +214,8 @@ impl Call<'_> {
 
     /// Sends a signal to a thread, or to the process.
     fn send(&mut self, thread: Option<ThreadId>, info: SignalInfo) -> Result<(), Stop> {
-        let pending = match thread {
+        let target = thread.or_else(|| self.taker_of(info.signal));
+        let pending = match target {
             Some(thread) => &mut self.process.threads.get_mut(thread).pending,
             None => &mut self.process.signals.pending,
         };
@@ -159,31 +226,43 @@ impl Call<'_> {
         self.deliver_signals()
     }
 
-    /// Lets every pending signal that is not blocked have its effect, which is one on the whole process.
+    /// The thread that a signal to the process is for: the first one that lets it through.
+    fn taker_of(&mut self, signal: u8) -> Option<ThreadId> {
+        let mut threads = self.process.threads.iter_mut();
+        threads.find(|(_, thread)| thread.signal_mask & bit(signal) == 0).map(|(id, _)| id)
+    }
+
+    /// Lets every pending signal that is not blocked have its effect: one on the whole process at once; a handler begins
+    /// at the end of this call, or in another thread when the machine interrupts it.
     fn deliver_signals(&mut self) -> Result<(), Stop> {
-        while let Some(signal) = self.next_signal() {
-            let [handler, ..] = self.process.signals.actions[signal as usize - 1];
-            match handler {
+        while let Some(signal) = self.next_without_handler() {
+            match self.process.signals.actions[signal as usize - 1][0] {
                 SIG_IGN => {}
-                SIG_DFL if IGNORED_BY_DEFAULT.contains(&signal) => {}
-                SIG_DFL if STOPS_BY_DEFAULT.contains(&signal) => {
+                _ if IGNORED_BY_DEFAULT.contains(&signal) => {}
+                _ if STOPS_BY_DEFAULT.contains(&signal) => {
                     return refuse(format!("signal {signal} would stop the program, and nothing could continue it"));
                 }
-                SIG_DFL => {
+                _ => {
                     self.process.files.write_back_all(self.mem);
                     return Err(Stop::Exit(128 + signal as i32));
                 }
-                _ => return refuse(format!("signal {signal} has a handler, and signal handlers are not supported")),
+            }
+        }
+        let all: Vec<ThreadId> = self.process.threads.iter_mut().map(|(id, _)| id).collect();
+        for thread in all {
+            if thread != self.thread && self.process.has_handler_to_run(thread) {
+                self.process.threads.signal(thread);
             }
         }
         Ok(())
     }
 
-    /// Takes the lowest signal that some thread lets through.
-    fn next_signal(&mut self) -> Option<u64> {
+    /// Takes the lowest signal that has no handler and that some thread lets through.
+    fn next_without_handler(&mut self) -> Option<u64> {
+        let handled = self.process.signals.handled();
         let shared = &mut self.process.signals.pending;
-        for thread in self.process.threads.iter_mut() {
-            let allowed = !thread.signal_mask;
+        for (_, thread) in self.process.threads.iter_mut() {
+            let allowed = !thread.signal_mask & !handled;
             if let Some(info) = thread.pending.take(allowed).or_else(|| shared.take(allowed)) {
                 return Some(info.signal.into());
             }

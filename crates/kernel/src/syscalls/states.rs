@@ -75,15 +75,14 @@ pub const SYSTEM_CALLS: &[SystemCall] = rows! {
     [fsync, fdatasync, sync, syncfs, sync_file_range] =>
         Emulated, "refused for files under /pmem/, which only cbo.clean or cbo.flush and a fence make durable";
     [fstatfs, statfs] => Emulated, "the disk has 1 TB, all of it free; /pmem has the size of the pool";
-    [ppoll, pselect6] => Emulated, "the mask of signals during the wait has no effect";
+    [ppoll, pselect6] => Emulated, "";
     [copy_file_range] => Absent, "as before Linux 4.5; programs read and write";
     [splice, tee, vmsplice] => Fails(Errno::EINVAL), "as for files that cannot be spliced; programs read and write";
 
     // Events.
     [eventfd2, epoll_create1, epoll_ctl] => Emulated, "";
     [epoll_pwait, epoll_pwait2] =>
-        Emulated, "files that are ready together are reported in the order of their interests; the mask of signals \
-            during the wait has no effect";
+        Emulated, "files that are ready together are reported in the order of their interests";
     [timerfd_create, timerfd_settime, timerfd_gettime] => Emulated, "in simulated time; the clocks are never set";
     [signalfd4] => Emulated, "the sender is the program itself";
     [inotify_init1, inotify_add_watch, inotify_rm_watch] =>
@@ -183,12 +182,10 @@ pub const SYSTEM_CALLS: &[SystemCall] = rows! {
     [lsm_get_self_attr, lsm_set_self_attr, lsm_list_modules] => Absent, "as before Linux 6.8";
 
     // Signals.
-    [rt_sigprocmask, rt_sigpending] => Emulated, "";
-    [rt_sigaction, sigaltstack] => Emulated, "kept; a signal that has a handler is refused when it is delivered";
-    [kill, tkill, tgkill] => Emulated, "to the own process; a fatal signal ends the program with 128 + signal";
-    [rt_sigqueueinfo, rt_tgsigqueueinfo] => Emulated, "like kill and tgkill";
-    [rt_sigreturn] => Refused, "signal handlers are not supported, so none returns";
-    [rt_sigsuspend, rt_sigtimedwait] => Refused, "waiting for a signal is not supported";
+    [rt_sigprocmask, rt_sigpending, rt_sigaction, rt_sigreturn, sigaltstack] => Emulated, "";
+    [rt_sigsuspend, rt_sigtimedwait] => Emulated, "";
+    [kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo] =>
+        Emulated, "to the own process; a fatal signal ends the program with 128 + signal, one that stops it is refused";
     [restart_syscall] => Fails(Errno::EINTR), "as without a call that was interrupted";
 
     // The system.

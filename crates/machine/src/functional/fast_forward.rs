@@ -114,6 +114,7 @@ fn run_to_snapshot_point<W: TrainingObserver>(
     }
     // Times of a clock whose cycle is a nanosecond, as that of functional execution is.
     let clock = Clock { frequency_mhz: 1000 };
+    let signalled = queue.take_signalled();
     let (ready, stopped) = queue.take_all();
     let ready = ready.into_iter().map(|(thread, hart)| Ready {
         thread,
@@ -129,7 +130,7 @@ fn run_to_snapshot_point<W: TrainingObserver>(
         process,
         dram,
         pmem,
-        threads: DetachedThreads { last: state.last, ready: ready.collect(), blocked: blocked.collect() },
+        threads: DetachedThreads { last: state.last, ready: ready.collect(), blocked: blocked.collect(), signalled },
         clock,
         now_ps: clock.picos(now_ns),
         instructions: state.instructions,

@@ -163,6 +163,9 @@ fn run_threads<W: ExecutionObserver>(
             bus.drop_reservation();
         }
         bus.assign_core(thread);
+        if queue.take_signal(thread) {
+            interrupt(&mut hart, thread, bus, blocks)?;
+        }
         let slice = SLICE_INSTRUCTIONS.start + random.below(SLICE_INSTRUCTIONS.end - SLICE_INSTRUCTIONS.start);
         let end = budget.instructions.min(bus.instructions + slice);
         let left = run_slice(&mut hart, thread, bus, blocks, end, queue, output)?;
@@ -291,6 +294,26 @@ fn system_call<W: ExecutionObserver>(
         blocks.clear();
     }
     Ok(outcome)
+}
+
+/// A signal interrupts a thread.
+fn interrupt<W: ExecutionObserver>(
+    hart: &mut Hart,
+    thread: ThreadId,
+    bus: &mut FlatBus<W>,
+    blocks: &mut BlockCache,
+) -> Result<(), Error> {
+    let (epoch, code_epoch) = (bus.process.space().epoch(), bus.process.space().code_epoch());
+    let now_ns = bus.now_ns();
+    bus.process.interrupt(thread, hart, &mut bus.memory, now_ns)?;
+    bus.follow_moved_pages();
+    if bus.process.space().epoch() != epoch {
+        bus.mappings_changed();
+    }
+    if bus.process.space().code_epoch() != code_epoch {
+        blocks.clear();
+    }
+    Ok(())
 }
 
 fn message<W: ExecutionObserver>(pc: u64, bus: &FlatBus<W>, what: String) -> GuestFault {

@@ -4,7 +4,7 @@ use super::bus::FlatBus;
 use super::observer::ExecutionObserver;
 use durasim_isa::Hart;
 use durasim_kernel::{Process, ThreadEvent, ThreadId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Next action of the hart.
 pub(super) enum Next {
@@ -28,13 +28,15 @@ pub(super) struct RunQueue {
     stopped: BTreeMap<ThreadId, Box<Hart>>,
     /// Times of alarms and their threads; a thread has one alarm at most.
     alarms: BTreeMap<(u64, ThreadId), WakeReason>,
+    /// Threads that a signal has yet to interrupt: before their next instruction.
+    signalled: BTreeSet<ThreadId>,
 }
 
 impl RunQueue {
     /// The first thread alone, ready to start.
     pub(super) fn new(hart: Hart) -> Self {
         let ready = VecDeque::from([(ThreadId::FIRST, Box::new(hart))]);
-        RunQueue { ready, stopped: BTreeMap::new(), alarms: BTreeMap::new() }
+        RunQueue { ready, stopped: BTreeMap::new(), alarms: BTreeMap::new(), signalled: BTreeSet::new() }
     }
 
     /// `thread` may run again once all others that are ready have had their turn.
@@ -84,8 +86,25 @@ impl RunQueue {
                     let hart = self.stopped.remove(&thread).expect("only a thread that waits is woken");
                     self.ready.push_back((thread, hart));
                 }
+                ThreadEvent::Signalled { thread } => {
+                    self.signalled.insert(thread);
+                    if let Some(hart) = self.stopped.remove(&thread) {
+                        self.alarms.retain(|&(_, t), _| t != thread);
+                        self.ready.push_back((thread, hart));
+                    }
+                }
             }
         }
+    }
+
+    /// Whether a signal interrupts a thread before its next instruction. Asked once.
+    pub(super) fn take_signal(&mut self, thread: ThreadId) -> bool {
+        self.signalled.remove(&thread)
+    }
+
+    /// All threads that a signal has yet to interrupt.
+    pub(super) fn take_signalled(&mut self) -> BTreeSet<ThreadId> {
+        std::mem::take(&mut self.signalled)
     }
 
     /// Takes the next thread to run. If all sleep, the clock continues to the first that wakes.

@@ -8,9 +8,9 @@ use super::{Ending, Machine};
 use crate::statistics::measurements::Moment;
 use durasim_contract::Trap;
 use durasim_core::{Exit, ThreadContext};
-use durasim_isa::{AccessFault, AccessFaultKind, Marker, Stop, disassemble};
-use durasim_kernel::{Output, SyscallOutcome, ThreadEvent};
-use durasim_types::{CoreId, Cycle, Error, GuestFault, Site};
+use durasim_isa::{AccessFault, AccessFaultKind, Hart, Marker, Stop, disassemble};
+use durasim_kernel::{Output, SyscallOutcome, ThreadEvent, ThreadId};
+use durasim_types::{CoreId, Cycle, Error, GuestFault, Site, TxId};
 
 /// Instructions between two polls for output and cancellation.
 const SLICE: u64 = 1 << 20;
@@ -59,7 +59,7 @@ impl Machine {
             let (step, budget) = match self.interrupted_step.take() {
                 Some(InterruptedStep { core, until, instructions }) => (NextStep::Core(core, until), instructions),
                 None => {
-                    self.fill_cores();
+                    self.fill_cores()?;
                     (self.next_step(), SLICE)
                 }
             };
@@ -168,16 +168,22 @@ impl Machine {
     }
 
     /// Assigns free cores to threads that can run.
-    fn fill_cores(&mut self) {
+    ///
+    /// # Errors
+    /// A signal whose handler has no stack.
+    fn fill_cores(&mut self) -> Result<(), Error> {
         while self.scheduler.has_ready_threads() {
             let process = &self.process;
             let allowed = |thread, core: CoreId| process.affinity(thread) >> core.0 & 1 == 1;
-            let Some((id, mut ready)) = self.scheduler.next(allowed) else { return };
+            let Some((id, mut ready)) = self.scheduler.next(allowed) else { return Ok(()) };
             if ready.timed_out {
                 self.process.time_out(ready.thread, ready.context.hart_mut());
             }
-            let core = &mut self.cores[id.0 as usize];
-            let from = ready.since.max(core.cycle());
+            let from = ready.since.max(self.cores[id.0 as usize].cycle());
+            if self.scheduler.take_signal(ready.thread) {
+                let (hart, tx) = (std::mem::take(ready.context.hart_mut()), ready.context.store_tx());
+                *ready.context.hart_mut() = self.interrupt(id, ready.thread, hart, tx, from)?;
+            }
             let from = self.scheduler.assign_core(id, ready.thread, from, self.context_switch_cycles);
             self.system.assign_thread(id, ready.thread.0);
             let from = self.system.context_switch(id, None, ready.context.open_tx(), from);
@@ -185,6 +191,37 @@ impl Machine {
             self.measure.threads[id.0 as usize] = ready.thread;
             self.cores[id.0 as usize].put_context(ready.context, from);
             self.share_queues(id);
+        }
+        Ok(())
+    }
+
+    /// A signal interrupts a thread with these registers at a cycle, on a core; the registers with which its handler
+    /// begins.
+    fn interrupt(
+        &mut self,
+        id: CoreId,
+        thread: ThreadId,
+        mut hart: Hart,
+        tx: Option<TxId>,
+        at: Cycle,
+    ) -> Result<Hart, Error> {
+        let (epoch, code_epoch) = (self.process.space().epoch(), self.process.space().code_epoch());
+        let now_ns = self.system.geometry().clock.picos(at) / 1000;
+        let mut memory = KernelMemory { system: &mut self.system, core: id, tx, at };
+        self.process.interrupt(thread, &mut hart, &mut memory, now_ns)?;
+        if self.process.space().epoch() != epoch || self.process.space().code_epoch() != code_epoch {
+            let code = self.process.space().code_epoch() != code_epoch;
+            self.publish_mapping_changes(code);
+        }
+        Ok(hart)
+    }
+
+    /// The thread on a core is interrupted by a signal once its stores have left.
+    fn interrupt_when_empty(&mut self, id: CoreId) {
+        if self.drain_reasons[id.0 as usize].is_none() {
+            self.traps(id, Trap::Interrupt);
+            self.drain_reasons[id.0 as usize] = Some(DrainReason::Signal);
+            self.cores[id.0 as usize].make_empty();
         }
     }
 
@@ -275,7 +312,7 @@ impl Machine {
     fn emptied(&mut self, id: CoreId) -> Result<(), Error> {
         let index = id.0 as usize;
         let switches = self.drain_reasons[index] == Some(DrainReason::Switch);
-        if switches && self.traps(id, Trap::Interrupt) {
+        if self.drain_reasons[index] != Some(DrainReason::Repeat) && self.traps(id, Trap::Interrupt) {
             // The last instruction has begun a hardware transaction: the thread leaves when that is rolled back.
             self.cores[index].make_empty();
             return Ok(());
@@ -285,7 +322,17 @@ impl Machine {
             let (thread, context) = self.vacate(id)?;
             let since = self.cores[index].cycle();
             self.scheduler.make_ready(thread, context, since);
+            return Ok(());
         }
+        let Some(thread) = self.scheduler.running(id).filter(|&thread| self.scheduler.take_signal(thread)) else {
+            return Ok(());
+        };
+        let (hart, tx, at) = {
+            let core = &mut self.cores[index];
+            (std::mem::take(&mut core.hart), core.store_tx(), core.cycle())
+        };
+        self.cores[index].hart = self.interrupt(id, thread, hart, tx, at)?;
+        self.cores[index].resume_after_system_call(0);
         Ok(())
     }
 
@@ -363,8 +410,15 @@ impl Machine {
                     self.scheduler.make_ready(thread, ThreadContext::new(*hart), since);
                 }
                 ThreadEvent::Woken { thread } => self.scheduler.wake(thread, since),
+                ThreadEvent::Signalled { thread } => {
+                    if let Some(core) = self.scheduler.signal(thread, since) {
+                        self.interrupt_when_empty(core);
+                    }
+                }
             }
         }
+        // The call itself has begun what handlers there were.
+        self.scheduler.take_signal(thread);
         if self.process.space().epoch() != epoch || self.process.space().code_epoch() != code_epoch {
             let code = self.process.space().code_epoch() != code_epoch;
             self.publish_mapping_changes(code);

@@ -5,7 +5,7 @@ use durasim_core::ThreadContext;
 use durasim_kernel::ThreadId;
 use durasim_types::{CoreId, Cycle};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Threads without a machine.
 pub(crate) struct DetachedThreads {
@@ -14,6 +14,8 @@ pub(crate) struct DetachedThreads {
     pub ready: Vec<Ready>,
     /// Thread, the cycle in which it can run without being woken, whether that is a time-out of a futex.
     pub blocked: Vec<(ThreadId, ThreadContext, Option<Cycle>, bool)>,
+    /// Threads that a signal has yet to interrupt.
+    pub signalled: BTreeSet<ThreadId>,
 }
 
 /// The rest of a step that a limit of instructions has interrupted. The run continues with it: where a run is interrupted
@@ -30,6 +32,8 @@ pub(crate) struct InterruptedStep {
 pub(crate) enum DrainReason {
     /// Another thread is to have it.
     Switch,
+    /// A signal interrupts the thread.
+    Signal,
     /// The instruction being executed is repeated: a page is copied for it, which has to hold what was stored before.
     Repeat,
 }
@@ -71,6 +75,8 @@ pub(crate) struct Scheduler {
     /// The longest ready first.
     ready: VecDeque<Ready>,
     blocked: BTreeMap<ThreadId, Blocked>,
+    /// Threads that a signal has yet to interrupt: before their next instruction.
+    signalled: BTreeSet<ThreadId>,
     slice_cycles: Cycle,
     /// Threads that got a core, the first one at the start apart.
     pub switches: u64,
@@ -82,7 +88,14 @@ impl Scheduler {
         let mut core_slots = vec![CoreSlot::default(); cores.into()];
         core_slots[0] =
             CoreSlot { thread: Some(ThreadId::FIRST), last: Some(ThreadId::FIRST), slice_end: slice_cycles };
-        Scheduler { core_slots, ready: VecDeque::new(), blocked: BTreeMap::new(), slice_cycles, switches: 0 }
+        Scheduler {
+            core_slots,
+            ready: VecDeque::new(),
+            blocked: BTreeMap::new(),
+            signalled: BTreeSet::new(),
+            slice_cycles,
+            switches: 0,
+        }
     }
 
     /// The scheduler of a machine on which a program continues: no thread has a core yet, all that can run can from `start`
@@ -94,7 +107,8 @@ impl Scheduler {
             .blocked
             .into_iter()
             .map(|(thread, context, until, futex)| (thread, Blocked { context, until: until.map(&here), futex }));
-        Scheduler { core_slots, ready, blocked: blocked.collect(), slice_cycles, switches: 0 }
+        let (blocked, signalled) = (blocked.collect(), parked.signalled);
+        Scheduler { core_slots, ready, blocked, signalled, slice_cycles, switches: 0 }
     }
 
     /// Takes all threads away: those that can run, by the core that each had last, then in the order of waiting; and
@@ -108,6 +122,7 @@ impl Scheduler {
             last: self.core_slots.iter().map(|core_slot| core_slot.last).collect(),
             ready: ready.into_iter().map(|(_, ready)| ready).collect(),
             blocked: blocked.map(|(thread, b)| (thread, b.context, b.until, b.futex)).collect(),
+            signalled: std::mem::take(&mut self.signalled),
         }
     }
 
@@ -145,6 +160,25 @@ impl Scheduler {
         // Its time was over, but it had no core yet to learn that: its wait ends as one that was woken.
         let timed_out = self.ready.iter_mut().find(|ready| ready.thread == thread && ready.timed_out);
         timed_out.expect("only a waiting thread is woken").timed_out = false;
+    }
+
+    /// A signal interrupts a thread before its next instruction; one that cannot run can from `since` on. The core that
+    /// runs it, if one does.
+    pub fn signal(&mut self, thread: ThreadId, since: Cycle) -> Option<CoreId> {
+        self.signalled.insert(thread);
+        if let Some(blocked) = self.blocked.remove(&thread) {
+            self.make_ready(thread, blocked.context, since);
+        }
+        if let Some(ready) = self.ready.iter_mut().find(|ready| ready.thread == thread) {
+            ready.timed_out = false;
+        }
+        let core = self.core_slots.iter().position(|core_slot| core_slot.thread == Some(thread))?;
+        Some(CoreId(core as u16))
+    }
+
+    /// A thread is interrupted now, or has ended. Whether a signal was there to do so.
+    pub fn take_signal(&mut self, thread: ThreadId) -> bool {
+        self.signalled.remove(&thread)
     }
 
     /// A thread cannot run until `until`, or until it is woken.

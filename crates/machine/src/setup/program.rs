@@ -22,6 +22,8 @@ pub struct Program {
     pub env: Vec<String>,
     /// The folder of the host that it sees.
     pub root: Option<std::path::PathBuf>,
+    /// Whether it changes files of that folder on the host.
+    pub root_write: bool,
     /// Seed of everything random.
     pub seed: u64,
     /// The pool it finds under `/pmem/`.
@@ -82,6 +84,7 @@ pub(crate) fn process_config(config: &MachineConfig, plan: &Plan, program: &Prog
         args: program.args.clone(),
         env: program.env.clone(),
         root: program.root.clone(),
+        writes_to_root: program.root_write,
         seed: program.seed,
         cores: config.hardware_threads().into(),
         exe_link: program.exe_link.clone(),

@@ -52,10 +52,13 @@ pub struct RunRequest {
     /// Its environment.
     #[serde(default)]
     pub env: Vec<String>,
-    /// The folder of the host that the guest sees as its files; none if not given.
+    /// The folder of the host that the guest sees as its files; none if not given. Its changes stay in memory.
     #[serde(default)]
     #[schemars(extend("x-metavar" = "DIR"))]
     pub root: Option<PathBuf>,
+    /// Let the guest change files of the folder `root` on the host.
+    #[serde(default)]
+    pub root_write: bool,
     /// Seed of everything random.
     pub seed: u64,
     /// The file that keeps the guest's persistent memory; a fresh pool if not given.
@@ -197,6 +200,12 @@ fn check_start(request: &RunRequest) -> Result<(), ConfigError> {
         }
         _ => {}
     }
+    if request.root_write && request.root.is_none() {
+        return refuse("root_write", "there is no folder to write to: give root");
+    }
+    if request.root_write && request.from.is_some() {
+        return refuse("root_write", "a run from a snapshot keeps its changes in memory: leave root_write out");
+    }
     if request.from.is_some() && request.pool.is_some() {
         return refuse("pool", "a run from a snapshot uses the pool in it: leave pool out");
     }
@@ -263,6 +272,7 @@ pub fn prepare(request: &RunRequest, registry: &[Variant]) -> Result<Prepared, E
         args: request.args.clone(),
         env: request.env.clone(),
         root: request.root.clone(),
+        root_write: request.root_write,
         seed: request.seed,
         pool,
         inserted: Inserted::default(),
