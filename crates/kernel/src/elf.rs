@@ -75,54 +75,20 @@ fn parse_at<'data>(name: &str, data: &'data [u8], base: u64) -> Result<Image<'da
     let Ok(headers) = header.program_headers(endian, data) else {
         return refuse(format!("{name} is truncated: its program headers lie outside of the file"));
     };
-    let interpreter = match headers.iter().find(|h| h.p_type(endian) == elf::PT_INTERP) {
-        None => None,
-        Some(h) => match h.data(endian, data).ok().and_then(path_of) {
-            Some(path) => Some(path),
-            None => {
-                return refuse(format!("{name} is dynamically linked, and the path of its dynamic linker is damaged"));
-            }
-        },
-    };
+    let interpreter = interpreter_of(name, data, headers)?;
     let base = if header.e_type(endian) == elf::ET_DYN { base } else { 0 };
 
     let mut segments = Vec::new();
     let mut headers_vaddr = 0;
     for h in headers.iter().filter(|h| h.p_type(endian) == elf::PT_LOAD) {
-        let (file_bytes, size_bytes) = (h.p_filesz(endian), h.p_memsz(endian));
-        if file_bytes > size_bytes {
-            return refuse(format!("{name} has a segment that is longer in the file than in memory"));
-        }
-        let Ok(bytes) = h.data(endian, data) else {
-            return refuse(format!(
-                "{name} is truncated: it has {} bytes but a segment reaches to byte {}",
-                data.len(),
-                u128::from(h.p_offset(endian)) + u128::from(file_bytes)
-            ));
-        };
-        let flags = h.p_flags(endian);
-        let rights = Rights {
-            read: flags.0 & elf::PF_R.0 != 0,
-            write: flags.0 & elf::PF_W.0 != 0,
-            execute: flags.0 & elf::PF_X.0 != 0,
-        };
-        let end = base.checked_add(h.p_vaddr(endian)).and_then(|v| Some((v, v.checked_add(size_bytes)?)));
-        let vaddr = match end {
-            Some((vaddr, end)) if vaddr >= USER_BEGIN && end <= PMEM_WINDOW_BASE => vaddr,
-            _ => {
-                return refuse(format!(
-                    "{name} has a segment at {:#x} of {size_bytes} bytes; programs must lie between {USER_BEGIN:#x} \
-                     and {PMEM_WINDOW_BASE:#x}",
-                    h.p_vaddr(endian)
-                ));
-            }
-        };
+        let segment = segment_of(name, data, base, h)?;
+        let file_bytes = segment.bytes.len() as u64;
         let table = header.e_phoff(endian);
         if (h.p_offset(endian)..h.p_offset(endian) + file_bytes).contains(&table) {
-            headers_vaddr = vaddr + (table - h.p_offset(endian));
+            headers_vaddr = segment.vaddr + (table - h.p_offset(endian));
         }
-        if size_bytes > 0 {
-            segments.push(Segment { vaddr, size_bytes, bytes, rights });
+        if segment.size_bytes > 0 {
+            segments.push(segment);
         }
     }
     segments.sort_by_key(|s| s.vaddr);
@@ -138,6 +104,51 @@ fn parse_at<'data>(name: &str, data: &'data [u8], base: u64) -> Result<Image<'da
         return refuse(format!("{name} starts at {entry:#x}, which is not in its code"));
     }
     Ok(Image { base, entry, segments, headers_vaddr, header_count: headers.len() as u64, interpreter })
+}
+
+type Header = elf::ProgramHeader64<LittleEndian>;
+
+/// The path of the dynamic linker, if the program names one.
+fn interpreter_of(name: &str, data: &[u8], headers: &[Header]) -> Result<Option<String>, ConfigError> {
+    let Some(h) = headers.iter().find(|h| h.p_type(LittleEndian) == elf::PT_INTERP) else { return Ok(None) };
+    match h.data(LittleEndian, data).ok().and_then(path_of) {
+        Some(path) => Ok(Some(path)),
+        None => refuse(format!("{name} is dynamically linked, and the path of its dynamic linker is damaged")),
+    }
+}
+
+/// The part of the file that a program header describes, in a program that is loaded at `base`.
+fn segment_of<'data>(name: &str, data: &'data [u8], base: u64, h: &Header) -> Result<Segment<'data>, ConfigError> {
+    let endian = LittleEndian;
+    let (file_bytes, size_bytes) = (h.p_filesz(endian), h.p_memsz(endian));
+    if file_bytes > size_bytes {
+        return refuse(format!("{name} has a segment that is longer in the file than in memory"));
+    }
+    let Ok(bytes) = h.data(endian, data) else {
+        return refuse(format!(
+            "{name} is truncated: it has {} bytes but a segment reaches to byte {}",
+            data.len(),
+            u128::from(h.p_offset(endian)) + u128::from(file_bytes)
+        ));
+    };
+    let flags = h.p_flags(endian);
+    let rights = Rights {
+        read: flags.0 & elf::PF_R.0 != 0,
+        write: flags.0 & elf::PF_W.0 != 0,
+        execute: flags.0 & elf::PF_X.0 != 0,
+    };
+    let end = base.checked_add(h.p_vaddr(endian)).and_then(|v| Some((v, v.checked_add(size_bytes)?)));
+    let vaddr = match end {
+        Some((vaddr, end)) if vaddr >= USER_BEGIN && end <= PMEM_WINDOW_BASE => vaddr,
+        _ => {
+            return refuse(format!(
+                "{name} has a segment at {:#x} of {size_bytes} bytes; programs must lie between {USER_BEGIN:#x} \
+                 and {PMEM_WINDOW_BASE:#x}",
+                h.p_vaddr(endian)
+            ));
+        }
+    };
+    Ok(Segment { vaddr, size_bytes, bytes, rights })
 }
 
 /// The absolute path in the bytes of PT_INTERP.

@@ -48,6 +48,18 @@ mod at {
     pub(super) const EXECFN: u64 = 31;
 }
 
+/// Refuses arguments and environment that do not fit, or that cannot be passed on.
+fn check_texts(argv: &[String], env: &[String]) -> Result<(), ConfigError> {
+    let text_bytes: usize = argv.iter().chain(env).map(|s| s.len() + 1 + 8).sum();
+    if text_bytes as u64 > STACK_BYTES / 4 {
+        return Err(ConfigError::new("args", "arguments and environment exceed a quarter of the 8 MB stack"));
+    }
+    if argv.iter().chain(env).any(|s| s.contains('\0')) {
+        return Err(ConfigError::new("args", "arguments and environment must not contain a zero byte"));
+    }
+    Ok(())
+}
+
 /// Maps the stack, fills it and returns the stack pointer. `argv` includes the name of the program; the base of the dynamic
 /// linker is 0 without one.
 pub(crate) fn build(
@@ -59,13 +71,7 @@ pub(crate) fn build(
     env: &[String],
     rng: &mut Rng,
 ) -> Result<u64, ConfigError> {
-    let text_bytes: usize = argv.iter().chain(env).map(|s| s.len() + 1 + 8).sum();
-    if text_bytes as u64 > STACK_BYTES / 4 {
-        return Err(ConfigError::new("args", "arguments and environment exceed a quarter of the 8 MB stack"));
-    }
-    if argv.iter().chain(env).any(|s| s.contains('\0')) {
-        return Err(ConfigError::new("args", "arguments and environment must not contain a zero byte"));
-    }
+    check_texts(argv, env)?;
     let bottom = STACK_TOP - STACK_BYTES;
     space.map_area(bottom - PAGE_BYTES, bottom, Rights::default(), Backing::Private);
     space.map_area(bottom, STACK_TOP, Rights::READ_WRITE, Backing::Private);

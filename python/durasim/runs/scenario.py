@@ -271,7 +271,7 @@ class Scenario(RunOptions):
         }
         if self.elf is not None:
             # The program sees the same bytes as when a shell starts it by that path: C libraries depend on all of them.
-            name, link = self._names_in_guest()
+            name, link = self._names_in_guest(self.elf)
             return request | {
                 "elf": self.elf,
                 "elf_name": name,
@@ -282,20 +282,19 @@ class Scenario(RunOptions):
             }
         return request | self._workload_request(build)
 
-    def _names_in_guest(self) -> tuple[str, str]:
+    def _names_in_guest(self, elf: str) -> tuple[str, str]:
         """Returns the first argument of a program and the target of its `/proc/self/exe`.
 
-        They are paths in the root folder for a program that lies in it, and else those of the host.
+        They are paths in the root folder for a program in that folder, and else those of the host.
         """
-        assert self.elf is not None
-        real = Path(os.path.realpath(self.elf))
+        real = Path(os.path.realpath(elf))
         if self.root is not None:
             root = Path(os.path.realpath(self.root))
             # The file itself may be a link.
-            named = Path(os.path.realpath(Path(self.elf).parent)) / Path(self.elf).name
+            named = Path(os.path.realpath(Path(elf).parent)) / Path(elf).name
             if named.is_relative_to(root) and real.is_relative_to(root):
                 return f"/{named.relative_to(root)}", f"/{real.relative_to(root)}"
-        return self.elf, str(real)
+        return elf, str(real)
 
     def _workload_request(self, build: Mapping[str, bool]) -> dict[str, Any]:
         from durasim.programs import own_programs, toolchain  # noqa: PLC0415 - keeps the start-up of others short

@@ -71,7 +71,7 @@ pub struct PersistenceLine {
     pub line: Option<u32>,
     /// The addresses of its instructions.
     pub pcs: Vec<u64>,
-    /// What they did.
+    /// The sums over these instructions.
     #[serde(flatten)]
     pub uses: PersistenceUse,
 }
