@@ -266,6 +266,7 @@ def navigation() -> Nav:
                ("docs/performance.md", "Speed, and memory beside Ramulator")),
         _group("Programs", ("docs/workloads.md", "Workloads"), ("docs/own-programs.md", "Programs with own flushes"),
                ("docs/programs-of-others.md", "Programs with transactions"),
+               ("docs/programs-of-a-distribution.md", "Programs of a distribution"),
                ("docs/system-calls.md", "System calls"),
                ("docs/own-designs.md", "A design of your own")),
         _group(
