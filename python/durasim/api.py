@@ -69,7 +69,8 @@ _ESTIMATE_POINTS = 64
 """Crash points from which the total time is estimated."""
 _CRASH_OPTIONS = frozenset(field.name for field in dataclasses.fields(CrashOptions))
 _INTERNAL = tuple(name for name in _CRASH_OPTIONS if has(name, "internal"))
-_ONLY_OF_RUN = (*(field.name for field in dataclasses.fields(RunOptions)), "scale")
+_ALSO_OF_CRASH = ("root",)
+_ONLY_OF_RUN = (*(of.name for of in dataclasses.fields(RunOptions) if of.name not in _ALSO_OF_CRASH), "scale")
 
 
 @takes_fields_of(Scenario)

@@ -41,6 +41,7 @@ def crash(
     include_folders: options.IncludeFolders = None,
     elf: options.Elf = None,
     env: options.Env = None,
+    root: options.Root = None,
     reuse: options.Reuse = False,
     store: options.StoreFile = None,
     wide: options.Wide = False,
@@ -65,7 +66,7 @@ def crash(
     scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
         domain=domain, control=control, arg=arg, macros=macros,
-        include_folders=include_folders, elf=elf, args=args, env=env,
+        include_folders=include_folders, elf=elf, args=args, env=env, root=root,
     )  # fmt: skip
     result = _crash_one(scenario, chosen, shrink, kept)
     if json is not None:

@@ -129,6 +129,7 @@ ProgramArgs = Annotated[
 Elf = Annotated[
     str | None, typer.Option("--elf", metavar="PROG", help="An RV64GC Linux program; a dynamic one needs --root.")
 ]
+Root = Annotated[str | None, typer.Option("--root", metavar="DIR", help=_FIELDS["root"].metadata["help"])]
 Env = Annotated[
     list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Environment of the guest; repeatable.")
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ class CrashArguments(CommonArguments, CrashOptionArguments, total=False):
 
     workload: str | None
     threads: int
+    root: str | os.PathLike[str] | None
 
 
 def flag_of(name: str) -> str:
@@ -240,6 +242,8 @@ def _words_of_scenario(scenario: Scenario, ops: int | None, options: CrashOption
         words += ["--elf", scenario.elf, *_words_of(options, of_elf=True)]
         for pair in scenario.env:
             words += ["--env", pair]
+        if scenario.root is not None:
+            words += ["--root", scenario.root]
     if scenario.machine != DEFAULT_MACHINE:
         words += ["--machine", scenario.machine]
     if scenario.domain is not None:
