@@ -51,7 +51,7 @@ CRASH_OPTION = [
     ),
     (
         "crates/crash/src/campaign.rs",
-        "    result.set_speed(crashing.elapsed(), workers);",
+        "    result.set_speed(crashed, workers);",
         "    result.points += request.made_up_points;\n",
     ),
 ]
