@@ -223,7 +223,7 @@ fn random_calls_are_answered_and_answered_alike() {
 #[test]
 fn random_waits_are_answered_and_answered_alike() {
     let (mut waits, mut worked) = (0, 0);
-    for seed in 0..20 {
+    for seed in 0..40 {
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let first = answers(seed, one.path(), &WAITING);
         assert_eq!(first, answers(seed, two.path(), &WAITING), "seed {seed}");
