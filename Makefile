@@ -71,6 +71,7 @@ campaign: $(CORE) ## Crash every row in every way for SECONDS (600); goes on whe
 test-programs: $(CORE) ## Programs of others (SQLite, bzip2, Debian packages ...), downloaded and run; takes fifteen minutes
 	$(BIN)/python -m pytest tests/programs_of_others/programs_of_others.py
 	$(BIN)/python tests/programs_of_others/distribution.py
+	$(BIN)/python tests/programs_of_others/libpmem.py
 
 models: ## All states of the protocols of designs in wider bounds than make test has; takes some minutes
 	DURASIM_MODEL=deep DURASIM_SEEDS=20000 cargo test --locked -p durasim-models -- --nocapture
