@@ -55,5 +55,7 @@ for package in "$state"/cache/archives/*.deb; do
     dpkg-deb --extract "$package" "$root"
 done
 mkdir -p "$root/tmp"
-(cd "$state/cache/archives" && sha256sum -- *.deb) > "$root/packages.sha256"
+# Written last and whole: a folder with this file is complete.
+(cd "$state/cache/archives" && sha256sum -- *.deb) > "$root/packages.sha256.partial"
+mv "$root/packages.sha256.partial" "$root/packages.sha256"
 echo "$(ls "$root/usr/bin" | wc -l) programs of $(wc -l < "$root/packages.sha256") packages in $root"

@@ -1,12 +1,13 @@
 """Programs of a Debian release for riscv64, as they are: output and exit code equal those under qemu-riscv64.
 
 `make test-programs` runs this. tools/riscv64_root.sh downloads the packages of packages.txt. Programs are drawn from
-them by the hash of the tree, and each prints its version. Both emulators see the folder of packages as their files, and
-no environment.
+them by the hash of the tree, and each prints its version; with --all, all of them. CASES do a little work. Both
+emulators see the folder of packages as their files.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import re
@@ -17,6 +18,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from durasim import _core
 
@@ -27,6 +29,30 @@ PACKAGES = Path(__file__).with_name("packages.txt").read_text(encoding="utf-8").
 DRAWN = 200
 LIMIT_INSTRUCTIONS = 3_000_000_000
 TIMEOUT_S = 60
+ENVIRONMENT = {"HOME": "/root"}
+WORDS = "/usr/share/common-licenses/BSD"
+THREADS = """
+import threading
+sums = [0] * 4
+def add(n):
+    for i in range(20000):
+        sums[n] += i * n
+threads = [threading.Thread(target=add, args=(n,)) for n in range(4)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(sums)
+"""
+CASES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("/usr/bin/bash", ("-c", "a=(3 1 2); for i in ${a[@]}; do echo $((i * i)); done; printf '%05.2f\\n' 3.14159")),
+    ("/usr/bin/perl", ("-e", "my %h = map { $_ => $_ ** 2 } 1 .. 9; print join(',', map { $h{$_} } sort keys %h), qq(\\n)")),
+    ("/usr/bin/lua5.4", ("-e", "local t = {} for i = 1, 2000 do t[i] = i % 7 end print(#t, table.concat(t, '', 1, 20))")),
+    ("/usr/bin/python3.13", ("-c", "import json; print(json.dumps(json.loads('[1.5, {\"a\": [null, true]}]') * 3))")),
+    ("/usr/bin/python3.13", ("-c", THREADS)),
+    ("/usr/bin/sqlite3", (":memory:", "create table t(a, b); insert into t values (1, 'x'), (2, 'y'); select sum(a) from t")),
+    ("/usr/bin/rg", ("--sort", "path", "-c", "conditions", "/usr/share/common-licenses")),
+    ("/usr/bin/jq", ("-n", "[range(10) | select(. % 3 == 0)] | add")),
+    ("/usr/bin/rclone", ("hashsum", "sha1", WORDS)),
+)
 
 
 @dataclass(frozen=True)
@@ -42,8 +68,9 @@ class Ending:
 def under_qemu(program: str, arguments: tuple[str, ...]) -> Ending | None:
     """Runs a program of the folder under qemu; None if it does not end by itself."""
     command = [str(QEMU), "-L", FOLDER, "-0", program, FOLDER / program[1:], *arguments]
+    given: dict[str, Any] = {"env": ENVIRONMENT, "input": b"", "timeout": TIMEOUT_S, "cwd": "/"}
     try:
-        done = subprocess.run(command, check=False, capture_output=True, env={}, input=b"", timeout=TIMEOUT_S, cwd="/")
+        done = subprocess.run(command, check=False, capture_output=True, **given)
     except subprocess.TimeoutExpired:
         return None
     return Ending(done.returncode, done.stdout, done.stderr)
@@ -59,6 +86,7 @@ def under_durasim(program: str, arguments: tuple[str, ...]) -> Ending:
     request = {
         "machine": "hercules-tecs23-modern", "design": "opt", "elf": str(FOLDER / program[1:]), "elf_name": program,
         "exe_link": f"/{(FOLDER / program[1:]).resolve().relative_to(FOLDER)}", "args": list(arguments), "seed": 1,
+        "env": [f"{name}={value}" for name, value in ENVIRONMENT.items()],
         "workload": program, "functional": True, "max_instructions": LIMIT_INSTRUCTIONS, "root": str(FOLDER),
         "control": True,
     }  # fmt: skip
@@ -81,9 +109,8 @@ def programs() -> list[str]:
     return found
 
 
-def drawn() -> list[str]:
+def drawn(every: list[str]) -> list[str]:
     """Returns the programs drawn by the hash of the tree."""
-    every = programs()
     command = ["git", "rev-parse", "HEAD^{tree}"]
     tree = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
     return sorted(random.Random(tree).sample(every, min(DRAWN, len(every))))  # noqa: S311 - a draw for tests
@@ -99,19 +126,24 @@ def reason(there: Ending, here: Ending) -> str:
 
 
 def main() -> None:
-    """Runs the drawn programs, and prints the number of equal ends and the reasons of the others."""
+    """Runs the programs, and prints the number of equal ends and the reasons of the others."""
+    parser = argparse.ArgumentParser(description="Compare programs of a Debian release with qemu-riscv64.")
+    parser.add_argument("--all", action="store_true", help="every program of the packages, not 200 drawn ones")
+    takes_all = parser.parse_args().all
     if QEMU is None:
         print("programs of a distribution are not run: qemu-riscv64, which they are compared with, is not installed")
         return
     if not (FOLDER / "packages.sha256").is_file():
         subprocess.run([ROOT / "tools" / "riscv64_root.sh", FOLDER, *PACKAGES], check=True)
     begin, equal, asked, reasons = time.monotonic(), 0, 0, Counter[str]()
-    for program in drawn():
-        there = under_qemu(program, ("--version",))
+    every = programs()
+    versions = [(program, ("--version",)) for program in (every if takes_all else drawn(every))]
+    for program, arguments in (*versions, *CASES):
+        there = under_qemu(program, arguments)
         if there is None:
             print(f"{program}: does not end under qemu")
             continue
-        here = under_durasim(program, ("--version",))
+        here = under_durasim(program, arguments)
         asked += 1
         if there == here:
             equal += 1

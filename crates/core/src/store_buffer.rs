@@ -455,10 +455,10 @@ impl StoreBuffer {
     /// Lets a front entry leave that is no store.
     #[inline(never)]
     fn drain_non_store<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
-        let Some(&slot) = self.slots.front() else { return DrainOutcome::Nothing };
-        let could_leave = slot.from.max(self.next_from);
+        let Some(slot) = self.slots.front() else { return DrainOutcome::Nothing };
+        let (entry, could_leave) = (slot.entry, slot.from.max(self.next_from));
         port.instruction(core, slot.origin.pc, slot.origin.return_address);
-        let outcome = match slot.entry {
+        let outcome = match entry {
             Entry::Store(store) => port.store(core, &store, at),
             Entry::Block(op, line) => {
                 let cycle = port.cache_block(core, op, line, at);
@@ -481,7 +481,7 @@ impl StoreBuffer {
         match outcome {
             Outcome::Done(cycle) => {
                 // A flush after a boundary or another flush is not offered before that has left.
-                if !matches!(slot.entry, Entry::Block(..)) {
+                if !matches!(entry, Entry::Block(..)) {
                     self.offer_from = self.offer_from.max(cycle);
                 }
                 if cycle > could_leave {
@@ -491,7 +491,7 @@ impl StoreBuffer {
             }
             Outcome::Aborted(cycle, code) => {
                 // The entry being executed may be the commit itself.
-                if !matches!(slot.entry, Entry::Commit(_)) {
+                if !matches!(entry, Entry::Commit(_)) {
                     self.slots.pop_front();
                 }
                 self.abort(cycle, code);

@@ -54,8 +54,18 @@ pub(crate) fn parse<'data>(name: &str, data: &'data [u8]) -> Result<Image<'data>
     parse_at(name, data, PIE_BASE)
 }
 
-/// Reads the dynamic linker `data`, which is itself not dynamically linked.
-pub(crate) fn parse_interpreter<'data>(name: &str, data: &'data [u8]) -> Result<Image<'data>, ConfigError> {
+/// Reads the dynamic linker `data` of a program, which is itself not dynamically linked.
+pub(crate) fn parse_interpreter<'data>(
+    name: &str,
+    data: &'data [u8],
+    program: &Image<'_>,
+) -> Result<Image<'data>, ConfigError> {
+    let end = program.segments.iter().map(|s| s.vaddr + s.size_bytes).max().unwrap_or(0);
+    if end > INTERPRETER_BASE {
+        return refuse(format!(
+            "the program reaches to {end:#x}, where its dynamic linker is loaded: it may reach to {INTERPRETER_BASE:#x}"
+        ));
+    }
     let image = parse_at(name, data, INTERPRETER_BASE)?;
     match image {
         Image { base: 0, .. } => refuse(format!("{name} is no dynamic linker: its addresses are fixed")),

@@ -248,6 +248,12 @@ impl FileTable {
         self.opened.get(slot)?.as_ref()
     }
 
+    /// The places of the open epolls.
+    pub(crate) fn epolls(&self) -> impl Iterator<Item = usize> + '_ {
+        let is_epoll = |opened: &Option<Opened>| matches!(opened, Some(Opened { kind: Kind::Epoll(_), .. }));
+        self.opened.iter().enumerate().filter(move |(_, opened)| is_epoll(opened)).map(|(slot, _)| slot)
+    }
+
     /// The open descriptors from `first` to `last`.
     pub(crate) fn descriptors_in(&self, first: i32, last: i32) -> Vec<i32> {
         self.descriptors.range(first..=last).map(|(&fd, _)| fd).collect()

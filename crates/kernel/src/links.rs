@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 
 /// The most bytes that wait for one side, as in Linux by default.
 pub(crate) const LINK_BYTES: usize = 212_992;
+/// The room that each message takes beside its bytes, so that empty ones fill a socket too. Linux counts its own header.
+const MESSAGE_BYTES: usize = 256;
 
 /// Two sockets. Each side has the messages that the other one has sent; a stream has no bounds between them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,7 +54,17 @@ impl Link {
 
     /// Room for what a side sends.
     pub(crate) fn room_bytes(&self, side: usize) -> usize {
-        LINK_BYTES.saturating_sub(self.held_bytes(1 - side))
+        LINK_BYTES.saturating_sub(self.taken_bytes(side))
+    }
+
+    /// The room that is taken by what a side has sent.
+    fn taken_bytes(&self, side: usize) -> usize {
+        self.held_bytes(1 - side) + MESSAGE_BYTES * self.waiting[1 - side].len()
+    }
+
+    /// Whether a side can send nothing, not even an empty message.
+    pub(crate) fn is_full(&self, side: usize) -> bool {
+        self.taken_bytes(side) >= LINK_BYTES
     }
 
     /// Whether a side has something to read, if only the end.
@@ -116,6 +128,21 @@ mod tests {
         messages.give(1, b"third");
         assert_eq!((messages.take(0, 2, false), messages.take(0, 9, false)), (b"fi".to_vec(), Vec::new()));
         assert_eq!((messages.take(0, 9, false), messages.held_bytes(0)), (b"third".to_vec(), 0));
+    }
+
+    #[test]
+    fn empty_messages_fill_a_socket() {
+        let mut messages = Link::new(2);
+        let mut sent = 0;
+        while !messages.is_full(0) {
+            messages.give(0, b"");
+            sent += 1;
+        }
+        assert_eq!((sent, messages.held_bytes(1)), (832, 0));
+        assert_eq!((messages.room_bytes(0), messages.is_full(1)), (0, false));
+        assert_eq!(messages.readiness(0) & WRITABLE, 0);
+        messages.take(1, 0, false);
+        assert!(!messages.is_full(0));
     }
 
     #[test]

@@ -77,10 +77,10 @@ pub(crate) struct Heap {
 /// A running program.
 ///
 /// The process that was loaded makes its changes below the root folder on the host, at once, if it is to
-/// ([`ProcessConfig::writes_to_root`]). A clone of it, which is what [`Process::fork`] gives, and a process that was [restored](Process::restore) never write to the host: they keep
-/// their changes in memory. No process sees the changes of another, in any order of their runs: what the loaded one is
-/// about to change on the host is kept for its clones before. [`Process::changed_files`] lists what a process has
-/// changed.
+/// ([`ProcessConfig::writes_to_root`]). A clone of it, which is what [`Process::fork`] gives, and a process that was
+/// [restored](Process::restore) never write to the host: they keep their changes in memory. No process sees the changes
+/// of another, in any order of their runs: what the loaded one is about to change on the host is kept for its clones
+/// before. [`Process::changed_files`] lists what a process has changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Process {
     pub(crate) space: AddressSpace,
@@ -114,8 +114,9 @@ impl Process {
     /// Puts the program into memory and returns it with the registers it starts with. `pool` is the namespace of
     /// `/pmem/`; the contents of its files must already be in the persistent memory.
     ///
-    /// Refuses (`Error::Config`) an ELF that is not an RV64 executable, one whose dynamic linker is not in the root folder, a pool of another size than
-    /// `config.map.pmem_data_bytes`, a root that is not a folder, and programs that exceed the DRAM.
+    /// Refuses (`Error::Config`) an ELF that is not an RV64 executable, one whose dynamic linker is not in the root folder,
+    /// a pool of another size than `config.map.pmem_data_bytes`, a root that is not a folder, and programs that exceed
+    /// the DRAM.
     pub fn load(config: ProcessConfig, pool: PmemPool, mem: &mut dyn PhysMemory) -> Result<(Process, Hart), Error> {
         let image = elf::parse(&config.elf_name, &config.elf)?;
         if pool.capacity_bytes() != config.map.pmem_data_bytes {
@@ -141,7 +142,7 @@ impl Process {
         let linker = match &linker {
             None => None,
             Some((path, data)) => {
-                let linker = elf::parse_interpreter(path, data)?;
+                let linker = elf::parse_interpreter(path, data, &image)?;
                 load_segments(&mut space, mem, path, &linker)?;
                 Some((linker.base, linker.entry))
             }
@@ -339,8 +340,8 @@ fn read_interpreter(root: &mut RootFolder, name: &str, path: &str) -> Result<Vec
         data
     };
     read(root).or_else(|errno| {
-        let problem =
-            format!("{name} needs the dynamic linker {path}, which cannot be read in the root folder: {errno}");
+        let why = errno.description().unwrap_or("unknown error");
+        let problem = format!("{name} needs the dynamic linker {path}, which cannot be read in the root folder: {why}");
         refuse("root", problem)
     })
 }

@@ -276,6 +276,25 @@ fn epoll_reports_levels() {
 }
 
 #[test]
+fn epolls_inside_of_each_other_have_a_limit_of_paths() {
+    let mut p = program(|_| {});
+    assert_eq!(p.call(Sysno::pipe2, &[DATA, 0]), 0);
+    let mut watched = 3;
+    let mut answers = Vec::new();
+    for _ in 0..3 {
+        let epoll = p.call(Sysno::epoll_create1, &[0]);
+        for _ in 0..30 {
+            let copy = p.call(Sysno::dup, &[watched]);
+            answers.push(control(&mut p, epoll, ADD, copy, IN));
+        }
+        watched = epoll as u64;
+    }
+    // A look at the second epoll looks at 1 + 30 * 31 files, one at the third at 931 for each copy.
+    assert_eq!(answers.iter().filter(|&&answer| answer == 0).count(), 60 + (16384 - 1) / 931);
+    assert_eq!(answers.last(), Some(&EINVAL));
+}
+
+#[test]
 fn epoll_reports_edges_and_single_shots() {
     let mut p = program(|_| {});
     let epoll = p.call(Sysno::epoll_create1, &[0]);

@@ -50,7 +50,9 @@ pub struct BlockOperation {
     pub line: LineAddr,
     /// Whether the line is in persistent memory.
     pub is_persistent: bool,
-    /// Whether the caches had nothing to write back: the line was clean, or in flight to the persistence domain.
+    /// Whether it writes back what the caches have changed: `cbo.clean` and `cbo.flush`. `cbo.inval` drops it.
+    pub writes_back: bool,
+    /// Whether the caches had no changed bytes of the line: it was clean, or in flight to the persistence domain.
     pub has_nothing_to_write: bool,
 }
 

@@ -10,6 +10,9 @@ use ::syscalls::Errno;
 const EVENT_BYTES: u64 = 16;
 /// Epolls inside of each other, as in Linux.
 const DEPTH_MAX: u32 = 5;
+/// Files that a look at one epoll may look at, those inside of other epolls as often as there are paths to them. Linux limits
+/// the paths too, by their length.
+const LOOKS_MAX: u32 = 1 << 14;
 const NS_PER_MS: u64 = 1_000_000;
 
 impl Call<'_> {
@@ -53,6 +56,10 @@ impl Call<'_> {
                     return Err(Errno::ELOOP.into());
                 }
                 self.interests(epoll)?.push(interest);
+                if self.has_too_many_paths() {
+                    self.interests(epoll)?.pop();
+                    return Err(Errno::EINVAL.into());
+                }
             }
             (MODIFY, Some(place)) => self.interests(epoll)?[place] = interest,
             (DELETE, Some(place)) => drop(self.interests(epoll)?.remove(place)),
@@ -72,6 +79,22 @@ impl Call<'_> {
         }
         let depths: Option<Vec<u32>> = interests.iter().map(|interest| self.depth_of(interest.slot, outer)).collect();
         Some(1 + depths?.into_iter().max().unwrap_or(0))
+    }
+
+    /// Whether a look at one of the epolls takes too long.
+    fn has_too_many_paths(&self) -> bool {
+        self.process.files.epolls().any(|slot| self.look(slot, LOOKS_MAX).is_none())
+    }
+
+    /// Looks at the open file at `slot` and what it watches; the looks that are left of `looks`, none if they do not suffice.
+    fn look(&self, slot: usize, looks: u32) -> Option<u32> {
+        let left = looks.checked_sub(1)?;
+        match self.process.files.at(slot) {
+            Some(Opened { kind: Kind::Epoll(interests), .. }) => {
+                interests.iter().try_fold(left, |left, interest| self.look(interest.slot, left))
+            }
+            _ => Some(left),
+        }
     }
 
     /// `timeout` is in milliseconds, -1 = without end.

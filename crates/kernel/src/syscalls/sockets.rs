@@ -114,7 +114,7 @@ impl Call<'_> {
         if sent > LINK_BYTES {
             return Err(Errno::EMSGSIZE.into());
         }
-        if sent > room || sent < bytes.len().min(1) {
+        if ends.is_full(side) || sent > room {
             return if flags & DO_NOT_WAIT != 0 { Err(Errno::EAGAIN.into()) } else { self.wait_for_file(fd, WRITABLE) };
         }
         ends.give(side, &bytes[..sent]);

@@ -14,14 +14,14 @@ use std::sync::{Arc, Mutex};
 pub struct PersistenceUse {
     /// Cache-block operations (`cbo.clean`, `cbo.flush`, `cbo.inval`).
     pub operations: u64,
-    /// Those of them that found nothing to write in the caches.
+    /// Those of them of which the caches had no changed bytes.
     pub operations_of_clean_lines: u64,
-    /// Those of lines of persistent memory to which no thread had stored since the last operation on the line.
+    /// Those of lines of persistent memory to which no thread had stored since the last `cbo.clean` or `cbo.flush` of the line.
     pub operations_without_store: u64,
     /// Those of lines of other memory.
     pub operations_of_volatile_lines: u64,
     /// Core cycles in which fences waited for these operations: each operation since the last fence of its core has an equal share
-    /// of the wait of the next one.
+    /// of the wait of the next one. The wait of the machine's own fence, when a thread leaves its core, is not counted.
     pub operation_wait_cycles: Cycle,
     /// The part of `operation_wait_cycles` of fences before which no operation had anything to write.
     pub wasted_wait_cycles: Cycle,
@@ -35,7 +35,8 @@ pub struct PersistenceUse {
     pub stores: u64,
     /// Bytes that they stored.
     pub stored_bytes: u64,
-    /// Bytes of persistent memory that were last stored here, and whose line no operation wrote back before the end.
+    /// Bytes of persistent memory that were last stored here, and whose line no `cbo.clean` or `cbo.flush` wrote back
+    /// before the end.
     pub uncleaned_bytes: u64,
 }
 
@@ -81,7 +82,7 @@ pub struct PersistenceLine {
 pub struct PersistenceReport {
     /// All lines together.
     pub total: PersistenceUse,
-    /// Bytes of the lines of persistent memory on which there were operations, counted again for each of these.
+    /// Bytes of the lines of persistent memory on which there were `cbo.clean` and `cbo.flush`, counted again for each of these.
     pub cleaned_bytes: u64,
     /// `cleaned_bytes` divided by the stored bytes; null without stores.
     pub cleaned_per_stored: Option<f64>,
@@ -91,13 +92,14 @@ pub struct PersistenceReport {
     pub debug_information: Option<String>,
 }
 
-/// The bytes of a line that were stored since the last operation on it, by the instruction that stored them last.
+/// The bytes of a line that were stored since it was last written back, by the instruction that stored them last.
 type StoredBytes = BTreeMap<u64, u64>;
 
-/// The operations of a core since its last fence.
+/// The operations of a core between two of its fences.
 #[derive(Debug, Default)]
-struct Unfenced {
-    pcs: Vec<u64>,
+struct Operations {
+    /// Their number, by instruction.
+    counts: BTreeMap<u64, u64>,
     has_something_to_write: bool,
 }
 
@@ -106,7 +108,9 @@ struct Recording {
     site: Site,
     uses: BTreeMap<u64, PersistenceUse>,
     lines: BTreeMap<LineAddr, StoredBytes>,
-    unfenced: BTreeMap<CoreId, Unfenced>,
+    unfenced: BTreeMap<CoreId, Operations>,
+    /// What the last fence of a core has waited for, until the fence instruction is known to be done.
+    fenced: BTreeMap<CoreId, Operations>,
     cleaned_bytes: u64,
 }
 
@@ -138,30 +142,42 @@ impl Recording {
 
     fn operation(&mut self, core: CoreId, operation: BlockOperation) {
         let pc = self.site.pc;
-        let was_stored = self.lines.remove(&operation.line).is_some();
+        let was_stored = if operation.writes_back {
+            self.lines.remove(&operation.line).is_some()
+        } else {
+            self.lines.contains_key(&operation.line)
+        };
         let used = self.used();
         used.operations += 1;
         used.operations_of_clean_lines += u64::from(operation.has_nothing_to_write);
         used.operations_without_store += u64::from(operation.is_persistent && !was_stored);
         used.operations_of_volatile_lines += u64::from(!operation.is_persistent);
-        if operation.is_persistent {
+        if operation.is_persistent && operation.writes_back {
             self.cleaned_bytes += LINE_BYTES;
         }
         let unfenced = self.unfenced.entry(core).or_default();
-        unfenced.pcs.push(pc);
+        *unfenced.counts.entry(pc).or_default() += 1;
         unfenced.has_something_to_write |= !operation.has_nothing_to_write;
     }
 
-    fn fence(&mut self, core: CoreId, waited_cycles: Cycle) {
-        let Unfenced { pcs, has_something_to_write } = self.unfenced.remove(&core).unwrap_or_default();
+    fn fenced(&mut self, core: CoreId) {
+        let operations = self.unfenced.remove(&core).unwrap_or_default();
+        self.fenced.insert(core, operations);
+    }
+
+    fn fence_instruction(&mut self, core: CoreId, waited_cycles: Cycle) {
+        let Operations { counts, has_something_to_write } = self.fenced.remove(&core).unwrap_or_default();
         let used = self.used();
         used.fences += 1;
-        used.fences_without_operation += u64::from(pcs.is_empty());
+        used.fences_without_operation += u64::from(counts.is_empty());
         used.fence_wait_cycles += waited_cycles;
-        let count = pcs.len() as u64;
-        for (number, pc) in (0..).zip(pcs) {
-            // The first operations have the cycles that are left over.
-            let share = waited_cycles / count + u64::from(number < waited_cycles % count);
+        let all: u64 = counts.values().sum();
+        let mut left_over = waited_cycles.checked_rem(all).unwrap_or(0);
+        for (pc, count) in counts {
+            // The operations at the lowest addresses have the cycles that are left over.
+            let further = count.min(left_over);
+            left_over -= further;
+            let share = waited_cycles / all * count + further;
             let used = self.uses.entry(pc).or_default();
             used.operation_wait_cycles += share;
             used.wasted_wait_cycles += if has_something_to_write { 0 } else { share };
@@ -242,8 +258,12 @@ impl Journal for PersistenceRecorder {
         self.with(|recording| recording.operation(core, operation));
     }
 
+    fn fenced(&mut self, core: CoreId) {
+        self.with(|recording| recording.fenced(core));
+    }
+
     fn fence_instruction(&mut self, core: CoreId, waited_cycles: Cycle) {
-        self.with(|recording| recording.fence(core, waited_cycles));
+        self.with(|recording| recording.fence_instruction(core, waited_cycles));
     }
 
     fn committing(&mut self, _tx: TxId) {}
@@ -267,38 +287,75 @@ mod tests {
     }
 
     fn clean(addr: PhysAddr, has_nothing_to_write: bool) -> BlockOperation {
-        BlockOperation { line: addr.line(), is_persistent: true, has_nothing_to_write }
+        BlockOperation { line: addr.line(), is_persistent: true, writes_back: true, has_nothing_to_write }
+    }
+
+    fn store(offset: u64, len: u8) -> Write {
+        Write { addr: BASE.plus(offset), len, data: 0 }
+    }
+
+    /// A fence instruction at `pc`.
+    fn fence(recorder: &mut PersistenceRecorder, pc: u64, waited_cycles: Cycle) {
+        at(recorder, pc).fenced(CORE);
+        at(recorder, pc).fence_instruction(CORE, waited_cycles);
+    }
+
+    fn uses_at(report: &PersistenceReport, pc: u64) -> PersistenceUse {
+        report.lines.iter().find(|line| line.pcs == [pc]).expect("the instruction is listed").uses
     }
 
     #[test]
     fn operations_fences_and_stores_are_counted_by_instruction() {
         let mut recorder = PersistenceRecorder::default();
-        let store = |offset, len| Write { addr: BASE.plus(offset), len, data: 0 };
         at(&mut recorder, 0x10).store(None, store(0, 8));
         // Crosses into the next line, and overwrites four bytes of the first store.
         at(&mut recorder, 0x14).store(None, store(60, 8));
         at(&mut recorder, 0x18).store(None, store(4, 4));
         at(&mut recorder, 0x20).block_operation(CORE, clean(BASE.plus(64), false));
         at(&mut recorder, 0x24).block_operation(CORE, clean(BASE.plus(64), true));
-        at(&mut recorder, 0x30).fence_instruction(CORE, 11);
-        at(&mut recorder, 0x34).fence_instruction(CORE, 0);
+        fence(&mut recorder, 0x30, 11);
+        fence(&mut recorder, 0x34, 0);
         at(&mut recorder, 0x24).block_operation(CORE, clean(BASE.plus(64), true));
-        at(&mut recorder, 0x30).fence_instruction(CORE, 5);
+        fence(&mut recorder, 0x30, 5);
         let report = recorder.report(Path::new("none"), &[]);
-        let of = |pc| report.lines.iter().find(|line| line.pcs == [pc]).map(|line| line.uses);
-        assert_eq!(of(0x10).unwrap().uncleaned_bytes, 4);
-        assert_eq!(of(0x14).unwrap().uncleaned_bytes, 4, "the other four are in the line that was cleaned");
-        assert_eq!(of(0x18).unwrap().uncleaned_bytes, 4);
-        let first = of(0x20).unwrap();
+        let of = |pc| uses_at(&report, pc);
+        assert_eq!(of(0x10).uncleaned_bytes, 4);
+        assert_eq!(of(0x14).uncleaned_bytes, 4, "the other four are in the line that was cleaned");
+        assert_eq!(of(0x18).uncleaned_bytes, 4);
+        let first = of(0x20);
         assert_eq!((first.operations, first.operations_without_store, first.operation_wait_cycles), (1, 0, 6));
-        let second = of(0x24).unwrap();
+        let second = of(0x24);
         assert_eq!((second.operations, second.operations_of_clean_lines), (2, 2));
         assert_eq!((second.operations_without_store, second.operation_wait_cycles), (2, 10));
         assert_eq!(second.wasted_wait_cycles, 5, "of the fence that had nothing else to wait for");
-        let fence = of(0x30).unwrap();
+        let fence = of(0x30);
         assert_eq!((fence.fences, fence.fences_without_operation, fence.fence_wait_cycles), (2, 0, 16));
-        assert_eq!(of(0x34).unwrap().fences_without_operation, 1);
+        assert_eq!(of(0x34).fences_without_operation, 1);
         assert_eq!((report.total.stores, report.total.stored_bytes, report.cleaned_bytes), (3, 20, 192));
         assert!(report.debug_information.is_some());
+    }
+    #[test]
+    fn an_invalidation_writes_nothing_back() {
+        let mut recorder = PersistenceRecorder::default();
+        at(&mut recorder, 0x10).store(None, store(0, 8));
+        let invalidation = BlockOperation { writes_back: false, ..clean(BASE, false) };
+        at(&mut recorder, 0x14).block_operation(CORE, invalidation);
+        let report = recorder.report(Path::new("none"), &[]);
+        assert_eq!(uses_at(&report, 0x10).uncleaned_bytes, 8);
+        assert_eq!((uses_at(&report, 0x14).operations, uses_at(&report, 0x14).operations_without_store), (1, 0));
+        assert_eq!(report.cleaned_bytes, 0);
+    }
+
+    #[test]
+    fn what_the_machine_has_waited_for_is_not_left_to_the_next_fence() {
+        let mut recorder = PersistenceRecorder::default();
+        at(&mut recorder, 0x10).block_operation(CORE, clean(BASE, false));
+        // The thread leaves its core.
+        recorder.fenced(CORE);
+        at(&mut recorder, 0x14).block_operation(CORE, clean(BASE, false));
+        fence(&mut recorder, 0x18, 7);
+        let report = recorder.report(Path::new("none"), &[]);
+        assert_eq!(uses_at(&report, 0x10).operation_wait_cycles, 0);
+        assert_eq!(uses_at(&report, 0x14).operation_wait_cycles, 7);
     }
 }

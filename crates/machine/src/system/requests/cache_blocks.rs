@@ -26,9 +26,11 @@ impl System {
         let at = self.announce_access(core, line, want, at).unwrap_or_else(Lost::at);
         let found = self.found(op, line);
         self.block_counts.count(op, found);
-        let (is_persistent, has_nothing_to_write) = (is_pmem(line), found != Found::Dirty);
-        self.observers.block_operation(core, at, BlockOperation { line, is_persistent, has_nothing_to_write });
-        if is_persistent && op != CacheBlockOp::Inval {
+        let (is_persistent, writes_back) = (is_pmem(line), op != CacheBlockOp::Inval);
+        let has_nothing_to_write = found != Found::Dirty;
+        let operation = BlockOperation { line, is_persistent, writes_back, has_nothing_to_write };
+        self.observers.block_operation(core, at, operation);
+        if is_persistent && writes_back {
             // No store is made before the operation is done: the bytes that it carries are fixed.
             self.observers.cleaned(core, at, line);
         }
