@@ -14,7 +14,7 @@ use std::sync::Arc;
 fn bytes(op: Op) -> u8 {
     match op {
         Op::Lb | Op::Lbu | Op::Sb => 1,
-        Op::Lh | Op::Lhu | Op::Sh => 2,
+        Op::Lh | Op::Lhu | Op::Flh | Op::Sh | Op::Fsh => 2,
         Op::LogLoad => LOG_BLOCK_BYTES as u8,
         Op::Lw | Op::Lwu | Op::Flw | Op::Sw | Op::Fsw => 4,
         _ => 8,
@@ -33,7 +33,7 @@ fn shape_of(inst: Inst, window: &Window) -> InstInfo {
         | Class::FpDiv
         | Class::FpSqrt => Kind::Plain,
         Class::Load if inst.op != Op::LogLoad => Kind::Load,
-        Class::Store => Kind::Store,
+        Class::Store if inst.op != Op::CboZero => Kind::Store,
         Class::Branch | Class::Jump | Class::IndirectJump => Kind::Branch,
         _ => Kind::Other,
     };

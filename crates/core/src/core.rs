@@ -150,6 +150,8 @@ enum Pause {
     Vacate,
     /// The core pauses at a place where threads race.
     Place,
+    /// The next one needs room in the store buffer for zeros in a whole line.
+    RoomForBlock,
 }
 
 /// One core with its hart.
@@ -541,7 +543,7 @@ impl Core {
                 match pause {
                     Pause::Vacate => return Some(Exit::Empty),
                     Pause::Place => self.pause_at_place(),
-                    Pause::Room | Pause::Empty | Pause::Filters => {}
+                    Pause::Room | Pause::RoomForBlock | Pause::Empty | Pause::Filters => {}
                 }
             }
             if self.pause == Some(Pause::Filters) && self.unit.buffer.is_empty() {
@@ -571,6 +573,7 @@ impl Core {
     fn is_over(&self, pause: Pause) -> bool {
         match pause {
             Pause::Room => self.unit.buffer.has_room(2),
+            Pause::RoomForBlock => self.unit.buffer.has_room_for_block(),
             Pause::Empty => self.unit.buffer.is_empty(),
             // The port says so.
             Pause::Filters => false,

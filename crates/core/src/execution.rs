@@ -37,6 +37,8 @@ pub(crate) enum AtCommit {
     Marker(Marker, u64),
     /// ECALL or EBREAK: the machine takes over.
     Environment(Exit),
+    /// Stores of zeros to a whole line; the first of them.
+    Zeros(PendingStore),
 }
 
 /// A store that persists, or two of them if it crosses a line, with what follows at its commit.
@@ -323,6 +325,12 @@ impl<P: Port> Bus for Execution<'_, P> {
             (low, None) => AtCommit::Store(low),
             (low, Some(high)) => AtCommit::Split(low, high),
         });
+        Ok(())
+    }
+
+    fn zero_block(&mut self, addr: u64) -> Result<(), AccessFault> {
+        let (first, _) = self.stores(addr - addr % LINE_BYTES, 8, 0)?;
+        self.at_commit = Some(AtCommit::Zeros(first));
         Ok(())
     }
 

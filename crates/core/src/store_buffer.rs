@@ -7,7 +7,7 @@
 use crate::front_waits::FrontWaits;
 use crate::{CoreConfig, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
 use durasim_isa::CacheBlockOp;
-use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, StallSegment, StoreKind, TxId};
+use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PhysAddr, StallSegment, StoreKind, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
@@ -28,6 +28,9 @@ pub enum Entry {
     /// The announcement of a software commit.
     Committing(TxId),
 }
+
+/// Entries of the stores of `cbo.zero`: a doubleword each.
+const BLOCK_STORES: usize = LINE_BYTES as usize / 8;
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Slot {
@@ -198,6 +201,19 @@ impl StoreBuffer {
     #[inline]
     pub fn has_room(&self, n: usize) -> bool {
         self.slots.len() + n <= self.entries
+    }
+
+    /// Whether zeros for a whole line fit, a doubleword in each entry. A buffer that is smaller takes them once it is empty.
+    pub fn has_room_for_block(&self) -> bool {
+        self.has_room(BLOCK_STORES) || self.is_empty()
+    }
+
+    /// Adds zeros for the line of which `first` is the first doubleword.
+    pub(crate) fn push_zeros(&mut self, first: PendingStore, committed: Cycle, executed: Cycle, pc: u64) {
+        for word in 0..BLOCK_STORES as u64 {
+            let store = PendingStore { addr: first.addr.plus(8 * word), ..first };
+            self.push(Entry::Store(store), committed, executed, pc);
+        }
     }
 
     /// Whether a cache-block operation waits, or a store that brings one with it.

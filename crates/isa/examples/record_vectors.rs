@@ -1,6 +1,7 @@
 //! Records the test vectors anew: random programs and what qemu-riscv64 makes of them, for `tests/differential.rs`.
 //!
-//! Run it with `cargo run -p durasim-isa --example record_vectors` where qemu-riscv64 is installed.
+//! Run it with `cargo run -p durasim-isa --example record_vectors [KIND...]` where qemu-riscv64 9 or later is installed. Without
+//! names it records all kinds.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -9,8 +10,9 @@ use common::generate::{Kind, program};
 use common::{probe, qemu, vectors};
 
 fn main() {
-    let qemu = qemu::find().expect("qemu-riscv64 or qemu-riscv64-static on PATH");
-    for kind in Kind::ALL {
+    let qemu = qemu::find().expect("qemu-riscv64 or qemu-riscv64-static on PATH, version 9 or later");
+    let names: Vec<String> = std::env::args().skip(1).collect();
+    for kind in Kind::ALL.into_iter().filter(|kind| names.is_empty() || names.iter().any(|name| name == kind.name())) {
         let record = |seed| {
             let elf = program(kind, seed);
             let output = qemu::run(&qemu, &elf).expect("a program that qemu runs");

@@ -3,7 +3,7 @@
 use crate::encodings::Marker;
 use crate::log_register::LogRegister;
 use crate::stop::{AccessFault, Stop};
-use durasim_types::{CheckRegisters, CheckVerdict, CheckedAccess, FilterOperation, StoreKind};
+use durasim_types::{LINE_BYTES, CheckRegisters, CheckVerdict, CheckedAccess, FilterOperation, StoreKind};
 use serde::{Deserialize, Serialize};
 
 /// The sets of a FENCE, each a combination of I = 8, O = 4, R = 2 and W = 1 as encoded.
@@ -80,6 +80,11 @@ pub enum AmoOp {
     Minu,
     /// Larger, unsigned.
     Maxu,
+    /// The operand if the old value is this one, else the old value, which is written again.
+    CompareAndSwap {
+        /// The expected value; of 4 bytes, the low half counts.
+        expected: u64,
+    },
 }
 
 impl AmoOp {
@@ -104,6 +109,8 @@ impl AmoOp {
             AmoOp::Max => (old as i32).max(operand as i32) as u32,
             AmoOp::Minu => old.min(operand),
             AmoOp::Maxu => old.max(operand),
+            AmoOp::CompareAndSwap { expected } if old == expected as u32 => operand,
+            AmoOp::CompareAndSwap { .. } => old,
         }
     }
 
@@ -118,6 +125,8 @@ impl AmoOp {
             AmoOp::Max => (old as i64).max(operand as i64) as u64,
             AmoOp::Minu => old.min(operand),
             AmoOp::Maxu => old.max(operand),
+            AmoOp::CompareAndSwap { expected } if old == expected => operand,
+            AmoOp::CompareAndSwap { .. } => old,
         }
     }
 }
@@ -154,6 +163,11 @@ pub trait Bus {
     fn fence_i(&mut self);
     /// A cache-block operation on the block that holds `addr`, which may be any byte of it.
     fn cache_block(&mut self, op: CacheBlockOp, addr: u64) -> Result<(), AccessFault>;
+    /// Writes zeros to the block of [`LINE_BYTES`] that holds `addr`, which may be any byte of it. No block is on two pages.
+    fn zero_block(&mut self, addr: u64) -> Result<(), AccessFault> {
+        let first = addr - addr % LINE_BYTES;
+        (0..LINE_BYTES / 8).try_for_each(|word| self.store(first + 8 * word, 8, 0))
+    }
     /// Reads the aligned block of [`crate::LOG_BLOCK_BYTES`] at `addr` for a log register.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use crate::log_register::{LOG_BLOCK_BYTES, LogRegister};
 use crate::op::Op;
 use crate::soft_float::{self, Arithmetic, F32, F64};
 use crate::stop::Stop;
-use crate::{a, checked, htm, m, zicsr};
+use crate::{a, checked, htm, m, zba, zbb, zbs, zicond, zicsr};
 
 const FMADD: FusedSigns = FusedSigns { negate_product: false, negate_addend: false };
 const FMSUB: FusedSigns = FusedSigns { negate_product: false, negate_addend: true };
@@ -182,7 +182,7 @@ fn execute_rest<B: Bus>(hart: &mut Hart, op: Op, numbers: Numbers, imm: i32, bus
     let Numbers { rd, rs1, rs2, rs3, rm, len } = numbers;
     let inst = Inst { op, rd, rs1, rs2, rs3, rm, len, imm };
     let x = |register: u8| (register & 31) as usize;
-    let rs1 = hart.x[x(inst.rs1)];
+    let (rs1, rs2) = (hart.x[x(inst.rs1)], hart.x[x(inst.rs2)]);
 
     macro_rules! rd {
         ($value:expr) => {{
@@ -209,6 +209,11 @@ fn execute_rest<B: Bus>(hart: &mut Hart, op: Op, numbers: Numbers, imm: i32, bus
         Op::CboInval => bus.cache_block(CacheBlockOp::Inval, rs1)?,
         Op::CboClean => bus.cache_block(CacheBlockOp::Clean, rs1)?,
         Op::CboFlush => bus.cache_block(CacheBlockOp::Flush, rs1)?,
+        Op::Sh1add | Op::Sh2add | Op::Sh3add | Op::AddUw | Op::Sh1addUw | Op::Sh2addUw | Op::Sh3addUw | Op::SlliUw => rd!(zba::value(inst.op, rs1, rs2, inst.imm)),
+        Op::Andn | Op::Orn | Op::Xnor | Op::Min | Op::Minu | Op::Max | Op::Maxu | Op::Rol | Op::Ror | Op::Rolw | Op::Rorw | Op::Rori | Op::Roriw | Op::Clz | Op::Ctz | Op::Cpop | Op::Clzw | Op::Ctzw | Op::Cpopw | Op::SextB | Op::SextH | Op::ZextH | Op::OrcB | Op::Rev8 => rd!(zbb::value(inst.op, rs1, rs2, inst.imm)),
+        Op::Bclr | Op::Bext | Op::Binv | Op::Bset | Op::Bclri | Op::Bexti | Op::Binvi | Op::Bseti => rd!(zbs::value(inst.op, rs1, rs2, inst.imm)),
+        Op::CzeroEqz | Op::CzeroNez => rd!(zicond::value(inst.op, rs1, rs2)),
+        Op::CboZero => bus.zero_block(rs1)?,
         Op::LogLoad => {
             let addr = rs1 & !(LOG_BLOCK_BYTES - 1);
             let old = bus.log_load(addr)?;
@@ -244,6 +249,8 @@ fn execute_rest<B: Bus>(hart: &mut Hart, op: Op, numbers: Numbers, imm: i32, bus
         Op::AmominuD => amo!(Minu, 8),
         Op::AmomaxuW => amo!(Maxu, 4),
         Op::AmomaxuD => amo!(Maxu, 8),
+        Op::AmocasW => rd!(a::amo(hart, inst, 4, AmoOp::CompareAndSwap { expected: hart.x[x(inst.rs3)] }, bus)?),
+        Op::AmocasD => rd!(a::amo(hart, inst, 8, AmoOp::CompareAndSwap { expected: hart.x[x(inst.rs3)] }, bus)?),
 
         Op::FmaddS => float::fused::<F32>(hart, inst, FMADD)?,
         Op::FmaddD => float::fused::<F64>(hart, inst, FMADD)?,
@@ -298,6 +305,14 @@ fn execute_rest<B: Bus>(hart: &mut Hart, op: Op, numbers: Numbers, imm: i32, bus
         Op::FcvtSLu => float::from_integer::<F32>(hart, inst, Integer::Lu)?,
         Op::FcvtDLu => float::from_integer::<F64>(hart, inst, Integer::Lu)?,
         Op::FcvtSD => float::narrow(hart, inst)?,
+        Op::Flh => hart.f[x(inst.rd)] = soft_float::box_half(bus.load(rs1.wrapping_add(inst.imm as u64), 2)? as u16),
+        Op::Fsh => bus.store(rs1.wrapping_add(inst.imm as u64), 2, hart.f[x(inst.rs2)])?,
+        Op::FcvtSH => float::widen_half::<F32>(hart, inst)?,
+        Op::FcvtDH => float::widen_half::<F64>(hart, inst)?,
+        Op::FcvtHS => float::narrow_to_half::<F32>(hart, inst)?,
+        Op::FcvtHD => float::narrow_to_half::<F64>(hart, inst)?,
+        Op::FmvXH => rd!(hart.f[x(inst.rs1)] as i16 as u64),
+        Op::FmvHX => hart.f[x(inst.rd)] = soft_float::box_half(rs1 as u16),
         Op::FcvtDS => float::widen(hart, inst)?,
         Op::FmvXW => rd!(word(hart.f[x(inst.rs1)] as u32)),
         Op::FmvXD => rd!(hart.f[x(inst.rs1)]),

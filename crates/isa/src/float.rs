@@ -262,3 +262,21 @@ pub(crate) fn widen(hart: &mut Hart, inst: Inst) -> Result<(), Stop> {
     set(hart, inst.rd, result);
     Ok(())
 }
+
+/// `fcvt.h.s`, `fcvt.h.d`.
+pub(crate) fn narrow_to_half<T: Format>(hart: &mut Hart, inst: Inst) -> Result<(), Stop> {
+    let mode = rounding(hart, inst)?;
+    let a: T = operand(hart, inst.rs1);
+    let result = with_flags(hart, soft_float::narrow_to_half(a, mode));
+    hart.f[(inst.rd & 31) as usize] = soft_float::box_half(result);
+    Ok(())
+}
+
+/// `fcvt.s.h`, `fcvt.d.h`: exact.
+pub(crate) fn widen_half<T: Format>(hart: &mut Hart, inst: Inst) -> Result<(), Stop> {
+    rounding(hart, inst)?;
+    let a = soft_float::unbox_half(hart.f[(inst.rs1 & 31) as usize]);
+    let result: T = with_flags(hart, soft_float::widen_half(a));
+    set(hart, inst.rd, result);
+    Ok(())
+}

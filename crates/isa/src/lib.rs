@@ -1,13 +1,14 @@
-//! The instruction set of the simulated harts: RV64IMAFDC with Zicsr, Zifencei, Zicbom, Zicntr and Zihintpause, as a
-//! user program sees it, and the checked accesses, log operations and hardware transactions of durasim's own. This crate decodes and
-//! executes; it knows no time, no caches and no operating system.
+//! The instruction set of the simulated harts, as a user program sees it: RV64IMAFDC with Zicsr, Zifencei, Zicntr,
+//! Zihintpause, Zihintntl, Zicond, Zicbom, Zicboz, Zba, Zbb, Zbs and Zfhmin, compare and swap of up to 8 bytes (of Zacas),
+//! and the checked accesses, log operations and hardware transactions of durasim's own. This crate decodes and executes;
+//! it knows no time, no caches and no operating system.
 //!
 //! The order of use: [`BlockCache::get`] fetches and decodes, [`execute`] runs one [`Inst`] on a [`Hart`] against a
 //! [`Bus`], and the caller advances `pc` as [`execute`] says. [`Inst::class`], [`Inst::sources`] and [`Inst::dest`]
 //! are what a timing model needs.
 //!
-//! Every extension has a file, except that F and D share their arithmetic in `float.rs`, and Zicntr and Zihintpause,
-//! which are a few registers and one encoding, are with Zicsr and RV64I. Encodings of durasim's own are in
+//! Every extension has a file, except that F, D and Zfhmin share their arithmetic in `float.rs`, and Zicntr, Zihintpause and
+//! Zihintntl, which are a few registers, one encoding and hints of RV64I, are with Zicsr and RV64I. Encodings of durasim's own are in
 //! `encodings.toml`.
 
 mod a;
@@ -32,7 +33,14 @@ mod op;
 mod rv64i;
 mod soft_float;
 mod stop;
+mod zacas;
+mod zba;
+mod zbb;
+mod zbs;
+mod zfhmin;
 mod zicbom;
+mod zicboz;
+mod zicond;
 mod zicsr;
 mod zifencei;
 

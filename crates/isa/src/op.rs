@@ -17,7 +17,7 @@ pub enum Class {
     IndirectJump,
     /// Load, integer, floating-point or of a log register.
     Load,
-    /// Store, integer or floating-point.
+    /// Store, integer or floating-point, and `cbo.zero`.
     Store,
     /// AMO, load-reserved and store-conditional.
     Atomic,
@@ -168,6 +168,7 @@ operations! {
     CboInval "cbo.inval" CacheBlock N X N N
     CboClean "cbo.clean" CacheBlock N X N N
     CboFlush "cbo.flush" CacheBlock N X N N
+    CboZero "cbo.zero" Store N X N N
     LogLoad "log.load" Load N X N N
     LogFlush "log.flush" CacheBlock N N N N
     HtmBegin "htm.begin" HardwareTransaction X N N N
@@ -205,6 +206,48 @@ operations! {
     Divuw "divuw" IntDiv X X X N
     Remw "remw" IntDiv X X X N
     Remuw "remuw" IntDiv X X X N
+    Sh1add "sh1add" IntAlu X X X N
+    Sh2add "sh2add" IntAlu X X X N
+    Sh3add "sh3add" IntAlu X X X N
+    AddUw "add.uw" IntAlu X X X N
+    Sh1addUw "sh1add.uw" IntAlu X X X N
+    Sh2addUw "sh2add.uw" IntAlu X X X N
+    Sh3addUw "sh3add.uw" IntAlu X X X N
+    SlliUw "slli.uw" IntAlu X X N N
+    Andn "andn" IntAlu X X X N
+    Orn "orn" IntAlu X X X N
+    Xnor "xnor" IntAlu X X X N
+    Min "min" IntAlu X X X N
+    Minu "minu" IntAlu X X X N
+    Max "max" IntAlu X X X N
+    Maxu "maxu" IntAlu X X X N
+    Rol "rol" IntAlu X X X N
+    Ror "ror" IntAlu X X X N
+    Rolw "rolw" IntAlu X X X N
+    Rorw "rorw" IntAlu X X X N
+    Rori "rori" IntAlu X X N N
+    Roriw "roriw" IntAlu X X N N
+    Clz "clz" IntAlu X X N N
+    Ctz "ctz" IntAlu X X N N
+    Cpop "cpop" IntAlu X X N N
+    Clzw "clzw" IntAlu X X N N
+    Ctzw "ctzw" IntAlu X X N N
+    Cpopw "cpopw" IntAlu X X N N
+    SextB "sext.b" IntAlu X X N N
+    SextH "sext.h" IntAlu X X N N
+    ZextH "zext.h" IntAlu X X N N
+    OrcB "orc.b" IntAlu X X N N
+    Rev8 "rev8" IntAlu X X N N
+    Bclr "bclr" IntAlu X X X N
+    Bext "bext" IntAlu X X X N
+    Binv "binv" IntAlu X X X N
+    Bset "bset" IntAlu X X X N
+    Bclri "bclri" IntAlu X X N N
+    Bexti "bexti" IntAlu X X N N
+    Binvi "binvi" IntAlu X X N N
+    Bseti "bseti" IntAlu X X N N
+    CzeroEqz "czero.eqz" IntAlu X X X N
+    CzeroNez "czero.nez" IntAlu X X X N
     LrW "lr.w" Atomic X X N N
     LrD "lr.d" Atomic X X N N
     ScW "sc.w" Atomic X X X N
@@ -227,6 +270,8 @@ operations! {
     AmominuD "amominu.d" Atomic X X X N
     AmomaxuW "amomaxu.w" Atomic X X X N
     AmomaxuD "amomaxu.d" Atomic X X X N
+    AmocasW "amocas.w" Atomic X X X X
+    AmocasD "amocas.d" Atomic X X X X
     Flw "flw" Load F X N N
     Fsw "fsw" Store N X F N
     FmaddS "fmadd.s" FpFused F F F F
@@ -289,6 +334,14 @@ operations! {
     FcvtDS "fcvt.d.s" FpAdd F F N N
     FmvXD "fmv.x.d" FpAdd X F N N
     FmvDX "fmv.d.x" FpAdd F X N N
+    Flh "flh" Load F X N N
+    Fsh "fsh" Store N X F N
+    FcvtSH "fcvt.s.h" FpAdd F F N N
+    FcvtDH "fcvt.d.h" FpAdd F F N N
+    FcvtHS "fcvt.h.s" FpAdd F F N N
+    FcvtHD "fcvt.h.d" FpAdd F F N N
+    FmvXH "fmv.x.h" FpAdd X F N N
+    FmvHX "fmv.h.x" FpAdd F X N N
 }
 
 impl Op {

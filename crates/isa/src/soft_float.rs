@@ -7,7 +7,7 @@
 //! where rounding gives the largest finite number. A second format with the same precision and a wider exponent answers
 //! both questions in the only cases in which the two differ.
 
-use rustc_apfloat::ieee::{Double, IeeeFloat, Semantics, Single};
+use rustc_apfloat::ieee::{Double, Half, IeeeFloat, Semantics, Single};
 use rustc_apfloat::{Float, FloatConvert, Round, Status, StatusAnd};
 
 /// The flags of `fcsr`.
@@ -57,6 +57,14 @@ impl Semantics for WideDouble {
     const EXP_BITS: usize = 15;
 }
 
+/// The precision of `Half` with exponents that no conversion from `Double` leaves but for numbers that are far too small.
+pub(crate) struct WideHalf;
+
+impl Semantics for WideHalf {
+    const BITS: usize = 26;
+    const EXP_BITS: usize = 15;
+}
+
 /// A floating-point format.
 pub(crate) trait Format: Copy {
     /// Bits of the sign, the exponent and the fraction, and the first bit of the fraction.
@@ -68,7 +76,7 @@ pub(crate) trait Format: Copy {
     const PRECISION: u32 = Self::QUIET.trailing_zeros() + 2;
 
     /// The format in `rustc_apfloat`.
-    type Soft: Float + FloatConvert<Self::Wide>;
+    type Soft: Float + FloatConvert<Self::Wide> + FloatConvert<Half> + FloatConvert<IeeeFloat<WideHalf>>;
     /// The format with a wider exponent and equal precision.
     type Wide: Float + FloatConvert<Self::Soft>;
 
@@ -88,6 +96,8 @@ pub(crate) trait Format: Copy {
     fn sqrt_on_host(self) -> Self;
     /// The value as a double of the host.
     fn to_host(self) -> f64;
+    /// The value of a half-precision one, which is no NaN.
+    fn from_half(value: Half) -> Self;
     /// The value of a double of the host that this format holds exactly, or the nearest one.
     fn from_host(value: f64) -> Self;
 
@@ -174,6 +184,10 @@ macro_rules! format {
             fn to_host(self) -> f64 {
                 f64::from(<$host>::from_bits(self.0))
             }
+            fn from_half(value: Half) -> Self {
+                let wider: $soft = value.convert(&mut false).value;
+                Self(wider.to_bits() as $bits)
+            }
             #[inline]
             fn from_host(value: f64) -> Self {
                 Self((value as $host).to_bits())
@@ -197,6 +211,8 @@ format!(
 );
 
 const BOX: u64 = 0xffff_ffff_0000_0000;
+const HALF_BOX: u64 = 0xffff_ffff_ffff_0000;
+const HALF_NAN: u16 = 0x7e00;
 
 #[inline]
 fn unbox_single(register: u64) -> u32 {
@@ -207,6 +223,16 @@ fn unbox_single(register: u64) -> u32 {
 #[inline]
 pub(crate) fn box_single(bits: u32) -> u64 {
     BOX | u64::from(bits)
+}
+
+/// The half-precision bits in a register; the canonical NaN if they are not NaN-boxed.
+pub(crate) fn unbox_half(register: u64) -> u16 {
+    if register & HALF_BOX == HALF_BOX { register as u16 } else { HALF_NAN }
+}
+
+/// The register that holds these bits of a half-precision value.
+pub(crate) fn box_half(bits: u16) -> u64 {
+    HALF_BOX | u64::from(bits)
 }
 
 /// `op` on two values.
@@ -280,6 +306,25 @@ pub(crate) fn widen(a: F32) -> Rounded<F64> {
     Rounded { value: F64::from_host(a.to_host()), flags: 0 }
 }
 
+/// The half-precision bits of a value.
+pub(crate) fn narrow_to_half<T: Format>(a: T, mode: Round) -> Rounded<u16> {
+    if a.is_nan() {
+        return Rounded { value: HALF_NAN, flags: if a.is_signaling_nan() { INVALID } else { 0 } };
+    }
+    let rounded: StatusAnd<Half> = a.soft().convert_r(mode, &mut false);
+    let wide = || -> IeeeFloat<WideHalf> { a.soft().convert_r(mode, &mut false).value };
+    Rounded { value: rounded.value.to_bits() as u16, flags: flags_of(&rounded, wide) }
+}
+
+/// The value of half-precision bits in a larger format, which holds it exactly.
+pub(crate) fn widen_half<T: Format>(bits: u16) -> Rounded<T> {
+    let half = Half::from_bits(bits.into());
+    if half.is_nan() {
+        return canonical(half.is_signaling());
+    }
+    Rounded { value: T::from_half(half), flags: 0 }
+}
+
 /// The integer of `bits` bits, saturated: a NaN counts as above the largest.
 pub(crate) fn to_signed<T: Format>(a: T, bits: u32, mode: Round) -> Rounded<i64> {
     let (least, largest) = (i64::MIN >> (64 - bits), i64::MAX >> (64 - bits));
@@ -327,27 +372,32 @@ fn canonical<T: Format>(invalid: bool) -> Rounded<T> {
     Rounded { value: T::canonical_nan(), flags: if invalid { INVALID } else { 0 } }
 }
 
-/// The result with the flags of RISC-V; `wide` computes it again with a wider exponent.
+/// The result with the flags of RISC-V.
+fn finished<T: Format>(rounded: StatusAnd<T::Soft>, wide: impl FnOnce() -> T::Wide) -> Rounded<T> {
+    let flags = flags_of(&rounded, wide);
+    let value = rounded.value;
+    let value = if value.is_nan() { T::canonical_nan() } else { T::from_raw(value.to_bits() as u64) };
+    Rounded { value, flags }
+}
+
+/// The flags of RISC-V for a result; `wide` computes it again with a wider exponent.
 ///
 /// `rustc_apfloat` reports underflow for every inexact result below the normal numbers, and overflow for every infinity.
 /// It does not report a result that becomes the smallest normal number only because subnormals have fewer bits,
 /// and one that becomes the largest number because the mode rounds towards it.
-fn finished<T: Format>(rounded: StatusAnd<T::Soft>, wide: impl FnOnce() -> T::Wide) -> Rounded<T> {
+fn flags_of<S: Float + FloatConvert<W>, W: Float>(rounded: &StatusAnd<S>, wide: impl FnOnce() -> W) -> u32 {
     let mut flags = flags(rounded.status);
     let value = rounded.value;
-    if value.is_nan() {
-        return Rounded { value: T::canonical_nan(), flags };
-    }
     if flags & INEXACT != 0 && (value.is_smallest_normalized() || value.is_largest()) {
         let unbounded = wide().abs();
-        let bound: T::Wide = value.abs().convert(&mut false).value;
+        let bound: W = value.abs().convert(&mut false).value;
         if value.is_largest() && unbounded > bound {
             flags |= OVERFLOW;
         } else if value.is_smallest_normalized() && unbounded < bound {
             flags |= UNDERFLOW;
         }
     }
-    Rounded { value: T::from_raw(value.to_bits() as u64), flags }
+    flags
 }
 
 fn flags(status: Status) -> u32 {

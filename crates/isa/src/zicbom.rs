@@ -1,4 +1,4 @@
-//! Zicbom: cache-block management by the address in rs1. `cbo.zero` belongs to Zicboz, which this machine lacks.
+//! Zicbom: cache-block management by the address in rs1.
 
 use crate::fields::Fields;
 use crate::inst::Inst;

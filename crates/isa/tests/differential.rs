@@ -62,7 +62,7 @@ fn recorded_programs_give_what_qemu_gave() {
 #[test]
 fn fresh_programs_give_what_qemu_gives() {
     let Some(qemu) = qemu::find() else {
-        println!("skipped: neither qemu-riscv64 nor qemu-riscv64-static is on PATH");
+        println!("skipped: no qemu-riscv64 or qemu-riscv64-static of version 9 or later is on PATH");
         return;
     };
     let number = |name, default| std::env::var(name).map_or(default, |v| v.parse().expect("a number"));

@@ -107,6 +107,7 @@ impl Core {
             AtCommit::Marker(marker, argument) => return self.marker(port, marker, argument, committed, at),
             AtCommit::Store(_)
             | AtCommit::Split(..)
+            | AtCommit::Zeros(_)
             | AtCommit::Persist(_)
             | AtCommit::Block(..)
             | AtCommit::Log(_) => {

@@ -6,7 +6,7 @@ use crate::execution::{AtCommit, Execution};
 use crate::inst_info::Kind;
 use crate::store_buffer::{DrainOutcome, Entry, InstructionOrigin};
 use crate::{Fences, PendingStore, Port};
-use durasim_isa::{Access, BlockId, Class, Flow, Inst, Stop, execute};
+use durasim_isa::{Access, BlockId, Class, Flow, Inst, Op, Stop, execute};
 use durasim_types::{Cycle, PhysAddr, StallCause, StallSegment};
 
 /// Next action after an instruction.
@@ -333,15 +333,27 @@ impl Core {
         Next::Inst
     }
 
+    /// Whether the store buffer has room for what an instruction puts there; if not, the core pauses until it has.
+    fn has_room(&mut self, inst: Inst) -> bool {
+        let (has_room, pause) = if inst.op == Op::CboZero {
+            (self.unit.buffer.has_room_for_block(), Pause::RoomForBlock)
+        } else {
+            // Two entries: a store may cross a line.
+            (self.unit.buffer.has_room(2), Pause::Room)
+        };
+        if !has_room {
+            self.pause = Some(pause);
+        }
+        has_room
+    }
+
     /// Any other instruction, and a load or store that is not as simple as most.
     #[inline(never)]
     fn step<P: Port>(&mut self, port: &mut P, decoded: &Decoded) -> Next {
         let Decoded { inst, shape, .. } = *decoded;
         let class = shape.class;
         let stores = matches!(class, Class::Store | Class::CheckedStore | Class::CacheBlock | Class::Marker);
-        // Two entries: a store may cross a line.
-        if stores && !self.unit.buffer.has_room(2) {
-            self.pause = Some(Pause::Room);
+        if stores && !self.has_room(inst) {
             self.was_full = true;
             return Next::Again;
         }
@@ -491,6 +503,7 @@ impl Core {
                 self.unit.buffer.push(Entry::Store(low), committed, complete, pc);
                 self.unit.buffer.push(Entry::Store(high), committed, complete, pc);
             }
+            Some(AtCommit::Zeros(first)) => self.unit.buffer.push_zeros(first, committed, complete, pc),
             Some(AtCommit::Persist(persist)) => self.persist(port, &persist, committed, complete, pc),
             Some(AtCommit::Block(op, line)) => self.unit.buffer.push(Entry::Block(op, line), committed, committed, pc),
             Some(AtCommit::Log(flush)) => self.unit.buffer.push_log(&flush, committed, pc),

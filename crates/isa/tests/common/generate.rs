@@ -46,10 +46,28 @@ pub enum Kind {
     C,
     Zicsr,
     Mixed,
+    /// Zba, Zbb, Zbs and Zicond.
+    Zb,
+    Zfhmin,
+    Zacas,
+    Zicboz,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 8] = [Kind::Rv64i, Kind::M, Kind::A, Kind::F, Kind::D, Kind::C, Kind::Zicsr, Kind::Mixed];
+    pub const ALL: [Kind; 12] = [
+        Kind::Rv64i,
+        Kind::M,
+        Kind::A,
+        Kind::F,
+        Kind::D,
+        Kind::C,
+        Kind::Zicsr,
+        Kind::Mixed,
+        Kind::Zb,
+        Kind::Zfhmin,
+        Kind::Zacas,
+        Kind::Zicboz,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -61,6 +79,10 @@ impl Kind {
             Kind::C => "c",
             Kind::Zicsr => "zicsr",
             Kind::Mixed => "mixed",
+            Kind::Zb => "zb",
+            Kind::Zfhmin => "zfhmin",
+            Kind::Zacas => "zacas",
+            Kind::Zicboz => "zicboz",
         }
     }
 }
@@ -187,6 +209,9 @@ impl Generator {
             (Kind::F, 1..) => operands::single(&mut self.rng),
             (Kind::D, 1..) => operands::double(&mut self.rng),
             (Kind::D, _) => operands::single(&mut self.rng),
+            (Kind::Zfhmin, 0) => operands::single(&mut self.rng),
+            (Kind::Zfhmin, 1) => operands::double(&mut self.rng),
+            (Kind::Zfhmin, 2..) => operands::half(&mut self.rng),
             _ => operands::integer(&mut self.rng),
         }
     }
@@ -216,6 +241,11 @@ impl Generator {
             (Kind::F | Kind::D, 0..=1) => self.memory(&mut item, &[0x07, 0x07, 0x27]),
             (Kind::F | Kind::D, 2) => self.rounding(&mut item),
             (Kind::C, 0..=14) => self.compressed(&mut item),
+            (Kind::Zfhmin, 0..=2) => self.memory(&mut item, &[0x07, 0x07, 0x27]),
+            (Kind::Zfhmin, 3) => self.rounding(&mut item),
+            (Kind::Zacas, 0..=13) => self.compare_and_swap(&mut item),
+            (Kind::Zicboz, 0..=7) => self.zero_block(&mut item),
+            (Kind::Zicboz, 8..=13) => self.memory(&mut item, &[0x03, 0x23]),
             (Kind::Mixed, 0) => self.branch(&mut item),
             (Kind::Mixed, 1) => self.jump(&mut item),
             (Kind::Mixed, 2..=4) => self.memory(&mut item, &[0x03, 0x23, 0x07, 0x27]),
@@ -275,7 +305,7 @@ impl Generator {
         loop {
             let kind = match self.kind {
                 Kind::Mixed => [Kind::Rv64i, Kind::M, Kind::F, Kind::D][self.rng.below(4) as usize],
-                Kind::A | Kind::C => Kind::Rv64i,
+                Kind::A | Kind::C | Kind::Zacas | Kind::Zicboz => Kind::Rv64i,
                 kind => kind,
             };
             let random = self.rng.next_u64() as u32;
@@ -298,6 +328,24 @@ impl Generator {
                     }
                 }
                 Kind::Zicsr => random & 0x000f_ff80 | pick(&[1, 2, 3]) << 20 | 0x73,
+                Kind::Zb => match pick(&[0x33, 0x33, 0x3b, 0x13, 0x13, 0x1b]) {
+                    opcode @ (0x33 | 0x3b) => {
+                        let funct7 = pick(&[4, 5, 7, 0x10, 0x14, 0x20, 0x24, 0x30, 0x34]);
+                        let rs2 = if pick(&[0, 0, 0, 1]) == 1 { 0 } else { random & 0x01f0_0000 };
+                        random & 0x000f_ff80 | rs2 | funct7 << 25 | opcode
+                    }
+                    opcode => {
+                        let shift = pick(&[0x02, 0x0a, 0x12, 0x18, 0x1a]) << 6 | random >> 20 & 63;
+                        let unary = pick(&[0x600, 0x601, 0x602, 0x604, 0x605, 0x287, 0x6b8]);
+                        let imm = if pick(&[0, 1]) == 1 { shift } else { unary };
+                        random & 0x000f_8f80 | pick(&[1, 5]) << 12 | imm << 20 | opcode
+                    }
+                },
+                Kind::Zfhmin => {
+                    let (funct7, rs2) = [(0x20, 2), (0x21, 2), (0x22, 0), (0x22, 1), (0x72, 0), (0x7a, 0)]
+                        [pick(&[0, 1, 2, 3, 4, 5]) as usize];
+                    random & 0x000f_ff80 | rs2 << 20 | funct7 << 25 | 0x53
+                }
                 _ => match pick(&[0x13, 0x13, 0x1b, 0x33, 0x33, 0x3b, 0x37, 0x17]) {
                     opcode @ (0x33 | 0x3b) => random & 0x01ff_ff80 | pick(&[0, 0x20]) << 25 | opcode,
                     // Half of these are shifts with one of the two legal top bits, the rest is free.
@@ -311,6 +359,7 @@ impl Generator {
                 && !RESERVED.contains(&inst.dest())
                 && inst.class() != Class::System
                 && !(inst.op == Op::FcvtSD && kind == Kind::F)
+                && (kind == Kind::Zb) == (Op::Sh1add..=Op::CzeroNez).contains(&inst.op)
             {
                 return word;
             }
@@ -361,6 +410,28 @@ impl Generator {
             let operand = self.register();
             word(self, operation, operand);
         }
+    }
+
+    /// A compare and swap, in half of the cases with what memory holds.
+    fn compare_and_swap(&mut self, item: &mut Item) {
+        let double = self.rng.below(2) as u32;
+        let offset = self.aligned_offset() + if double == 0 { self.rng.below(2) as i32 * 4 } else { 0 };
+        item.word(addi(POINTER, BASE, offset));
+        let expected = self.destination();
+        if self.one_in(2) {
+            item.word(i_type(0x03, 2 + double, expected, POINTER, 0));
+        }
+        let (aq_rl, new) = (self.rng.below(4) as u32, self.register());
+        let word = r_type(0x2f, 2 + double, 5 << 2 | aq_rl, expected, POINTER, new);
+        item.word(word);
+        self.trace(item, decode(word).expect("a compare and swap"));
+    }
+
+    /// Zeros in a block of the scratch memory, by the address of any byte of it.
+    fn zero_block(&mut self, item: &mut Item) {
+        let offset = self.rng.below(SCRATCH_BYTES as u64) as i32 - SCRATCH_BYTES / 2;
+        item.word(addi(POINTER, BASE, offset));
+        item.word(i_type(0x0f, 2, 0, POINTER, 4));
     }
 
     fn rounding(&mut self, item: &mut Item) {

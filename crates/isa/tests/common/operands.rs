@@ -59,6 +59,16 @@ pub fn double(rng: &mut Rng) -> u64 {
     float(rng, 11, 52)
 }
 
+/// A boxed half-precision number, now and then badly boxed.
+pub fn half(rng: &mut Rng) -> u64 {
+    let bits = float(rng, 5, 10);
+    match rng.below(16) {
+        0 => bits,
+        1 => bits | rng.next_u64() << 16,
+        _ => bits | 0xffff_ffff_ffff_0000,
+    }
+}
+
 /// A boxed single-precision number, now and then badly boxed.
 pub fn single(rng: &mut Rng) -> u64 {
     let bits = float(rng, 8, 23);

@@ -23,8 +23,8 @@ pub fn compressed() -> impl Iterator<Item = u16> {
 }
 
 /// Random 32-bit encodings, most of them close to legal ones. ECALL and JAL, which would leave the probe, branches to
-/// themselves, which would stay in it, or into their own second half, and Zicbom, Zicsr and the vector loads and stores,
-/// some of them accepted by qemu 7.2 even where it has no vectors, are left out.
+/// themselves, which would stay in it, or into their own second half, compare and swap of 16 bytes, Zicbom, Zicboz, Zicsr
+/// and the vector loads and stores, some of them accepted by qemu even where it has no vectors, are left out.
 pub fn full(seed: u64, count: usize) -> Vec<u32> {
     let mut rng = Rng::new(seed);
     let mut words = Vec::new();
@@ -42,7 +42,7 @@ pub fn full(seed: u64, count: usize) -> Vec<u32> {
             word = word & !0x01f0_0000 | (rng.below(4) as u32) << 20;
         }
         if rng.below(2) == 0 {
-            let funct7 = [0, 1, 0x20, 0x10][rng.below(4) as usize];
+            let funct7 = [0, 1, 0x20, 0x10, 4, 5, 7, 0x14, 0x24, 0x30, 0x34, 0x22][rng.below(12) as usize];
             word = word & 0x01ff_ffff | funct7 << 25;
         }
         if rng.below(8) == 0 {
@@ -51,8 +51,10 @@ pub fn full(seed: u64, count: usize) -> Vec<u32> {
         let (opcode, funct3) = (word & 0x7f, word >> 12 & 7);
         let to_itself = opcode == 0x63 && word & 0xfe00_0e80 == 0;
         let vector = matches!(opcode, 0x07 | 0x27) && !(1..=4).contains(&funct3);
+        let swap_of_16_bytes = opcode == 0x2f && funct3 == 4;
         let left_out = to_itself
             || vector
+            || swap_of_16_bytes
             || word == ECALL
             || opcode == 0x6f
             || opcode == 0x73 && funct3 != 0

@@ -8,21 +8,35 @@ use std::time::{Duration, Instant};
 /// No test program runs nearly as long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The user-mode emulator on PATH, if there is one.
+/// The first version that has all extensions of this crate and a CPU without others.
+const VERSION_MIN: u32 = 9;
+
+/// A guest CPU with the extensions of this crate and no others. It does compare and swap of 16 bytes too.
+const CPU: &str = "rv64i,m=true,a=true,f=true,d=true,c=true,zicsr=true,zifencei=true,zicntr=true,zihintpause=true,\
+                   zihintntl=true,zba=true,zbb=true,zbs=true,zicond=true,zicbom=true,zicboz=true,zfhmin=true,zacas=true";
+
+/// The user-mode emulator on PATH, if there is one that is new enough.
 pub fn find() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let names = ["qemu-riscv64", "qemu-riscv64-static"];
-    std::env::split_paths(&path).flat_map(|folder| names.map(|name| folder.join(name))).find(|file| file.is_file())
+    let mut files = std::env::split_paths(&path).flat_map(|folder| names.map(|name| folder.join(name)));
+    files.find(|file| file.is_file() && version(file).is_some_and(|version| version >= VERSION_MIN))
 }
 
-/// The standard output of the program. The guest CPU has no extensions beyond those of this crate.
+fn version(qemu: &PathBuf) -> Option<u32> {
+    let output = Command::new(qemu).arg("--version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.split_once("version ")?.1.split_once('.')?.0.parse().ok()
+}
+
+/// The standard output of the program.
 pub fn run(qemu: &PathBuf, elf: &[u8]) -> Result<Vec<u8>, String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let program = folder.path().join("program");
     std::fs::write(&program, elf).map_err(|e| e.to_string())?;
     make_executable(&program)?;
     let mut child = Command::new(qemu)
-        .args(["-cpu", "rv64,v=false,zba=false,zbb=false,zbc=false,zbs=false"])
+        .args(["-cpu", CPU])
         .arg(&program)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

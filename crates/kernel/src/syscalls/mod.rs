@@ -9,6 +9,7 @@ mod events;
 mod files;
 mod futex;
 mod handlers;
+mod hwprobe;
 mod memory;
 mod misc;
 mod open;
@@ -362,6 +363,7 @@ impl Call<'_> {
             Sysno::setpriority => self.setpriority(a[0], a[1], a[2]),
             Sysno::prctl => self.prctl(a[0], a[1]),
             Sysno::getcpu => self.getcpu(a[0], a[1]),
+            Sysno::riscv_hwprobe => self.riscv_hwprobe(a[0], a[1], [a[2], a[3]], a[4]),
             // The process and signals.
             Sysno::getpid => Ok(crate::threads::PROCESS_ID),
             Sysno::getppid => Ok(1),

@@ -157,7 +157,7 @@ pub const SYSTEM_CALLS: &[SystemCall] = rows! {
     [ioprio_set, ioprio_get] => Absent, "as without CONFIG_BLOCK";
     [membarrier] => Absent, "as before Linux 4.3; programs use fences";
     [rseq] => Absent, "as before Linux 4.18; C libraries do without";
-    [riscv_hwprobe] => Absent, "as before Linux 6.4; programs use AT_HWCAP";
+    [riscv_hwprobe] => Emulated, "as Linux 6.4 with the keys of 6.15: flags give EINVAL";
 
     // The process and its rights.
     [getpid, getppid, getuid, geteuid, getgid, getegid, getresuid, getresgid, getgroups, getpgid, getsid] =>
