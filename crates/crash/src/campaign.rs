@@ -123,6 +123,7 @@ impl Campaign<'_> {
             again_args: &self.request.again_args,
             files: self.crash_free_run.files.as_ref().expect("a run without crash has ended"),
             history: self.request.history.then_some(&self.crash_free_run.history),
+            output: self.request.judges_output().then_some(&self.crash_free_run.history),
             crash_free: &self.crash_free_run.left,
             recovery_limit: self.request.recovery_limit,
             all_cuts: self.request.cut_every_write || self.request.points == Points::All(All::All),

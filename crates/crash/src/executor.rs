@@ -5,7 +5,7 @@
 use crate::crash_points::{DrawnCrashPoints, SingleCrashPoint};
 use crate::crashed_run::{Crash, CrashPointSelector, CrashedRun, EndedRun, program_on, run_with_crashes};
 use crate::history::{HistoryOracle, HistoryRecorder};
-use crate::judge::{Allowed, Concluded, Judge, ProgramRecovery, Stopped, same};
+use crate::judge::{Allowed, Concluded, Context, Judge, OperationOracles, ProgramRecovery, Stopped, same};
 use crate::limits::Stage;
 use crate::outcome::{Oracle, Outcome};
 use crate::power_faults::PowerFaultDraw;
@@ -223,7 +223,7 @@ impl<'a> Executor<'a> {
     /// The outcome of the trial, where the hardware cannot recover.
     pub fn crash_point(&self, crash: Crash) -> Begun {
         let trial = Trial::new(crash.event, crash.fault);
-        let allowed = Allowed::after(&crash, self.judge.history.as_ref());
+        let allowed = Allowed::after(&crash, &self.judge.operations);
         match self.recovered(crash.image) {
             Ok(recovered) => Ok(Arc::new(CrashPoint { trial, recovered, allowed })),
             Err(outcome) => Err(Box::new((trial, outcome))),
@@ -252,10 +252,10 @@ impl<'a> Executor<'a> {
         let selector = DrawnCrashPoints::new(draw.power_faults.clone(), draw.events_max, draw.seed);
         let events = selector.events_seen();
         let ran = match run {
-            LaterRun::Recovery => self.guest_recovery(pmem, selector).map(|selector| (selector, None)),
+            LaterRun::Recovery => self.guest_recovery(pmem, selector).map(|selector| (selector, OperationOracles::default())),
             LaterRun::Work => self.further_work(pmem, selector),
         };
-        let (selector, history) = match ran {
+        let (selector, operations) = match ran {
             Ok(ran) => ran,
             // The run ends without a power failure then, and raises the same objection.
             Err(outcome) => {
@@ -270,7 +270,7 @@ impl<'a> Executor<'a> {
             let trial = point.trial.and(run.then(crash.event, crash.fault));
             let allowed = match run {
                 LaterRun::Recovery => point.allowed.clone(),
-                LaterRun::Work => Allowed::after(&crash, history.as_ref()),
+                LaterRun::Work => Allowed::after(&crash, &operations),
             };
             match self.recovered(crash.image) {
                 Ok(recovered) => Ok(Arc::new(CrashPoint { trial, recovered, allowed })),
@@ -306,10 +306,10 @@ impl<'a> Executor<'a> {
                     (single.taken(), LaterRun::Recovery, event)
                 }
                 NextFailure::Work(event, fault) => {
-                    let (single, history) = self.further_work(pmem, SingleCrashPoint::with(event, fault))?;
+                    let (single, operations) = self.further_work(pmem, SingleCrashPoint::with(event, fault))?;
                     let crash = single.taken();
                     if let Some(crash) = &crash {
-                        allowed = Cow::Owned(Allowed::after(crash, history.as_ref()));
+                        allowed = Cow::Owned(Allowed::after(crash, &operations));
                     }
                     (crash, LaterRun::Work, event)
                 }
@@ -420,10 +420,10 @@ impl<'a> Executor<'a> {
         &mut self,
         pmem: Pages,
         selector: M,
-    ) -> Result<(M, Option<HistoryOracle>), Outcome> {
+    ) -> Result<(M, OperationOracles), Outcome> {
         let judge = &mut self.judge;
         let recovered = judge.recover_guest(pmem.clone())?;
-        let initial = match judge.history {
+        let initial = match judge.operations.history {
             None => None,
             Some(_) => Some(
                 judge
@@ -431,20 +431,33 @@ impl<'a> Executor<'a> {
                     .map_err(|stopped| judge.outcome(Stage::Check, stopped, "check before more work"))?,
             ),
         };
-        let recorder = initial.as_ref().map(|_| HistoryRecorder::default());
+        let first_output = judge.operations.output.clone();
+        let recorder = (initial.is_some() || first_output.is_some()).then(HistoryRecorder::default);
         let contents = match judge.context.recovery {
             // Started again, it recovers by itself.
             ProgramRecovery::Check => Contents { found: pmem, expected: recovered },
             ProgramRecovery::Nothing | ProgramRecovery::Command(_) => Contents::of(recovered),
         };
         let again_args = judge.context.again_args;
+        let found = contents.found.clone();
         let fails = "the program fails when it runs on after recovery";
         let selector = self
             .run_program(RunKind::Work, again_args, contents, selector, recorder.as_ref())
             .map_err(|stopped| self.judge.outcome(Stage::Work, stopped, fails))?;
-        let dumped = recorder.as_ref().zip(initial.as_ref());
-        let history = dumped.map(|(recorder, initial)| HistoryOracle::new(recorder, initial, self.judge.epochs()));
-        Ok((selector, history))
+        let mut operations = OperationOracles::default();
+        if let Some((recorder, initial)) = recorder.as_ref().zip(initial.as_ref()) {
+            operations.history = Some(HistoryOracle::new(recorder, initial, self.judge.epochs()));
+        }
+        if let Some((recorder, first)) = recorder.as_ref().zip(first_output.as_ref()) {
+            let Context { prepared, files, .. } = self.judge.context;
+            let program = program_on(prepared, again_args, files, found.clone());
+            let budget = self.judge.limits.of(Stage::Work);
+            let output = first
+                .of_later_run(prepared, &program, found, recorder, budget)
+                .map_err(|error| self.judge.outcome(Stage::Work, Stopped::Failed(error.to_string()), fails))?;
+            operations.output = Some(output);
+        }
+        Ok((selector, operations))
     }
 
     /// Runs the program until the selector wants nothing more, or to its end.

@@ -1,10 +1,11 @@
 //! Judges recovered contents of persistent memory with independent oracles.
 
 use crate::byte_oracle::{ByteOracle, Verdict};
-use crate::crashed_run::{Crash, CrashFree};
+use crate::crashed_run::{Crash, CrashFree, initial_pmem};
 use crate::history::{Dump, HistoryOracle, HistoryRecorder, Position};
 use crate::limits::{Limits, Stage};
 use crate::outcome::{Oracle, Outcome};
+use crate::output_oracle::{OutputOracle, Passed};
 use crate::store_log::StoreRecorder;
 use crate::timeline_recorder::TimelineRecorder;
 use crate::unfinished::UnfinishedStage;
@@ -40,6 +41,8 @@ pub(crate) struct Context<'a> {
     pub files: &'a PmemPool,
     /// The reports of the run about its operations, if there are any.
     pub history: Option<&'a HistoryRecorder>,
+    /// The run as recorded, if what the check prints is judged.
+    pub output: Option<&'a HistoryRecorder>,
     /// The contents and resources of the run without a crash.
     pub crash_free: &'a CrashFree,
     /// Instructions that recovery, check and further work may each take, if the user says so.
@@ -69,13 +72,22 @@ pub(crate) struct Judge<'a> {
     symbols: Arc<OnceLock<Symbols>>,
     recoverer: Option<LoadedProgram>,
     checker: LoadedProgram,
-    /// Of the crashed run, if that says anything of its operations.
-    pub history: Option<HistoryOracle>,
+    /// Of the crashed run.
+    pub operations: OperationOracles,
     /// Records the trials of this worker, in a replay.
     pub timeline_recorder: Option<TimelineRecorder>,
     /// Logs the stores of the runs on the machine, where causes are looked for; what is judged last is kept then.
     pub store_recorder: Option<StoreRecorder>,
     pub concluded: Option<Concluded>,
+}
+
+/// The oracles of a run that know its operations.
+#[derive(Clone, Default)]
+pub(crate) struct OperationOracles {
+    /// If the program reports what it reads and changes.
+    pub history: Option<HistoryOracle>,
+    /// If what its check prints is judged.
+    pub output: Option<OutputOracle>,
 }
 
 /// An image that was judged, and the basis on which.
@@ -91,15 +103,24 @@ pub(crate) struct Concluded {
 pub(crate) struct Allowed {
     pub bytes: ByteOracle,
     history: Option<(HistoryOracle, Position)>,
+    output: Option<(OutputOracle, Passed)>,
 }
 
 impl Allowed {
-    pub fn after(crash: &Crash, history: Option<&HistoryOracle>) -> Self {
+    pub fn after(crash: &Crash, operations: &OperationOracles) -> Self {
         let position = |history: &HistoryOracle| match crash.fault.revokes_accepted_writes() {
             true => history.position_at(crash.event),
             false => history.position_after(crash.event),
         };
-        Allowed { bytes: crash.oracle.clone(), history: history.map(|history| (history.clone(), position(history))) }
+        let passed = |output: &OutputOracle| match crash.fault.revokes_accepted_writes() {
+            true => output.passed_at(crash.event),
+            false => output.passed_after(crash.event),
+        };
+        Allowed {
+            bytes: crash.oracle.clone(),
+            history: operations.history.as_ref().map(|history| (history.clone(), position(history))),
+            output: operations.output.as_ref().map(|output| (output.clone(), passed(output))),
+        }
     }
 }
 
@@ -127,7 +148,7 @@ impl<'a> Judge<'a> {
             symbols,
             recoverer,
             checker,
-            history: None,
+            operations: OperationOracles::default(),
             timeline_recorder: None,
             store_recorder: None,
             concluded: None,
@@ -142,7 +163,11 @@ impl<'a> Judge<'a> {
                 Error::Failed(format!("the check fails without a power failure: {}", stopped.text()))
             };
             let initial = initial.map_err(fails)?;
-            judge.history = Some(HistoryOracle::new(recorder, &initial, judge.epochs()));
+            judge.operations.history = Some(HistoryOracle::new(recorder, &initial, judge.epochs()));
+        }
+        if let Some(recorder) = context.output {
+            let pmem = initial_pmem(prepared, &prepared.program);
+            judge.operations.output = Some(OutputOracle::of_run(prepared, pmem, recorder, context.crash_free.work)?);
         }
         Ok(judge)
     }
@@ -272,14 +297,28 @@ impl<'a> Judge<'a> {
         match (run.stopped, run.pmem) {
             (Some(stopped), _) => self.object_to_check(stopped, "check", &mut outcome),
             (None, Some(pmem)) if !same(&pmem, found) => {
+                self.compare_output(&run.output, allowed, &mut outcome);
                 if let Some(stopped) = run_guest(&mut self.checker, pmem, self.limits.of(Stage::Check)).stopped {
                     let what = "check, started again on what it has recovered";
                     self.object_to_check(stopped, what, &mut outcome);
                 }
             }
-            (None, _) => {}
+            (None, _) => self.compare_output(&run.output, allowed, &mut outcome),
         }
         outcome
+    }
+
+    fn compare_output(&mut self, printed: &[u8], allowed: &Allowed, outcome: &mut Outcome) {
+        let Some((output, passed)) = &allowed.output else { return };
+        outcome.judged.push(Oracle::Output);
+        let budget = self.limits.of(Stage::Check);
+        let mut print = |pmem: Pages| {
+            let GuestRun { stopped, output, .. } = run_guest(&mut self.checker, pmem, budget);
+            stopped.map_or(Ok(output), |stopped| Err(stopped.text()))
+        };
+        if let Verdict::Wrong(what) = output.judge(*passed, printed, &mut print) {
+            outcome.objections.insert(Oracle::Output, what);
+        }
     }
 
     /// The check was stopped. A check that does not end has judged nothing.

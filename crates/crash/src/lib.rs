@@ -15,6 +15,7 @@ mod judge;
 mod limits;
 mod order;
 mod outcome;
+mod output_oracle;
 mod postponed;
 mod power_faults;
 mod request;
@@ -34,7 +35,7 @@ pub use failure_kind::FailureKind;
 pub use history::{Dump, HistoryOracle, HistoryRecorder, Position};
 pub use limits::RecoveryLimits;
 pub use order::OrderChecker;
-pub use request::CrashRequest;
+pub use request::{CrashRequest, ProgramOracle};
 pub use result::{CrashResult, Failure};
 pub use schedule::{All, Points};
 pub use timeline_document::{

@@ -16,6 +16,8 @@ pub(crate) enum Oracle {
     Guest,
     /// The limits within which the program's recovery, check and further work have to end.
     Termination,
+    /// What the check prints.
+    Output,
 }
 
 impl Oracle {
@@ -26,6 +28,7 @@ impl Oracle {
             Oracle::History => "history",
             Oracle::Guest => "guest",
             Oracle::Termination => "termination",
+            Oracle::Output => "output",
         }
     }
 }

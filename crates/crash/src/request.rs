@@ -7,6 +7,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
+/// A judge of what a program of the user recovers, beside its check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ProgramOracle {
+    /// What its check prints.
+    Output,
+}
+
 /// A campaign over one run. The sentence at a field is its help on the command line and in the Python package, which have
 /// an option for every field that they do not set themselves (`SET_BY_CRASHES` in tools/generate_schemas.py).
 ///
@@ -54,6 +62,10 @@ pub struct CrashRequest {
     /// Arguments of the --elf program for the run between two crashes (default: those after --).
     #[schemars(extend("x-flag" = "again", "x-metavar" = "ARGS", "x-elf" = true))]
     pub again_args: Vec<String>,
+    /// A further judge of what an --elf program recovers: output compares what its check prints with what it prints after whole operations.
+    #[serde(default)]
+    #[schemars(extend("x-flag" = "oracle", "x-metavar" = "NAME", "x-elf" = true))]
+    pub oracles: Option<BTreeSet<ProgramOracle>>,
     /// Instruction limit of recovery, check and rerun, each (default: 20 times the crash-free count, at least 10 million).
     #[serde(default)]
     #[schemars(range(min = 1, max = 1_000_000_000_000_000_u64))]
@@ -74,6 +86,11 @@ const fn variants() -> u64 {
 }
 
 impl CrashRequest {
+    /// Whether what the check prints is judged.
+    pub fn judges_output(&self) -> bool {
+        self.oracles.as_ref().is_some_and(|oracles| oracles.contains(&ProgramOracle::Output))
+    }
+
     /// The failures that are tried: those asked for and clean ones. By default a workload has few of them, because it has
     /// many crash points, and a program of the user has all.
     pub fn faults(&self) -> BTreeSet<FailureKind> {

@@ -61,6 +61,31 @@ pub enum HistoryStep {
     Aborted(TxId),
     /// An epoch ends: what was acknowledged since the last end belongs to it. Designs that promise durability by epochs.
     EpochEnds,
+    /// A thread has printed the end of a line on its standard output.
+    LinePrinted {
+        /// The thread.
+        thread: u32,
+    },
+}
+
+/// A moment that divides what a program does into operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Boundary {
+    /// The operation with this number of the program begins.
+    Begins(u64),
+    /// It ends.
+    Ends(u64),
+    /// The program has printed as many times as this.
+    Printed(u64),
+}
+
+/// The moments that divide what a program does into operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Boundaries {
+    /// The markers of operations.
+    Markers,
+    /// The lines that it prints.
+    Lines,
 }
 
 /// A keeper of the history of a run. All calls come in the order of the run's events.

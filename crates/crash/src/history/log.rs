@@ -1,7 +1,7 @@
 //! The log of a history: recorded once, while the machine runs.
 
-use durasim_types::{History, HistoryStep, TxId};
-use std::collections::BTreeMap;
+use durasim_types::{Boundaries, Boundary, History, HistoryStep, TxId};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 /// A step that never comes.
@@ -58,6 +58,20 @@ struct Thread {
     old: Option<u64>,
 }
 
+/// Boundaries of operations, each with the number of the persist event before it.
+#[derive(Clone, Debug, Default)]
+struct Passed {
+    passed: Vec<(u64, Boundary)>,
+    threads: BTreeSet<u32>,
+}
+
+impl Passed {
+    fn pass(&mut self, after: u64, thread: u32, boundary: Boundary) {
+        self.passed.push((after, boundary));
+        self.threads.insert(thread);
+    }
+}
+
 /// The recorded history.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log {
@@ -70,6 +84,9 @@ pub(super) struct Log {
     /// The first report that makes no sense, with its step.
     pub nonsense: Option<(u64, String)>,
     threads: BTreeMap<u32, Thread>,
+    /// The begins and ends of operations, and the lines that were printed.
+    markers: Passed,
+    lines: Passed,
     /// Transactions that are neither acknowledged nor aborted.
     open: BTreeMap<TxId, usize>,
 }
@@ -106,12 +123,15 @@ impl History for Log {
     fn note(&mut self, after: u64, step: HistoryStep) {
         match step {
             HistoryStep::OperationBegins { thread, number } => {
+                self.markers.pass(after, thread, Boundary::Begins(number));
                 let begun = self.step(after);
                 let state = self.threads.entry(thread).or_default();
                 *state = Thread { operation: Some((number, begun)), ..Thread::default() };
             }
             HistoryStep::OperationEnds { thread } => {
-                self.threads.insert(thread, Thread::default());
+                let ended = self.threads.insert(thread, Thread::default());
+                let number = ended.and_then(|thread| thread.operation).map_or(0, |(number, _)| number);
+                self.markers.pass(after, thread, Boundary::Ends(number));
             }
             HistoryStep::TransactionBegins { thread, tx } => {
                 let now = self.step(after);
@@ -163,6 +183,10 @@ impl History for Log {
                     self.units[index].aborted = now;
                 }
             }
+            HistoryStep::LinePrinted { thread } => {
+                let printed = self.lines.passed.len() as u64 + 1;
+                self.lines.pass(after, thread, Boundary::Printed(printed));
+            }
             HistoryStep::EpochEnds => {
                 let now = self.step(after);
                 self.epoch_ends.push(now);
@@ -184,6 +208,23 @@ impl HistoryRecorder {
     /// The thread of a transaction, and the operation that it is part of.
     pub(crate) fn place_of(&self, tx: TxId) -> Option<(u32, Option<u64>)> {
         self.with(|log| log.units.iter().find(|unit| unit.tx == tx).map(|unit| (unit.thread, unit.operation)))
+    }
+
+    /// The boundaries that divide what the program does: its markers of operations, or the lines that it prints if it has none.
+    pub(crate) fn kind_of_boundaries(&self) -> Option<Boundaries> {
+        self.with(|log| match (log.markers.passed.is_empty(), log.lines.passed.is_empty()) {
+            (false, _) => Some(Boundaries::Markers),
+            (true, false) => Some(Boundaries::Lines),
+            (true, true) => None,
+        })
+    }
+
+    /// The boundaries of a kind, each with the number of the persist event before it, and the number of threads that have passed them.
+    pub(crate) fn boundaries(&self, kind: Boundaries) -> (Vec<(u64, Boundary)>, usize) {
+        self.with(|log| {
+            let Passed { passed, threads } = if kind == Boundaries::Markers { &log.markers } else { &log.lines };
+            (passed.clone(), threads.len())
+        })
     }
 
     /// The moment up to which the run has been recorded.

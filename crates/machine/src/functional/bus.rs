@@ -1,5 +1,6 @@
 //! The bus of a hart on memory without caches.
 
+use super::boundaries::BoundaryContents;
 use super::fast_forward_state::FastForwardState;
 use super::memory::{Flat, Slot, on_this_page};
 use super::observer::ExecutionObserver;
@@ -63,6 +64,8 @@ pub(super) struct FlatBus<W> {
     /// The thread that runs, when its slice began, and what each thread has executed before.
     pub(super) slices: Slices,
     pub(super) observer: W,
+    /// Keeps the contents of persistent memory at boundaries of operations.
+    pub(super) boundaries: Option<BoundaryContents>,
 }
 
 impl<W: ExecutionObserver> FlatBus<W> {
@@ -87,6 +90,7 @@ impl<W: ExecutionObserver> FlatBus<W> {
             region: RegionCounts::default(),
             slices: Slices::default(),
             observer,
+            boundaries: None,
         }
     }
 
@@ -400,6 +404,9 @@ impl<W: ExecutionObserver> Bus for FlatBus<W> {
             _ => {}
         }
         self.observer.marker(marker, self.instructions);
+        if let Some(boundaries) = &mut self.boundaries {
+            boundaries.marker(marker, argument, &self.memory);
+        }
         let Self { region, instructions, checks, filter_statistics, .. } = self;
         region.marker(marker, *instructions, checks.is_some(), filter_statistics);
         if let Some(fast_forward_state) = &mut self.fast_forward_state {

@@ -1,6 +1,7 @@
 //! A program that runs again and again on other contents of persistent memory: it is loaded once, and its code is decoded
 //! once.
 
+use super::boundaries::BoundaryContents;
 use super::bus::FlatBus;
 use super::memory::Flat;
 use super::observer::NoObserver;
@@ -13,7 +14,7 @@ use crate::setup::plan::Plan;
 use crate::setup::program::{Program, process_config};
 use durasim_isa::{BlockCache, Hart};
 use durasim_kernel::{Output, PmemPool, Process};
-use durasim_types::{Error, Pages};
+use durasim_types::{Boundaries, Boundary, Error, Pages};
 
 /// A program before its first instruction. A clone shares its memory and what was decoded.
 #[derive(Clone)]
@@ -46,8 +47,34 @@ impl LoadedProgram {
     /// # Errors
     /// Faults of the guest.
     pub fn run(&mut self, pmem: Pages, budget: Budget, output: &mut dyn Output) -> Result<FunctionalEnding, Error> {
+        self.run_and_keep(None, pmem, budget, output).map(|(ending, _)| ending)
+    }
+
+    /// As [`LoadedProgram::run`]; also gives the boundaries of operations that it has passed, each with what persistent memory
+    /// contained there. Pages that did not change between them are shared.
+    ///
+    /// # Errors
+    /// Faults of the guest.
+    pub fn run_with_boundaries(
+        &mut self,
+        boundaries: Boundaries,
+        pmem: Pages,
+        budget: Budget,
+        output: &mut dyn Output,
+    ) -> Result<(FunctionalEnding, Vec<(Boundary, Pages)>), Error> {
+        self.run_and_keep(Some(boundaries), pmem, budget, output)
+    }
+
+    fn run_and_keep(
+        &mut self,
+        boundaries: Option<Boundaries>,
+        pmem: Pages,
+        budget: Budget,
+        output: &mut dyn Output,
+    ) -> Result<(FunctionalEnding, Vec<(Boundary, Pages)>), Error> {
         let memory = Flat::new(self.dram.clone(), pmem);
         let mut bus = FlatBus::new(memory, self.process.fork(), &self.plan, NoObserver);
+        bus.boundaries = boundaries.map(BoundaryContents::new);
         let mut queue = RunQueue::new(self.hart.clone());
         let clears = self.blocks.clears();
         let stopped = run_threads(&mut queue, &mut bus, &mut self.blocks, budget, output);
@@ -55,6 +82,7 @@ impl LoadedProgram {
             // The program changed its code: the next run starts with the old one.
             self.blocks = BlockCache::new();
         }
-        Ok(ending_of(bus, stopped?))
+        let passed = bus.boundaries.take().map_or_else(Vec::new, BoundaryContents::into_passed);
+        Ok((ending_of(bus, stopped?), passed))
     }
 }

@@ -90,6 +90,16 @@ impl Flat {
         (dram, pmem)
     }
 
+    /// What persistent memory contains now. Pages that are as in `before` are shared with it.
+    pub(super) fn pmem_contents(&self, before: Option<&Pages>) -> Pages {
+        let mut contents = self.pmem.contents.clone();
+        for (&addr, page) in self.owned_at.iter().zip(&self.owned).filter(|(addr, _)| addr.0 >= PMEM_BASE.0) {
+            let known = before.and_then(|before| before.share_page(addr)).filter(|known| **known == **page);
+            contents.put_page(addr, known.unwrap_or_else(|| Arc::new(**page)));
+        }
+        contents
+    }
+
     /// Bytes of the pages that were written.
     pub(super) fn written_bytes(&self) -> u64 {
         self.owned.len() as u64 * PAGE_BYTES

@@ -3,6 +3,7 @@
 //!
 //! One hart runs all threads, each for a slice of instructions in turn; nothing depends on the host.
 
+mod boundaries;
 mod bus;
 mod fast_forward;
 mod fast_forward_state;
@@ -23,7 +24,7 @@ use crate::setup::plan::Plan;
 use crate::setup::program::{PoolContents, Program, process_config};
 use bus::FlatBus;
 use durasim_isa::{Access, BlockCache, BlockId, Flow, Hart, Op, Stop, disassemble, execute};
-use durasim_kernel::{Output, PhysMemory, PmemPool, Process, SyscallOutcome, ThreadId, WaitsFor};
+use durasim_kernel::{LineWatch, Output, PhysMemory, PmemPool, Process, SyscallOutcome, ThreadId, WaitsFor};
 use durasim_types::{DataRange, Error, GuestFault, Pages, Rng};
 pub(crate) use fast_forward::fast_forward;
 pub use loaded::LoadedProgram;
@@ -283,7 +284,11 @@ fn system_call<W: ExecutionObserver>(
 ) -> Result<SyscallOutcome, Error> {
     let (epoch, code_epoch) = (bus.process.space().epoch(), bus.process.space().code_epoch());
     let now_ns = bus.now_ns();
-    let outcome = bus.process.syscall(thread, hart, &mut bus.memory, now_ns, output)?;
+    let mut output = LineWatch::new(output);
+    let outcome = bus.process.syscall(thread, hart, &mut bus.memory, now_ns, &mut output)?;
+    if let Some(boundaries) = bus.boundaries.as_mut().filter(|_| output.line_ended) {
+        boundaries.line_printed(&bus.memory);
+    }
     bus.drop_reservation();
     queue.take_events(&mut bus.process);
     bus.follow_moved_pages();

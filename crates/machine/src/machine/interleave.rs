@@ -9,8 +9,8 @@ use crate::statistics::measurements::Moment;
 use durasim_contract::Trap;
 use durasim_core::{Exit, ThreadContext};
 use durasim_isa::{AccessFault, AccessFaultKind, Hart, Marker, Stop, disassemble};
-use durasim_kernel::{Output, SyscallOutcome, ThreadEvent, ThreadId};
-use durasim_types::{CoreId, Cycle, Error, GuestFault, Site, TxId};
+use durasim_kernel::{LineWatch, Output, SyscallOutcome, ThreadEvent, ThreadId};
+use durasim_types::{CoreId, Cycle, Error, GuestFault, HistoryStep, Site, TxId};
 
 /// Instructions between two polls for output and cancellation.
 const SLICE: u64 = 1 << 20;
@@ -400,7 +400,12 @@ impl Machine {
         self.system.at_site(id, || Site { pc: hart.pc, return_address: hart.x[1], thread: thread.0 });
         let clock = self.system.geometry().clock;
         let mut memory = KernelMemory { system: &mut self.system, core: id, tx: core.store_tx(), at };
-        let outcome = self.process.syscall(thread, &mut core.hart, &mut memory, clock.picos(at) / 1000, output)?;
+        let mut output = LineWatch::new(output);
+        let now_ns = clock.picos(at) / 1000;
+        let outcome = self.process.syscall(thread, &mut core.hart, &mut memory, now_ns, &mut output)?;
+        if output.line_ended {
+            self.system.note(id, HistoryStep::LinePrinted { thread: thread.0 });
+        }
         self.system.take_reservation(id);
         core.resume_after_system_call(0);
         let since = core.cycle();
