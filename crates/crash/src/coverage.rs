@@ -5,6 +5,7 @@ use crate::failure_kind::FailureKind;
 use crate::judge::{Context, ProgramRecovery};
 use crate::outcome::Outcome;
 use crate::trial::Trial;
+use durasim_contract::Hooks;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The faults without a trial, each with the reason.
@@ -37,6 +38,10 @@ fn reason(fault: FailureKind, context: &Context<'_>, crash_free_run: &CrashFreeR
             )
         }
         FailureKind::Reorder => "no cache-block operation was unfenced at a crash point".into(),
+        FailureKind::Evict if context.prepared.plan.variant.hardware.hooks != Hooks::NONE => {
+            "the design decides when lines leave the caches".into()
+        }
+        FailureKind::Evict => format!("no dirty line that a power failure loses ({domain}) was in a cache at a crash point"),
         FailureKind::Energy => format!("the crash flush ({domain}) had nothing to save at a crash point"),
         FailureKind::Nested => match context.recovery {
             ProgramRecovery::Nothing => "recovery by the hardware wrote nothing, and the program has none".into(),

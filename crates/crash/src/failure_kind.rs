@@ -13,6 +13,8 @@ pub enum FailureKind {
     Torn,
     /// Any part of the cache-block operations that no fence has waited for was accepted.
     Reorder,
+    /// Dirty lines have left the caches early, as the hardware may evict them at any time.
+    Evict,
     /// The energy ends inside the crash flush: what is lost has to be reported.
     Energy,
     /// Recovery fails too, up to three times in a row.
@@ -25,10 +27,11 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// All of them.
-    pub const ALL: [FailureKind; 7] = [
+    pub const ALL: [FailureKind; 8] = [
         FailureKind::Clean,
         FailureKind::Torn,
         FailureKind::Reorder,
+        FailureKind::Evict,
         FailureKind::Energy,
         FailureKind::Nested,
         FailureKind::Background,
@@ -44,6 +47,7 @@ impl FailureKind {
             FailureKind::Clean => "clean",
             FailureKind::Torn => "torn",
             FailureKind::Reorder => "reorder",
+            FailureKind::Evict => "evict",
             FailureKind::Energy => "energy",
             FailureKind::Nested => "nested",
             FailureKind::Background => "background",

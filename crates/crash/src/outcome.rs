@@ -1,7 +1,7 @@
 //! The outcome of a trial: the oracles that judged it, and their objections.
 
 use crate::unfinished::{Place, UnfinishedStage};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The oracles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +21,14 @@ pub(crate) enum Oracle {
 }
 
 impl Oracle {
+    /// The one that gives the verdict: exit code and output of a check are its answer together.
+    const fn judge(&self) -> Oracle {
+        match self {
+            Oracle::Output => Oracle::Guest,
+            oracle => *oracle,
+        }
+    }
+
     pub const fn name(self) -> &'static str {
         match self {
             Oracle::Recovery => "recovery",
@@ -53,7 +61,9 @@ impl Outcome {
 
     /// Whether some oracles that have looked at the contents object and others do not.
     pub fn is_disagreement(&self) -> bool {
-        !self.objections.is_empty() && self.objections.len() < self.judged.len()
+        let judges = |oracles: &mut dyn Iterator<Item = &Oracle>| -> BTreeSet<Oracle> { oracles.map(Oracle::judge).collect() };
+        let objecting = judges(&mut self.objections.keys());
+        !objecting.is_empty() && objecting.len() < judges(&mut self.judged.iter()).len()
     }
 
     /// An outcome of a trial whose program was stopped at its limit.

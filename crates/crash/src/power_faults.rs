@@ -31,17 +31,22 @@ impl PowerFaultDraw {
         let mut others = |ways: u64, fault: fn(u64) -> PowerFault| {
             images.extend(some_of(ways, self.variants, rng).into_iter().map(fault).map(|b| (b, cut(b).image)));
         };
-        if self.faults.contains(&FailureKind::Torn) || self.faults.contains(&FailureKind::Reorder) {
-            let power_failure_choices = system.power_failure_choices();
-            if self.faults.contains(&FailureKind::Torn) && power_failure_choices.torn > 1 {
-                others(power_failure_choices.torn, PowerFault::Torn);
+        let with_choices = [FailureKind::Torn, FailureKind::Reorder, FailureKind::Evict];
+        let choices = with_choices.iter().any(|kind| self.faults.contains(kind)).then(|| system.power_failure_choices());
+        if let Some(choices) = choices {
+            if self.faults.contains(&FailureKind::Torn) && choices.torn > 1 {
+                others(choices.torn, PowerFault::Torn);
             }
-            if self.faults.contains(&FailureKind::Reorder) && power_failure_choices.reorder > 1 {
-                others(power_failure_choices.reorder, PowerFault::Reorder);
+            if self.faults.contains(&FailureKind::Reorder) && choices.reorder > 1 {
+                others(choices.reorder, PowerFault::Reorder);
             }
         }
         if self.faults.contains(&FailureKind::Energy) {
             others(flushed_bytes / 8, |words| PowerFault::Energy(8 * words));
+        }
+        // The first choice evicts nothing: it is the clean failure.
+        if let Some(choices) = choices.filter(|choices| self.faults.contains(&FailureKind::Evict) && choices.evict > 1) {
+            others(choices.evict - 1, |choice| PowerFault::Evict(choice + 1));
         }
         DrawnPowerFaults { images, loses_dirty_lines }
     }

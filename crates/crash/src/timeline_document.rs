@@ -148,6 +148,7 @@ impl PowerFailure {
             PowerFault::Reorder(choice) => {
                 format!("another subset of the unfenced cleans was accepted (choice {choice})")
             }
+            PowerFault::Evict(choice) => format!("dirty lines have left the caches early (choice {choice})"),
             PowerFault::Energy(bytes) => format!("the energy of the crash flush ends after {bytes} bytes"),
         };
         PowerFailure { event: event.number, event_kind: event.kind.name().to_owned(), cycle: event.cycle, how }

@@ -5,6 +5,7 @@
 //! | `e17` | power fails after persist event 17; exactly what the domain guarantees survives |
 //! | `e17:torn.5` | and lines in flight to the media are torn: of their words of eight bytes those of subset 5 are new |
 //! | `e17:reorder.3` | and of the cleans that no fence has waited for another part was accepted: choice 3 |
+//! | `e17:evict.2` | and of the dirty lines in the caches those of subset 2 had been evicted |
 //! | `e17:energy.640` | and the energy of the crash flush ends after 640 bytes |
 //! | `…/r4` | the hardware's recovery fails at its fourth write |
 //! | `…/g9` | the program's recovery fails after its persist event 9 |
@@ -30,6 +31,8 @@ pub enum PowerFault {
     Reorder(u64),
     /// [`PowerFailureOptions::energy_bytes`].
     Energy(u64),
+    /// [`PowerFailureOptions::evict`].
+    Evict(u64),
 }
 
 impl PowerFault {
@@ -45,6 +48,7 @@ impl PowerFault {
             PowerFault::Torn(_) => FailureKind::Torn.name(),
             PowerFault::Reorder(_) => FailureKind::Reorder.name(),
             PowerFault::Energy(_) => FailureKind::Energy.name(),
+            PowerFault::Evict(_) => FailureKind::Evict.name(),
         }
     }
 
@@ -56,6 +60,7 @@ impl PowerFault {
             PowerFault::Torn(choice) => PowerFailureOptions { torn: Some(choice), ..clean },
             PowerFault::Reorder(choice) => PowerFailureOptions { reorder: Some(choice), ..clean },
             PowerFault::Energy(bytes) => PowerFailureOptions { energy_bytes: Some(bytes), ..clean },
+            PowerFault::Evict(choice) => PowerFailureOptions { evict: Some(choice), ..clean },
         }
     }
 }
@@ -140,7 +145,10 @@ impl fmt::Display for PowerFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PowerFault::Clean => Ok(()),
-            PowerFault::Torn(number) | PowerFault::Reorder(number) | PowerFault::Energy(number) => {
+            PowerFault::Torn(number)
+            | PowerFault::Reorder(number)
+            | PowerFault::Energy(number)
+            | PowerFault::Evict(number) => {
                 write!(f, ":{}.{number}", self.name())
             }
         }
@@ -176,6 +184,7 @@ fn event_and_fault(text: &str) -> Option<(u64, PowerFault)> {
         "torn" => PowerFault::Torn(choice),
         "reorder" => PowerFault::Reorder(choice),
         "energy" => PowerFault::Energy(choice),
+        "evict" => PowerFault::Evict(choice),
         _ => return None,
     };
     Some((number(event)?, fault))
@@ -228,6 +237,7 @@ mod tests {
             "e4/g1:reorder.0",
             "e3+e8:torn.5",
             "e3+e8:energy.640/r2",
+            "e3:evict.9/g4:evict.2",
         ] {
             let trial: Trial = text.parse().unwrap();
             assert_eq!(trial.to_string(), text);
@@ -254,10 +264,11 @@ mod tests {
         let mut rng = Rng::new(7);
         let mut texts = std::collections::BTreeMap::new();
         for _ in 0..5000 {
-            let fault = |rng: &mut Rng| match rng.below(4) {
+            let fault = |rng: &mut Rng| match rng.below(5) {
                 0 => PowerFault::Clean,
                 1 => PowerFault::Torn(rng.next_u64()),
                 2 => PowerFault::Reorder(rng.below(4)),
+                3 => PowerFault::Evict(rng.next_u64()),
                 _ => PowerFault::Energy(8 * rng.below(1000)),
             };
             let mut trial = Trial::new(rng.below(100), fault(&mut rng));

@@ -11,8 +11,12 @@ const T: Cycle = 30_000;
 const LATER: Cycle = 100_000;
 
 fn machine(domain: Domain) -> System {
+    machine_of("opt", domain)
+}
+
+fn machine_of(design: &str, domain: Domain) -> System {
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &["cores=2".to_owned()]).unwrap();
-    let plan = Plan::new(&config, durasim_designs::variant("opt").unwrap(), domain).unwrap();
+    let plan = Plan::new(&config, durasim_designs::variant(design).unwrap(), domain).unwrap();
     let mut system = System::new(&config, &plan).unwrap();
     system.track_unfenced_cleans();
     system
@@ -66,7 +70,7 @@ fn any_part_of_unfenced_cleans_may_be_durable() {
         store(&mut system, 0, word(line, 0), line + 1, T);
         clean(&mut system, 0, line, T + 1000);
     }
-    assert_eq!(system.power_failure_choices(), PowerFailureChoices { torn: 1, reorder: 4 });
+    assert_eq!(system.power_failure_choices(), PowerFailureChoices { torn: 1, reorder: 4, evict: 1 });
     assert_eq!(reordered(&system, &words), sets(&[[0, 0], [1, 0], [0, 2], [1, 2]]));
     fence(&mut system, 0, LATER);
     assert_eq!(system.power_failure_choices().reorder, 1);
@@ -102,7 +106,27 @@ fn nothing_is_reordered_where_stores_are_durable() {
     let mut system = machine(Domain::Eadr);
     store(&mut system, 0, word(0, 0), 7, T);
     clean(&mut system, 0, 0, T + 1000);
-    assert_eq!(system.power_failure_choices(), PowerFailureChoices { torn: 1, reorder: 1 });
+    assert_eq!(system.power_failure_choices(), PowerFailureChoices { torn: 1, reorder: 1, evict: 1 });
+}
+
+#[test]
+fn dirty_lines_may_have_left_the_caches_with_their_newest_data() {
+    let mut system = machine(Domain::Adr);
+    store(&mut system, 0, word(0, 0), 1, T);
+    store(&mut system, 0, word(1, 0), 2, T + 1);
+    store(&mut system, 1, word(0, 1), 3, T + 1000);
+    let ways = system.power_failure_choices().evict;
+    let evicted = |choice| PowerFailureOptions { evict: Some(choice), ..PowerFailureOptions::default() };
+    let words = [word(0, 0), word(0, 1), word(1, 0)];
+    assert_eq!(ways, 4);
+    assert_eq!(found(&system, ways, evicted, &words), sets(&[[0, 0, 0], [1, 3, 0], [0, 0, 2], [1, 3, 2]]));
+    clean(&mut system, 0, 0, T + 20_000);
+    assert_eq!(system.power_failure_choices().evict, 2, "line 0 is on its way, line 1 is dirty");
+    for (design, domain) in [("opt", Domain::Eadr), ("lad", Domain::Adr)] {
+        let mut system = machine_of(design, domain);
+        store(&mut system, 0, word(0, 0), 1, T);
+        assert_eq!(system.power_failure_choices().evict, 1, "{design} on {domain}");
+    }
 }
 
 #[test]

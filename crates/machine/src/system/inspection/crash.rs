@@ -3,6 +3,8 @@
 use crate::parts::memories::Chooser;
 use crate::system::System;
 use durasim_contract::{BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, LevelId};
+use durasim_types::{Line, LineAddr};
+use std::collections::BTreeMap;
 
 /// Kind of a power failure. By default the image holds what the machine's domain keeps, all of it and no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +16,8 @@ pub struct PowerFailureOptions {
     pub torn: Option<u64>,
     /// Of cleans that no fence has waited for, another part was accepted: a number below [`PowerFailureChoices::reorder`].
     pub reorder: Option<u64>,
+    /// Dirty lines have left the caches early: a number below [`PowerFailureChoices::evict`].
+    pub evict: Option<u64>,
 }
 
 /// The state after a power failure.
@@ -27,13 +31,15 @@ pub struct PowerFailureResult {
     pub lost_dirty_lines: u64,
 }
 
-/// Numbers of images that a torn or reordered power failure can leave now; saturating, 1 = only the clean one.
+/// Numbers of images that a power failure of each kind can leave now; saturating, 1 = only the clean one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerFailureChoices {
     /// Subsets of the words in flight to the media.
     pub torn: u64,
     /// Subsets of unfenced cleans, the versions of each line in order.
     pub reorder: u64,
+    /// Subsets of the dirty lines of persistent memory. 1 where a design decides about lines that leave the caches.
+    pub evict: u64,
 }
 
 impl System {
@@ -52,7 +58,21 @@ impl System {
         let versions = self.memories.unfenced_versions(|line| durable.line(line));
         let torn = self.memories.torn_words(&durable).iter().try_fold(1u64, |product, _| product.checked_mul(2));
         let reorder = versions.iter().try_fold(1u64, |product, (_, v)| product.checked_mul(v.len() as u64));
-        PowerFailureChoices { torn: torn.unwrap_or(u64::MAX), reorder: reorder.unwrap_or(u64::MAX) }
+        let evictable = u32::try_from(self.evictable_lines().len()).ok();
+        let evict = evictable.and_then(|lines| 2u64.checked_pow(lines)).unwrap_or(u64::MAX);
+        PowerFailureChoices { torn: torn.unwrap_or(u64::MAX), reorder: reorder.unwrap_or(u64::MAX), evict }
+    }
+
+    /// The dirty lines of persistent memory that a power failure loses and that the machine might have evicted at any time, with
+    /// their newest data. None where a design names hooks: it decides when its lines may leave.
+    fn evictable_lines(&self) -> BTreeMap<LineAddr, Line> {
+        let survive = self.domain.caches_are_durable() || self.llc_alone_is_durable() || self.persist_buffers.exist();
+        if survive || self.design.has_hooks() {
+            return BTreeMap::new();
+        }
+        // Newer versions follow older ones.
+        let lines = self.caches.dirty_pmem_lines(&self.design);
+        lines.into_iter().filter(|line| line.dirty).map(|line| (line.line, line.data)).collect()
     }
 
     /// The state that a power failure of this kind leaves at this moment.
@@ -64,6 +84,14 @@ impl System {
             for (line, versions) in self.memories.unfenced_versions(|line| durable.line(line)) {
                 let version = chooser.next(versions.len() as u64);
                 pmem.write(line.base(), &versions[version as usize]);
+            }
+        }
+        if let Some(choice) = options.evict {
+            let mut chooser = Chooser::new(choice, self.power_failure_choices().evict);
+            for (line, data) in self.evictable_lines() {
+                if chooser.next(2) == 1 {
+                    pmem.write(line.base(), &data);
+                }
             }
         }
         if let Some(choice) = options.torn {
