@@ -374,12 +374,12 @@ def _crash_metadata(schema: dict[str, Any]) -> Iterator[str]:
 
 
 def campaign_file_schema(fields: dict[str, dict[str, Any]]) -> str:
-    """Returns the schema of campaign files; in its tables the options of a campaign follow `ops`."""
+    """Returns the schema of campaign files; in its tables the options of a campaign follow `ops` or `seeds`."""
     schema = json.loads(CAMPAIGN_FILE.read_text(encoding="utf-8"))
     keys = {name: _campaign_key(of) for name, of in fields.items() if "x-file" in of}
-    for table in ("sweep", "control"):
+    for table, last in (("sweep", "ops"), ("program", "seeds"), ("control", "ops")):
         own = schema["$defs"][table]["properties"]
-        before = list(own)[: list(own).index("ops") + 1]
+        before = list(own)[: list(own).index(last) + 1]
         hand_written = {name: of for name, of in own.items() if "x-option" not in of and name not in keys}
         schema["$defs"][table]["properties"] = {
             **{name: of for name, of in hand_written.items() if name in before},

@@ -103,7 +103,6 @@ def test_an_exclusive_hierarchy_is_refused(refused, design, words):
         (["crash", "--workload", "btree"], ["design", "required"]),
         (["crash", "--design", "tc"], ["workload", "--elf"]),
         (["crash", "--design", "tc", "--elf", "x"], ["check", "recovers"]),
-        (["crash", "--design", "tc", "--elf", "x", "--check", "c", "--shrink"], ["shrink", "requires --workload"]),
         (["crash", "--design", "tc", "--workload", "btree", "--check", "c"], ["check", "--elf"]),
         (["crash", "--design", "tc", "--workload", "btree", "--again", "c"], ["again", "--elf"]),
         (["crash", "--design", "tc", "--workload", "btree", "--", "extra"], ["--arg"]),

@@ -1,10 +1,11 @@
 // A list of records whose check prints what it finds and always exits with 0: only the oracle `output` knows what is wrong.
 //
-// run KIND MISTAKE: KIND says how operations are known (markers, lines, pmemcheck, nothing, threads).
+// run KIND MISTAKE [NUMBER]: KIND says how operations are known (markers, lines, pmemcheck, nothing, threads); NUMBER of operations.
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ struct pool {
 
 static struct pool *pool;
 static const char *mistake;
+static uint64_t operations = RECORDS;
 
 static void persist(struct line *line) {
     durasim_clean(line);
@@ -54,7 +56,7 @@ static void *one_operation(void *number) {
 }
 
 static void work(const char *kind) {
-    for (uint64_t number = 0; number < RECORDS; number++) {
+    for (uint64_t number = 0; number < operations; number++) {
         if (strcmp(kind, "markers") == 0) {
             one_operation((void *)(uintptr_t)number);
         } else if (strcmp(kind, "threads") == 0) {
@@ -94,6 +96,8 @@ int main(int argc, char **argv) {
         return 0;
     }
     mistake = argc > 3 ? argv[3] : "none";
+    if (argc > 4) operations = strtoul(argv[4], NULL, 10);
+    if (operations > RECORDS) return 2;
     work(argv[2]);
     return 0;
 }

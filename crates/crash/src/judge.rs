@@ -184,9 +184,14 @@ impl<'a> Judge<'a> {
     fn measured_limits(&mut self) -> Result<Limits, Error> {
         let Context { crash_free: CrashFree { pmem, work, .. }, recovery_limit, .. } = self.context;
         let allowed = Limits::crash_free();
+        let recovers_with_check = matches!(self.context.recovery, ProgramRecovery::Check);
         let taken = |program: &mut LoadedProgram, stage: Stage| {
             let GuestRun { stopped, taken, .. } = run_guest(program, pmem.clone(), allowed.of(stage));
             match stopped {
+                // Then no verdict on a crash would mean anything.
+                Some(Stopped::Failed(what)) if recovers_with_check => {
+                    Err(Error::Failed(format!("the check fails without a power failure: {what}")))
+                }
                 None | Some(Stopped::Failed(_)) => Ok(taken),
                 Some(Stopped::Unfinished(unfinished)) => {
                     let symbols = self.symbols.get_or_init(|| Symbols::of(&self.context.prepared.program.elf));

@@ -55,8 +55,6 @@ def crash(
     """
     if design is None:
         raise refusal("design", "is required")
-    if elf is not None and shrink:
-        raise refusal("shrink", "requires --workload: durasim cannot interpret the arguments of an external program")
     chosen = options_of(crash_options or {})
     _refuse_without_effect(chosen)
     kept = options.reused_store(reuse, store)

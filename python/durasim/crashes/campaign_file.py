@@ -97,19 +97,21 @@ class CampaignFile:
             ConfigError: A name or number is not allowed.
         """
         controls = [_control(table) for table in self.tables.get("control", [])] if round_number == 0 else []
-        swept = [unit for table in self.tables["sweep"] for unit in _sweep(table, round_number)]
-        for unit in (*controls, *swept):
+        swept = [unit for table in self.tables.get("sweep", []) for unit in _sweep(table, round_number)]
+        programs = [unit for table in self.tables.get("program", []) for unit in _program(table, round_number)]
+        for unit in (*controls, *swept, *programs):
             unit.scenario.check()
             check_options(unit.options)
-        return controls + swept
+        return controls + swept + programs
 
     def mutated_designs(self) -> list[str]:
         """Returns the designs whose mutants must be caught."""
         return _design_names(list(self.mutants))
 
     def designs(self) -> list[str]:
-        """Returns the designs of all sweeps."""
-        return sorted({name for table in self.tables["sweep"] for name in _design_names(table["designs"])})
+        """Returns the designs of all sweeps and programs."""
+        tables = [*self.tables.get("sweep", []), *self.tables.get("program", [])]
+        return sorted({name for table in tables for name in _design_names(table["designs"])})
 
 
 def shipped() -> list[str]:
@@ -131,7 +133,7 @@ def read(path: str) -> CampaignFile:
     tables = read_toml(file, "campaign")
     validate(tables, schema, "campaign")
     _find_sources(tables, file.parent)
-    for table, kind in itertools.product(tables["sweep"], ("draw", "draw_args")):
+    for table, kind in itertools.product(tables.get("sweep", []), ("draw", "draw_args")):
         for name, choice in table.get(kind, {}).items():
             _check_range(kind, name, choice)
     for name in tables.get("controls", []):
@@ -147,7 +149,7 @@ def read(path: str) -> CampaignFile:
 
 
 def _find_sources(tables: dict[str, Any], folder: Path) -> None:
-    """Replaces paths of workloads, which are relative to their file, in the sweeps and controls of a file."""
+    """Replaces paths, which are relative to their file, in the sweeps, programs and controls of a file."""
     where = "" if folder == Path() else os.fspath(folder)
 
     def found(name: str) -> str:
@@ -159,6 +161,8 @@ def _find_sources(tables: dict[str, Any], folder: Path) -> None:
             table["workload_args"] = {found(name): given for name, given in table["workload_args"].items()}
     for table in tables.get("control", []):
         table["workload"] = found(table["workload"])
+    for table in tables.get("program", []):
+        table |= {name: os.path.join(where, table[name]) for name in ("elf", "root") if name in table}  # noqa: PTH118
 
 
 def _design_names(names: list[str]) -> list[str]:
@@ -266,6 +270,33 @@ def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
         tolerated = design_variants()[variant_name(design)]["domains"]
         for domain in tolerated if table.get("domains") == "all" else [None]:
             yield Unit(dataclasses.replace(scenario, domain=domain), _options(table))
+
+
+def _program(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
+    """Yields the runs of a program of the user, with its number of threads and seed in its arguments."""
+    of_check = {"check_args": table["check"], "again_args": table.get("again"), "oracles": table.get("oracle")}
+    keys = {name: table[name] for name in FIELDS if has(name, "file") and name in table}
+    seeds = [1 + ROUND_SEEDS * round_number + n for n in range(table.get("seeds", 1))]
+    for design, threads, seed in itertools.product(_design_names(table["designs"]), table.get("threads", [1]), seeds):
+
+        def filled(text: str, threads: int = threads, seed: int = seed) -> str:
+            return text.replace("{threads}", str(threads)).replace("{seed}", str(seed))
+
+        scenario = Scenario(
+            design=design,
+            elf=table["elf"],
+            args=tuple(map(filled, table.get("args", []))),
+            env=tuple(table.get("env", ())),
+            root=table.get("root"),
+            machine=table.get("machine", MACHINE),
+            seed=seed,
+            settings=parameter_settings.of_design(settings_of(table.get("set", {})), _hardware(design)),
+        )
+        of_run = {name: filled(text) if isinstance(text, str) else text for name, text in of_check.items()}
+        options = options_of({"points": POINTS, **keys, **of_run, "workers": 1})
+        tolerated = design_variants()[variant_name(design)]["domains"]
+        for domain in tolerated if table.get("domains") == "all" else [None]:
+            yield Unit(dataclasses.replace(scenario, domain=domain), options)
 
 
 def _hardware(design: str) -> str:

@@ -20,6 +20,7 @@ from durasim.crashes.campaign_file import CampaignFile, Unit
 from durasim.crashes.crash_request import crash_command, finish_crash
 from durasim.crashes.shrink import shrink
 from durasim.crashes.workers import worker_processes
+from durasim.documents.described_crash import FAULTS
 from durasim.documents.results import CrashFailure
 from durasim.errors import DurasimError, HostIoError, InternalError
 from durasim.runs.scenario import design_variants
@@ -65,18 +66,19 @@ class Tally:
             return
         scenario = unit.scenario
         if "error" in document:
-            self.errors.append(f"{scenario.design} {scenario.workload} seed {scenario.seed}: {document['error']}")
+            program = scenario.workload or scenario.elf
+            self.errors.append(f"{scenario.design} {program} seed {scenario.seed}: {document['error']}")
             return
         self.sums.update({name: document[name] for name in _SUMS})
         self.faults.update(document["trials_by_fault"])
-        asked = set(unit.options.faults or ())
+        asked = set(unit.options.faults or FAULTS)
         self.faults_asked |= asked
         self.faults_tried |= asked - document["not_tried"].keys()
         self.marks.setdefault(scenario.design, Counter()).update(document["marks"])
         self.depth = max(self.depth, document["nested_depth_max"])
         if document["trials_per_s_per_core"] > 0:
             self.judging_s += document["trials"] / document["trials_per_s_per_core"]
-        key = (scenario.design, document["domain"], scenario.workload or "", scenario.threads)
+        key = (scenario.design, document["domain"], document["workload"], scenario.threads)
         self.results.setdefault(key, Counter()).update(
             {"runs": 1, **{name: document[name] for name in ("trials", "violations")}}
         )
@@ -84,7 +86,7 @@ class Tally:
         self.failures += [failure.to_dict() for failure in failures]
         if failures:
             # Runs end in any order; the first failure is the one of the smallest run.
-            place = (scenario.design, scenario.workload or "")
+            place = (scenario.design, document["workload"])
             runs = [*filter(None, [self.firsts.get(place)]), (unit, failures[0])]
             self.firsts[place] = min(runs, key=lambda run: (run[0].scenario.threads, repr(run[0])))
 

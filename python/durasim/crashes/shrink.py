@@ -27,9 +27,18 @@ _SMALL_CACHES = (
     ("l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512"),
     ("l1d.size_bytes=512", "l2.size_bytes=1024", "llc.size_bytes=2048"),
 )
-_FAULTS_BY_SIGN = {":torn": "torn", ":reorder": "reorder", ":energy": "energy", "/": "nested", "+": "recrash"}
+_FAULTS_BY_SIGN = {
+    ":torn": "torn",
+    ":reorder": "reorder",
+    ":evict": "evict",
+    ":energy": "energy",
+    "/": "nested",
+    "+": "recrash",
+}
 _SIZES = ("populate",)
 _NOT_A_SIZE = ("pool-bytes",)
+_NUMBER_DIGITS_MAX = 12
+"""Most digits of an argument of a program that is made smaller."""
 
 Progress = Callable[[int, str], None]
 """Called with the number of candidates tried and the command of the smallest failure so far."""
@@ -66,7 +75,7 @@ def shrink(scenario: Scenario, options: CrashOptions, failure: CrashFailure, pro
     Raises:
         HostIoError, ToolchainError: As from a campaign.
     """
-    ops = DEFAULT_OPS if scenario.ops is None else scenario.ops
+    ops = DEFAULT_OPS if scenario.ops is None and scenario.elf is None else scenario.ops
     faults = ("clean", *(fault for sign, fault in _FAULTS_BY_SIGN.items() if sign in failure.id))
     reduction = _Reduction(options, failure.oracle, progress)
     failing = reduction.run(Failing(dataclasses.replace(scenario, ops=ops), faults, failure))
@@ -93,7 +102,7 @@ class _Reduction:
         """Returns the smallest failure reached from `failing`."""
         while True:
             before = failing
-            for candidates in (_faults, _threads, _ops, _sizes, _arguments, _settings, _machine, _seed, _allowances):
+            for candidates in _PARTS_OF_WORKLOADS if failing.scenario.elf is None else _PARTS_OF_PROGRAMS:
                 failing = self._reduce(failing, candidates)
             failing = self._simplify(failing)
             if failing == before or self.tried >= CANDIDATES_MAX:
@@ -202,6 +211,18 @@ def _arguments(failing: Failing) -> Iterator[Failing]:
             yield _change(failing, workload_args=kept)
 
 
+def _numbers(failing: Failing) -> Iterator[Failing]:
+    """Makes whole numbers among the arguments of a program smaller: counts of operations, threads and elements.
+
+    The check keeps its arguments. A program whose check then fails without a crash is no candidate.
+    """
+    args = failing.scenario.args
+    for place, word in enumerate(args):
+        if word.isascii() and word.isdecimal() and len(word) <= _NUMBER_DIGITS_MAX:
+            for smaller in _smaller(int(word), 1):
+                yield _change(failing, args=(*args[:place], str(smaller), *args[place + 1 :]))
+
+
 def _settings(failing: Failing) -> Iterator[Failing]:
     for setting in failing.scenario.settings:
         yield _change(failing, settings=tuple(other for other in failing.scenario.settings if other != setting))
@@ -232,3 +253,7 @@ def _allowances(failing: Failing) -> Iterator[Failing]:
         yield _change(failing, domain=None)
     if failing.scenario.control:
         yield _change(failing, control=False)
+
+
+_PARTS_OF_WORKLOADS = (_faults, _threads, _ops, _sizes, _arguments, _settings, _machine, _seed, _allowances)
+_PARTS_OF_PROGRAMS = (_faults, _numbers, _settings, _machine, _seed, _allowances)

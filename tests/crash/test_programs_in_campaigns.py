@@ -1,0 +1,99 @@
+"""Programs of the user in campaign files, and the minimization of their failures."""
+
+from pathlib import Path
+
+import pytest
+
+import command_line
+import compiled
+import durasim as ds
+from durasim.store.database import Store
+
+CAUSES = Path(__file__).with_name("causes.c")
+PRINTED = Path(__file__).with_name("printed.c")
+FILE = """
+name = "programs"
+[[program]]
+elf = "causes"
+args = ["run", "missing-clean", "{words}"]
+check = "check missing-clean {words}"
+designs = ["opt"]
+domains = "all"
+seeds = 2
+points = 20
+faults = ["clean", "reorder"]
+[[program]]
+elf = "printed"
+args = ["run", "markers", "none", "{threads}", "{seed}"]
+check = "check"
+oracle = ["output"]
+threads = [1, 3]
+designs = ["opt"]
+points = 20
+faults = ["clean"]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for source in (CAUSES, PRINTED):
+        (tmp_path / source.stem).symlink_to(compiled.program(source))
+    return tmp_path
+
+
+def campaign(folder, words, **options):
+    path = folder / "campaign.toml"
+    path.write_text(FILE.replace("{words}", words), encoding="utf-8")
+    return ds.campaign(path, **options)
+
+
+def test_right_programs_survive_and_are_counted_by_domain(folder):
+    result = campaign(folder, "right")
+    assert result.passed
+    domains = {row.domain for row in result.results if row.workload == "causes"}
+    assert {"adr", "eadr"} <= domains
+    assert {row.runs for row in result.results if row.workload == "causes"} == {2}
+    (printed,) = [row for row in result.results if row.workload == "printed"]
+    assert (printed.domain, printed.runs) == ("adr", 2), "two numbers of threads"
+
+
+def test_a_wrong_program_fails_with_a_command_and_a_second_campaign_repeats_nothing(folder):
+    path = folder / "results.sqlite"
+    with Store(path) as store:
+        first = campaign(folder, "", store=store)
+        assert not first.passed
+        assert all("--elf" in failure.command and "--check 'check missing-clean '" in failure.command for failure in first.failures)
+        second = campaign(folder, "", store=store)
+    assert second.units_resumed == first.units
+    assert second.failures == first.failures
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('check = "check', "'check' is a required property"),
+        ('designs = ["opt"]', "'designs' is a required property"),
+        ('oracle = ["output"]', "oracle"),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused(folder, line, words):
+    text = "\n".join(given for given in FILE.splitlines() if not given.startswith(line) or "oracle" in line)
+    path = folder / "campaign.toml"
+    path.write_text(text.replace('["output"]', '["bytes"]'), encoding="utf-8")
+    with pytest.raises(ds.ConfigError, match=words):
+        ds.campaign(path)
+
+
+def test_numbers_of_a_program_are_made_smaller(folder):
+    words = ["crash", "--design", "opt", "--machine", "tiny", "--points", "40", "--fault", "clean", "--oracle", "output"]
+    done = command_line.run(
+        *words, "--elf", folder / "printed", "--check", "check", "--shrink",
+        "--", "run", "markers", "count-not-cleaned", "6",
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert " -- run markers count-not-cleaned 1\n" in done.stdout
+
+
+def test_a_check_that_fails_without_a_crash_is_said_at_once(folder):
+    with pytest.raises(ds.DurasimError, match="the check fails without a power failure: exit code 2"):
+        ds.crash(design="opt", machine="tiny", elf=folder / "printed", args=["run", "markers"], check_args=[], points=5)
