@@ -7,7 +7,6 @@ import pytest
 import command_line
 import compiled
 import durasim as ds
-from durasim.store.database import Store
 
 CAUSES = Path(__file__).with_name("causes.c")
 PRINTED = Path(__file__).with_name("printed.c")
@@ -49,23 +48,22 @@ def campaign(folder, words, **options):
 
 def test_right_programs_survive_and_are_counted_by_domain(folder):
     result = campaign(folder, "right")
-    assert result.passed
-    domains = {row.domain for row in result.results if row.workload == "causes"}
-    assert {"adr", "eadr"} <= domains
-    assert {row.runs for row in result.results if row.workload == "causes"} == {2}
-    (printed,) = [row for row in result.results if row.workload == "printed"]
-    assert (printed.domain, printed.runs) == ("adr", 2), "two numbers of threads"
+    assert result["failed_checks"] == []
+    causes = [row for row in result["results"] if row["workload"] == "causes"]
+    assert {"adr", "eadr"} <= {row["domain"] for row in causes}
+    assert {row["runs"] for row in causes} == {2}
+    (printed,) = [row for row in result["results"] if row["workload"] == "printed"]
+    assert (printed["domain"], printed["runs"]) == ("adr", 2), "two numbers of threads"
 
 
 def test_a_wrong_program_fails_with_a_command_and_a_second_campaign_repeats_nothing(folder):
     path = folder / "results.sqlite"
-    with Store(path) as store:
-        first = campaign(folder, "", store=store)
-        assert not first.passed
-        assert all("--elf" in failure.command and "--check 'check missing-clean '" in failure.command for failure in first.failures)
-        second = campaign(folder, "", store=store)
-    assert second.units_resumed == first.units
-    assert second.failures == first.failures
+    first = campaign(folder, "wrong", store=path)
+    assert first["violations"] > 0
+    assert all("--check 'check missing-clean wrong'" in failure["command"] for failure in first["failures"])
+    second = campaign(folder, "wrong", store=path)
+    assert (first["units_resumed"], second["units_resumed"]) == (0, first["units"])
+    assert second["failures"] == first["failures"]
 
 
 @pytest.mark.parametrize(

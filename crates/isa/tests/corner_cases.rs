@@ -386,8 +386,36 @@ fn fences_and_cache_blocks() {
     }
     let ops = [CacheBlockOp::Inval, CacheBlockOp::Clean, CacheBlockOp::Flush];
     assert_eq!(bus.cache_blocks, ops.map(|op| (op, MEMORY + 13)));
-    assert!(decode(i_type(0x0f, 2, 0, 1, 4)).is_err(), "cbo.zero");
+    assert!(decode(i_type(0x0f, 2, 0, 1, 3)).is_err(), "no operation");
     assert!(decode(i_type(0x0f, 2, 3, 1, 1)).is_err(), "rd must be x0");
+}
+
+#[test]
+fn a_block_is_zeroed_as_a_whole_or_not_at_all() {
+    let mut bus = FlatBus::new(vec![Segment { base: MEMORY, bytes: vec![7; 256], writable: true }]);
+    step(i_type(0x0f, 2, 0, 1, 4), &[(1, MEMORY + 64 + 63)], &mut bus).1.unwrap();
+    assert_eq!(bus.bytes(MEMORY, 256), [[7; 64], [0; 64], [7; 64], [7; 64]].concat());
+    bus.segments[0].writable = false;
+    let (_, stopped) = step(i_type(0x0f, 2, 0, 1, 4), &[(1, MEMORY)], &mut bus);
+    assert!(matches!(stopped, Err(Stop::AccessFault(AccessFault { why: AccessFaultKind::Protected, .. }))));
+}
+
+#[test]
+fn a_compare_and_swap_reads_its_destination() {
+    let swap = |funct3, expected: u64, old: u64| {
+        let mut bus = bus();
+        bus.store(MEMORY, 8, old).unwrap();
+        let inst = r_type(0x2f, funct3, 5 << 2, 3, 1, 2);
+        let (hart, flow) = step(inst, &[(1, MEMORY), (2, 0x9_0000_0009), (3, expected)], &mut bus);
+        flow.unwrap();
+        (hart.x[3], bus.load(MEMORY, 8).unwrap())
+    };
+    assert_eq!(decode(r_type(0x2f, 3, 5 << 2, 3, 1, 2)).unwrap().sources(), [1, 2, 3]);
+    assert_eq!(swap(3, 5, 5), (5, 0x9_0000_0009));
+    assert_eq!(swap(3, 6, 5), (5, 5));
+    // Of a word, the low half of the destination counts, and the old value is sign-extended.
+    assert_eq!(swap(2, 0x7_8000_0000, 0x1_8000_0000), (0xffff_ffff_8000_0000, 0x1_0000_0009));
+    assert!(decode(r_type(0x2f, 4, 5 << 2, 2, 1, 4)).is_err(), "amocas.q");
 }
 
 #[test]
