@@ -11,6 +11,9 @@ import pytest
 import compiled
 import durasim as ds
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 ROOT = Path(__file__).resolve().parents[2]
 BANK = ROOT / "guest" / "examples" / "stamp" / "bank.c"
 INTERFACE = ROOT / "tests" / "guest" / "stamp_test.c"

@@ -5,6 +5,9 @@ import pytest
 import durasim as ds
 from pairing import rows_with
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 OBJECTS = {"machine": "tiny", "ops": 40, "workload_args": {"no-profile": "true"}}
 # Values independent of the sweeps of the pointer update thread, which occur at other times here.
 COUNTS = (

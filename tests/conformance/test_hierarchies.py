@@ -6,6 +6,9 @@ import durasim as ds
 from durasim.crashes.test_plans import plan_of
 from pairing import pairs
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 DESIGNS = [row["name"] for row in ds.designs()]
 CONTROLS = {row["name"] for row in ds.designs() if row["control"]}
 SMALL = {workload.name: workload.small for workload in ds.workloads()}

@@ -4,6 +4,9 @@ import pytest
 
 import durasim as ds
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 # Transactions of a measurement: enough for an average.
 OPS = 3000
 # Reduced data of a measurement, where the paper's size would take long; depths of trees grow only logarithmically.

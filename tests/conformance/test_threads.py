@@ -6,6 +6,9 @@ import pytest
 import durasim as ds
 from pairing import rows_with
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 DURABLE = rows_with("transactions", control=False)
 
 

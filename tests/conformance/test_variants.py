@@ -5,6 +5,9 @@ import pytest
 import durasim as ds
 from durasim.crashes.test_plans import plan_of, plans
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 ROWS = ds.designs()
 SMALL = {"machine": "tiny", "ops": 10, "workload_args": {"populate": 10}}
 

@@ -21,6 +21,9 @@ from durasim.programs import toolchain
 from durasim.store.database import Store
 from durasim.store.reuse import Reuse
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 DESIGNS = [row["name"] for row in durasim.designs() if not row["control"]]
 SEEN_MIN = 15
 # How many campaigns of each design: the first ones catch the most.

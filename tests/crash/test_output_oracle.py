@@ -40,7 +40,11 @@ def test_a_record_that_is_not_cleaned_is_seen(elf, kind):
     assert result.disagreements == 0, "exit code and output are one answer"
     assert "record 0: 0' in place of 'record 0: 100'" in result.failures[0].message
     (cause,) = result.causes["found"]
-    assert (cause["stores"][0]["at"]["line"], cause["missing"], cause["confirmed"]) == (line_of("number].value = "), "no-clean", True)
+    assert (cause["stores"][0]["at"]["line"], cause["missing"], cause["confirmed"]) == (
+        line_of("number].value = "),
+        "no-clean",
+        True,
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -100,5 +104,7 @@ def test_a_workload_and_an_unknown_oracle_are_refused():
 
 
 def line_of(text):
-    (line,) = [number for number, words in enumerate(SOURCE.read_text(encoding="utf-8").splitlines(), 1) if text in words]
+    (line,) = [
+        number for number, words in enumerate(SOURCE.read_text(encoding="utf-8").splitlines(), 1) if text in words
+    ]
     return line

@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 from guest_programs import ROOT, NativeBuild, Outcome, execute
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 BACKEND = "p-inspect"
 # Filters this small have many false positives.
 SMALL_FILTERS = ("DURASIM_HOST_FWD_BITS=61", "DURASIM_HOST_TRANS_BITS=8")

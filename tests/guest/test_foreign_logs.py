@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from guest_programs import SMALL, NativeBuild, Outcome, execute
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 # HTM+SGL uses their log under its lock, and accepts their pools; no other runtime does.
 UNDO = ["undo-flush", "undo-fence", "htm-sgl"]
 OTHERS = ["redo-flush", "write-ahead", "spht-eadr", "spht", "nv-htm"]

@@ -24,6 +24,9 @@ from guest_programs import (
     pairs,
 )
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 # Software that logs lines does not isolate words; with one thread this has no effect.
 WORDS = {"false-sharing": ["--log-granularity", "word"]}
 

@@ -8,6 +8,9 @@ import pytest
 from guest_programs import NativeBuild, execute
 from test_reports import dump, replay
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 KEYED = ["btree", "hash-table", "linked-list", "rbtree"]
 # Percentages of searches, updates and removals; the rest are insertions.
 PERCENTAGES = [(20, 20, 30), (0, 0, 100), (30, 70, 0)]

@@ -17,6 +17,9 @@ from pathlib import Path
 import pytest
 from guest_programs import NativeBuild, execute
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 # A hundred kills in total.
 KILLS = 20
 BACKENDS = ["htm-sgl", "spht-eadr", "spht-eadr-flush", "spht", "nv-htm"]

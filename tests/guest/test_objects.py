@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from guest_programs import OBJECT_BACKENDS, OBJECT_WORKLOADS, ROOT, SMALL, NativeBuild, Outcome, execute
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 DURABLE_BACKENDS = [backend for backend in OBJECT_BACKENDS if backend != "markers"]
 MAPS = sorted(
     (header.stem, found[1])

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from guest_programs import LOG_BACKENDS, NativeBuild, execute
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 LOG_BYTES = 1024
 THREADS = 2
 LINE = 64

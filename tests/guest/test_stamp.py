@@ -12,6 +12,9 @@ from guest_programs import BACKENDS, HERE, LOG_BACKENDS, ROOT, TOOLCHAIN, Outcom
 
 import compiled
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 BANK = ROOT / "guest" / "examples" / "stamp" / "bank.c"
 TEST = HERE / "stamp_test.c"
 CAN_RESTART = [backend for backend in BACKENDS if backend != "plain"]

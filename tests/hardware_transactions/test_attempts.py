@@ -6,6 +6,9 @@ import pytest
 
 import durasim as ds
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 DESIGNS = ("htm-sgl", "spht", "nv-htm", "spht-eadr", "spht-eadr-flush")
 # Threads that conflict so often that the lock is taken repeatedly.
 THREADS, OPS = 16, 400

@@ -11,6 +11,9 @@ from htm_runs import ROOMY, Program
 
 import durasim as ds
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 DESIGNS = ("spht", "nv-htm", "spht-eadr", "spht-eadr-flush")
 # Two pages of elements.
 PAGES = {"populate": 100, "element-bytes": 64, "log-bytes": 1024}

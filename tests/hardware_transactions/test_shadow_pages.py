@@ -7,6 +7,9 @@ from htm_runs import ROOMY
 
 import durasim as ds
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 # 3 MB; a transaction stores to five pages at most.
 HEAP = {"populate": 3000, "element-bytes": 1024, "log-bytes": 8192}
 MIB = 1 << 20

@@ -20,6 +20,9 @@ import compiled
 from durasim import _core
 from durasim.programs import toolchain
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 HERE = Path(__file__).resolve().parent
 QEMU = shutil.which("qemu-riscv64-static") or shutil.which("qemu-riscv64")
 LIMIT_INSTRUCTIONS = 500_000_000

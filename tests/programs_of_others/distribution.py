@@ -44,11 +44,11 @@ print(sums)
 """
 CASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("/usr/bin/bash", ("-c", "a=(3 1 2); for i in ${a[@]}; do echo $((i * i)); done; printf '%05.2f\\n' 3.14159")),
-    ("/usr/bin/perl", ("-e", "my %h = map { $_ => $_ ** 2 } 1 .. 9; print join(',', map { $h{$_} } sort keys %h), qq(\\n)")),
-    ("/usr/bin/lua5.4", ("-e", "local t = {} for i = 1, 2000 do t[i] = i % 7 end print(#t, table.concat(t, '', 1, 20))")),
+    ("/usr/bin/perl", ("-e", "%h = map { $_ => $_ ** 2 } 1 .. 9; print join(',', @h{sort keys %h}), qq(\\n)")),
+    ("/usr/bin/lua5.4", ("-e", "t = {} for i = 1, 2000 do t[i] = i % 7 end print(table.concat(t, '', 1, 20))")),
     ("/usr/bin/python3.13", ("-c", "import json; print(json.dumps(json.loads('[1.5, {\"a\": [null, true]}]') * 3))")),
     ("/usr/bin/python3.13", ("-c", THREADS)),
-    ("/usr/bin/sqlite3", (":memory:", "create table t(a, b); insert into t values (1, 'x'), (2, 'y'); select sum(a) from t")),
+    ("/usr/bin/sqlite3", (":memory:", "create table t(a); insert into t values (1), (2); select sum(a) from t")),
     ("/usr/bin/rg", ("--sort", "path", "-c", "conditions", "/usr/share/common-licenses")),
     ("/usr/bin/jq", ("-n", "[range(10) | select(. % 3 == 0)] | add")),
     ("/usr/bin/rclone", ("hashsum", "sha1", WORDS)),

@@ -12,6 +12,9 @@ from snapshot_runs import HARDWARE_TX, ROOMY, run, run_in_pieces, scenario
 import durasim as ds
 from pairing import pairs
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 ROWS = [row["name"] for row in ds.designs()]
 
 

@@ -13,6 +13,9 @@ from snapshot_runs import result_of, run, scenario
 import durasim as ds
 from pairing import pairs
 
+# The product of its cases runs in make test-all.
+pytestmark = pytest.mark.drawn(3)
+
 ROWS = [row["name"] for row in ds.designs()]
 MARKERS = [row["name"] for row in ds.designs() if row["backend"] == "markers"]
 MOVING = [row["name"] for row in ds.designs() if row["backend"] in ("autopersist", "p-inspect")]

@@ -41,7 +41,9 @@ fn reason(fault: FailureKind, context: &Context<'_>, crash_free_run: &CrashFreeR
         FailureKind::Evict if context.prepared.plan.variant.hardware.hooks != Hooks::NONE => {
             "the design decides when lines leave the caches".into()
         }
-        FailureKind::Evict => format!("no dirty line that a power failure loses ({domain}) was in a cache at a crash point"),
+        FailureKind::Evict => {
+            format!("no dirty line that a power failure loses ({domain}) was in a cache at a crash point")
+        }
         FailureKind::Energy => format!("the crash flush ({domain}) had nothing to save at a crash point"),
         FailureKind::Nested => match context.recovery {
             ProgramRecovery::Nothing => "recovery by the hardware wrote nothing, and the program has none".into(),

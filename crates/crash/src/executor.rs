@@ -252,7 +252,9 @@ impl<'a> Executor<'a> {
         let selector = DrawnCrashPoints::new(draw.power_faults.clone(), draw.events_max, draw.seed);
         let events = selector.events_seen();
         let ran = match run {
-            LaterRun::Recovery => self.guest_recovery(pmem, selector).map(|selector| (selector, OperationOracles::default())),
+            LaterRun::Recovery => {
+                self.guest_recovery(pmem, selector).map(|selector| (selector, OperationOracles::default()))
+            }
             LaterRun::Work => self.further_work(pmem, selector),
         };
         let (selector, operations) = match ran {

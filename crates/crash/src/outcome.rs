@@ -61,7 +61,8 @@ impl Outcome {
 
     /// Whether some oracles that have looked at the contents object and others do not.
     pub fn is_disagreement(&self) -> bool {
-        let judges = |oracles: &mut dyn Iterator<Item = &Oracle>| -> BTreeSet<Oracle> { oracles.map(Oracle::judge).collect() };
+        let judges =
+            |oracles: &mut dyn Iterator<Item = &Oracle>| -> BTreeSet<Oracle> { oracles.map(Oracle::judge).collect() };
         let objecting = judges(&mut self.objections.keys());
         !objecting.is_empty() && objecting.len() < judges(&mut self.judged.iter()).len()
     }

@@ -78,12 +78,7 @@ impl OutputOracle {
     /// # Errors
     /// As from a run; a program whose operations are not known, or those of several threads, or that does something else in
     /// a functional run.
-    pub fn of_run(
-        prepared: &Prepared,
-        pmem: Pages,
-        recorder: &HistoryRecorder,
-        taken: Budget,
-    ) -> Result<Self, Error> {
+    pub fn of_run(prepared: &Prepared, pmem: Pages, recorder: &HistoryRecorder, taken: Budget) -> Result<Self, Error> {
         let Some(kind) = recorder.kind_of_boundaries() else {
             return refuse("the program neither marks operations (durasim_op_begin, durasim_op_end) nor prints lines");
         };

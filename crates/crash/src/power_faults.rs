@@ -32,7 +32,8 @@ impl PowerFaultDraw {
             images.extend(some_of(ways, self.variants, rng).into_iter().map(fault).map(|b| (b, cut(b).image)));
         };
         let with_choices = [FailureKind::Torn, FailureKind::Reorder, FailureKind::Evict];
-        let choices = with_choices.iter().any(|kind| self.faults.contains(kind)).then(|| system.power_failure_choices());
+        let choices =
+            with_choices.iter().any(|kind| self.faults.contains(kind)).then(|| system.power_failure_choices());
         if let Some(choices) = choices {
             if self.faults.contains(&FailureKind::Torn) && choices.torn > 1 {
                 others(choices.torn, PowerFault::Torn);
@@ -45,7 +46,8 @@ impl PowerFaultDraw {
             others(flushed_bytes / 8, |words| PowerFault::Energy(8 * words));
         }
         // The first choice evicts nothing: it is the clean failure.
-        if let Some(choices) = choices.filter(|choices| self.faults.contains(&FailureKind::Evict) && choices.evict > 1) {
+        if let Some(choices) = choices.filter(|choices| self.faults.contains(&FailureKind::Evict) && choices.evict > 1)
+        {
             others(choices.evict - 1, |choice| PowerFault::Evict(choice + 1));
         }
         DrawnPowerFaults { images, loses_dirty_lines }

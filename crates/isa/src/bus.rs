@@ -3,7 +3,7 @@
 use crate::encodings::Marker;
 use crate::log_register::LogRegister;
 use crate::stop::{AccessFault, Stop};
-use durasim_types::{LINE_BYTES, CheckRegisters, CheckVerdict, CheckedAccess, FilterOperation, StoreKind};
+use durasim_types::{CheckRegisters, CheckVerdict, CheckedAccess, FilterOperation, LINE_BYTES, StoreKind};
 use serde::{Deserialize, Serialize};
 
 /// The sets of a FENCE, each a combination of I = 8, O = 4, R = 2 and W = 1 as encoded.

@@ -34,9 +34,9 @@ pub fn decode(bits: u32) -> Result<Inst, Illegal> {
             2 => zicbom::decode(fields).or_else(|| zicboz::decode(fields)),
             _ => None,
         },
-        0b00100 => rv64i::decode_op_imm(fields)
-            .or_else(|| zbb::decode_op_imm(fields))
-            .or_else(|| zbs::decode_op_imm(fields)),
+        0b00100 => {
+            rv64i::decode_op_imm(fields).or_else(|| zbb::decode_op_imm(fields)).or_else(|| zbs::decode_op_imm(fields))
+        }
         0b00101 => Some(fields.inst(Op::Auipc, fields.imm_u())),
         0b00110 => rv64i::decode_op_imm_32(fields)
             .or_else(|| zba::decode_op_imm_32(fields))
@@ -58,9 +58,9 @@ pub fn decode(bits: u32) -> Result<Inst, Illegal> {
             .or_else(|| zicond::decode_op(fields)),
         0b01101 => Some(fields.inst(Op::Lui, fields.imm_u())),
         0b01110 if fields.funct7() == 1 => m::decode_op_32(fields),
-        0b01110 => rv64i::decode_op_32(fields)
-            .or_else(|| zba::decode_op_32(fields))
-            .or_else(|| zbb::decode_op_32(fields)),
+        0b01110 => {
+            rv64i::decode_op_32(fields).or_else(|| zba::decode_op_32(fields)).or_else(|| zbb::decode_op_32(fields))
+        }
         0b10000..=0b10011 => match bits >> 25 & 3 {
             0 => f::decode_fused(fields),
             1 => d::decode_fused(fields),

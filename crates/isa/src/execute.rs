@@ -209,9 +209,36 @@ fn execute_rest<B: Bus>(hart: &mut Hart, op: Op, numbers: Numbers, imm: i32, bus
         Op::CboInval => bus.cache_block(CacheBlockOp::Inval, rs1)?,
         Op::CboClean => bus.cache_block(CacheBlockOp::Clean, rs1)?,
         Op::CboFlush => bus.cache_block(CacheBlockOp::Flush, rs1)?,
-        Op::Sh1add | Op::Sh2add | Op::Sh3add | Op::AddUw | Op::Sh1addUw | Op::Sh2addUw | Op::Sh3addUw | Op::SlliUw => rd!(zba::value(inst.op, rs1, rs2, inst.imm)),
-        Op::Andn | Op::Orn | Op::Xnor | Op::Min | Op::Minu | Op::Max | Op::Maxu | Op::Rol | Op::Ror | Op::Rolw | Op::Rorw | Op::Rori | Op::Roriw | Op::Clz | Op::Ctz | Op::Cpop | Op::Clzw | Op::Ctzw | Op::Cpopw | Op::SextB | Op::SextH | Op::ZextH | Op::OrcB | Op::Rev8 => rd!(zbb::value(inst.op, rs1, rs2, inst.imm)),
-        Op::Bclr | Op::Bext | Op::Binv | Op::Bset | Op::Bclri | Op::Bexti | Op::Binvi | Op::Bseti => rd!(zbs::value(inst.op, rs1, rs2, inst.imm)),
+        Op::Sh1add | Op::Sh2add | Op::Sh3add | Op::AddUw | Op::Sh1addUw | Op::Sh2addUw | Op::Sh3addUw | Op::SlliUw => {
+            rd!(zba::value(inst.op, rs1, rs2, inst.imm))
+        }
+        Op::Andn
+        | Op::Orn
+        | Op::Xnor
+        | Op::Min
+        | Op::Minu
+        | Op::Max
+        | Op::Maxu
+        | Op::Rol
+        | Op::Ror
+        | Op::Rolw
+        | Op::Rorw
+        | Op::Rori
+        | Op::Roriw
+        | Op::Clz
+        | Op::Ctz
+        | Op::Cpop
+        | Op::Clzw
+        | Op::Ctzw
+        | Op::Cpopw
+        | Op::SextB
+        | Op::SextH
+        | Op::ZextH
+        | Op::OrcB
+        | Op::Rev8 => rd!(zbb::value(inst.op, rs1, rs2, inst.imm)),
+        Op::Bclr | Op::Bext | Op::Binv | Op::Bset | Op::Bclri | Op::Bexti | Op::Binvi | Op::Bseti => {
+            rd!(zbs::value(inst.op, rs1, rs2, inst.imm))
+        }
         Op::CzeroEqz | Op::CzeroNez => rd!(zicond::value(inst.op, rs1, rs2)),
         Op::CboZero => bus.zero_block(rs1)?,
         Op::LogLoad => {
