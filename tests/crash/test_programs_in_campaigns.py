@@ -83,21 +83,9 @@ def test_a_file_with_a_mistake_is_refused(folder, line, words):
 
 
 def test_numbers_of_a_program_are_made_smaller(folder):
-    words = [
-        "crash",
-        "--design",
-        "opt",
-        "--machine",
-        "tiny",
-        "--points",
-        "40",
-        "--fault",
-        "clean",
-        "--oracle",
-        "output",
-    ]
     done = command_line.run(
-        *words, "--elf", folder / "printed", "--check", "check", "--shrink",
+        "crash", "--design", "opt", "--machine", "tiny", "--points", "40", "--fault", "clean",
+        "--oracle", "output", "--elf", folder / "printed", "--check", "check", "--shrink",
         "--", "run", "markers", "count-not-cleaned", "6",
     )  # fmt: skip
     assert done.returncode == 1
