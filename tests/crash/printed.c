@@ -91,6 +91,10 @@ int main(int argc, char **argv) {
     if (file < 0 || ftruncate(file, POOL_BYTES) != 0) return 2;
     pool = mmap(NULL, POOL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (pool == MAP_FAILED) return 2;
+    if (strcmp(argv[1], "refuse") == 0) {
+        puts("refused");
+        return 1;
+    }
     if (strcmp(argv[1], "check") == 0) {
         print();
         return 0;

@@ -29,12 +29,13 @@ def crash(elf, kind, mistake="none", **options):
 def test_a_right_program_has_no_violation(elf, kind):
     result = crash(elf, kind)
     assert result.violations == 0
-    assert result.judged_by["output"] == result.trials > 60
+    assert result.judged_by["output"] == result.trials > 40
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_record_that_is_not_cleaned_is_seen(elf, kind):
-    result = crash(elf, kind, "record-not-cleaned")
+    # A clean alone leaves the order of record and count open: cleans are not reordered here.
+    result = crash(elf, kind, "record-not-cleaned", faults=("clean",))
     assert result.violations > 0
     assert {failure.oracle for failure in result.failures} == {"output"}
     assert result.disagreements == 0, "exit code and output are one answer"
@@ -44,12 +45,12 @@ def test_a_record_that_is_not_cleaned_is_seen(elf, kind):
     assert (cause["missing"], cause["confirmed"]) == ("no-clean", True)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# Work of the C library between the operations evicts the line of the count where lines are printed.
+@pytest.mark.parametrize("kind", ["markers", "pmemcheck"])
 def test_an_operation_that_has_ended_has_to_be_there(elf, kind):
     result = crash(elf, kind, "count-not-cleaned")
     assert result.violations > 0
-    after = {"lines": "after it has printed once"}.get(kind, "after operation 0")
-    assert any(f"something else than {after}" in failure.message for failure in result.failures)
+    assert any("something else than after operation 0" in failure.message for failure in result.failures)
     assert crash(elf, kind, "count-not-cleaned", oracles=None).violations == 0, "the list itself is consistent"
 
 

@@ -14,8 +14,8 @@ FILE = """
 name = "programs"
 [[program]]
 elf = "causes"
-args = ["run", "missing-clean", "{words}"]
-check = "check missing-clean {words}"
+args = ["run", "missing-clean", {words}]
+check = "check missing-clean {check}"
 designs = ["opt"]
 domains = "all"
 seeds = 2
@@ -40,9 +40,15 @@ def folder(tmp_path):
     return tmp_path
 
 
+def described(words):
+    """Returns the file for a program whose command and check get these words too."""
+    quoted = f'"{words}"' if words else ""
+    return FILE.replace("{words}", quoted).replace("{check}", words)
+
+
 def campaign(folder, words, **options):
     path = folder / "campaign.toml"
-    path.write_text(FILE.replace("{words}", words), encoding="utf-8")
+    path.write_text(described(words), encoding="utf-8")
     return ds.campaign(path, **options)
 
 
@@ -58,10 +64,10 @@ def test_right_programs_survive_and_are_counted_by_domain(folder):
 
 def test_a_wrong_program_fails_with_a_command_and_a_second_campaign_repeats_nothing(folder):
     path = folder / "results.sqlite"
-    first = campaign(folder, "wrong", store=path)
+    first = campaign(folder, "", store=path)
     assert first["violations"] > 0
-    assert all("--check 'check missing-clean wrong'" in failure["command"] for failure in first["failures"])
-    second = campaign(folder, "wrong", store=path)
+    assert all("--check 'check missing-clean'" in failure["command"] for failure in first["failures"])
+    second = campaign(folder, "", store=path)
     assert (first["units_resumed"], second["units_resumed"]) == (0, first["units"])
     assert second["failures"] == first["failures"]
 
@@ -75,7 +81,7 @@ def test_a_wrong_program_fails_with_a_command_and_a_second_campaign_repeats_noth
     ],
 )
 def test_a_file_with_a_mistake_is_refused(folder, line, words):
-    text = "\n".join(given for given in FILE.splitlines() if not given.startswith(line) or "oracle" in line)
+    text = "\n".join(given for given in described("").splitlines() if not given.startswith(line) or "oracle" in line)
     path = folder / "campaign.toml"
     path.write_text(text.replace('["output"]', '["bytes"]'), encoding="utf-8")
     with pytest.raises(ds.ConfigError, match=words):
@@ -93,5 +99,6 @@ def test_numbers_of_a_program_are_made_smaller(folder):
 
 
 def test_a_check_that_fails_without_a_crash_is_said_at_once(folder):
-    with pytest.raises(ds.DurasimError, match="the check fails without a power failure: exit code 2"):
-        ds.crash(design="opt", machine="tiny", elf=folder / "printed", args=["run", "markers"], check_args=[], points=5)
+    words = {"args": ["run", "markers"], "check_args": ["refuse"]}
+    with pytest.raises(ds.DurasimError, match="the check fails without a power failure: exit code 1: refused"):
+        ds.crash(design="opt", machine="tiny", elf=folder / "printed", points=5, **words)

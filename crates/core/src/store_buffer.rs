@@ -208,7 +208,7 @@ impl StoreBuffer {
         self.has_room(BLOCK_STORES) || self.is_empty()
     }
 
-    /// Adds zeros for the line of which `first` is the first doubleword.
+    /// Adds zeros for a line; `first` stores its first doubleword.
     pub(crate) fn push_zeros(&mut self, first: PendingStore, committed: Cycle, executed: Cycle, pc: u64) {
         for word in 0..BLOCK_STORES as u64 {
             let store = PendingStore { addr: first.addr.plus(8 * word), ..first };

@@ -16,7 +16,7 @@ pub(crate) enum Oracle {
     Guest,
     /// The limits within which the program's recovery, check and further work have to end.
     Termination,
-    /// What the check prints.
+    /// The output of the check.
     Output,
 }
 

@@ -1,5 +1,5 @@
 //! The oracle `output`: what the check prints of recovered contents has to be what it prints of the contents after a number of
-//! whole operations, of which none is missing that had ended. The program needs no annotation but the ends of its operations:
+//! whole operations, and none that had ended may be missing. The program needs no annotation but the ends of its operations:
 //! markers, or else the lines that it prints. The idea is that of X. Fu, W.-H. Kim, A. P. Shreepathi, M. Ismail, S. Wadkar,
 //! D. Lee, C. Min: Witcher: Systematic Crash Consistency Testing for Non-Volatile Memory Key-Value Stores, SOSP 2021.
 //!
@@ -11,7 +11,7 @@ use durasim_machine::{Budget, LoadedProgram, Output, Prepared, Program, Stream};
 use durasim_types::{Boundaries, Boundary, Error, Pages};
 use std::sync::{Arc, OnceLock};
 
-/// What the check prints of some contents; the error is the sentence with which it refuses them.
+/// The output of the check on some contents; the error is the sentence with which it refuses them.
 pub(crate) type Printed = Result<Vec<u8>, String>;
 
 /// Lines of outputs in messages are cut to this number of characters.
@@ -35,7 +35,7 @@ struct Expected {
 struct State {
     moment: Moment,
     pmem: Pages,
-    /// What the check prints of it, once that has been asked.
+    /// The output of the check on it, once that has been asked.
     printed: OnceLock<Printed>,
 }
 
@@ -143,7 +143,7 @@ impl OutputOracle {
     /// Judges what the check printed of an image of this moment. `print` is the check.
     pub fn judge(&self, Passed(passed): Passed, found: &[u8], print: &mut dyn FnMut(Pages) -> Printed) -> Verdict {
         let states = &self.0.states;
-        // What is in progress may be there as a whole.
+        // An operation in progress may be there as a whole.
         let next = (passed + 1).min(states.len() - 1);
         let first = states[..=passed].iter().rposition(|state| state.moment.promises()).unwrap_or(0);
         let mut objections: Vec<(String, String)> = Vec::new();
@@ -195,7 +195,7 @@ fn shown(line: Option<&str>) -> String {
     }
 }
 
-/// What the functional run prints was seen before.
+/// Drops the output of the functional run, which was seen before.
 struct Nowhere;
 
 impl Output for Nowhere {
@@ -207,8 +207,8 @@ mod tests {
     use super::*;
     use durasim_machine::PMEM_BASE;
 
-    /// A run with two marked operations, of which the machine has passed the boundaries after these persist events. What the
-    /// check prints is the number of the state.
+    /// A run with two marked operations. The machine has passed their boundaries after these persist events. The check prints the
+    /// number of the state.
     fn oracle(after: &[u64]) -> OutputOracle {
         let boundaries =
             [Boundary::Begins(0), Boundary::Ends(0), Boundary::Begins(1), Boundary::Ends(1)].map(Moment::At);

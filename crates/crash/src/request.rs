@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProgramOracle {
-    /// What its check prints.
+    /// The output of its check.
     Output,
 }
 

@@ -57,7 +57,7 @@ impl Semantics for WideDouble {
     const EXP_BITS: usize = 15;
 }
 
-/// The precision of `Half` with exponents that no conversion from `Double` leaves but for numbers that are far too small.
+/// The precision of `Half` with exponents that no conversion from `Double` leaves, except for numbers that are far too small.
 pub(crate) struct WideHalf;
 
 impl Semantics for WideHalf {

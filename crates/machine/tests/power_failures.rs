@@ -121,7 +121,7 @@ fn dirty_lines_may_have_left_the_caches_with_their_newest_data() {
     assert_eq!(ways, 4);
     assert_eq!(found(&system, ways, evicted, &words), sets(&[[0, 0, 0], [1, 3, 0], [0, 0, 2], [1, 3, 2]]));
     clean(&mut system, 0, 0, T + 20_000);
-    assert_eq!(system.power_failure_choices().evict, 2, "line 0 is on its way, line 1 is dirty");
+    assert_eq!(system.power_failure_choices().evict, 2, "line 0 is in flight, line 1 is dirty");
     for (design, domain) in [("opt", Domain::Eadr), ("lad", Domain::Adr)] {
         let mut system = machine_of(design, domain);
         store(&mut system, 0, word(0, 0), 1, T);

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypedDict
 
-FAULTS = ("clean", "torn", "reorder", "energy", "nested", "background", "recrash")
+FAULTS = ("clean", "torn", "reorder", "evict", "energy", "nested", "background", "recrash")
 """Kinds of power failures; docs/crash.md explains each."""
 DEFAULT_FAULTS = ("clean", "nested")
 """Faults of a workload if none are given."""
@@ -28,6 +28,8 @@ class CrashOptions:
         check_args: Arguments with which the --elf program recovers and checks its pool; durasim then compares the
             bytes.
         again_args: Arguments of the --elf program for the run between two crashes (default: those after --).
+        oracles: A further judge of what an --elf program recovers: output compares what its check prints with what it
+            prints after whole operations.
         recovery_limit: Instruction limit of recovery, check and rerun, each (default: 20 times the crash-free count, at
             least 10 million).
         workers: Threads of this computer that run trials; all its cores if not given.
@@ -51,7 +53,7 @@ class CrashOptions:
             "flag": "fault",
             "drawn": True,
             "file": True,
-            "choices": ("clean", "torn", "reorder", "energy", "nested", "background", "recrash"),
+            "choices": ("clean", "torn", "reorder", "evict", "energy", "nested", "background", "recrash"),
             "metavar": "NAME",
             "help": "Kinds of power failures (default: clean and nested for a workload, all with --elf); clean "
             "failures are always included.",
@@ -93,6 +95,17 @@ class CrashOptions:
             "help": "Arguments of the --elf program for the run between two crashes (default: those after --).",
         },
     )
+    oracles: tuple[str, ...] | None = field(
+        default=None,
+        metadata={
+            "flag": "oracle",
+            "elf": True,
+            "choices": ("output",),
+            "metavar": "NAME",
+            "help": "A further judge of what an --elf program recovers: output compares what its check prints "
+            "with what it prints after whole operations.",
+        },
+    )
     recovery_limit: int | None = field(
         default=None,
         metadata={
@@ -125,4 +138,5 @@ class CrashOptionArguments(TypedDict, total=False):
     replay: str | None
     check_args: Iterable[str] | None
     again_args: Iterable[str] | None
+    oracles: Iterable[str] | None
     recovery_limit: int | None

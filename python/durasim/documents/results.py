@@ -84,7 +84,7 @@ class CrashFailure(Document):
 
     Attributes:
         id: The id for `--replay`.
-        oracle: The oracles that reported it: `bytes`, `history`, `guest`, `recovery` or `termination`, several
+        oracle: The oracles that reported it: `bytes`, `history`, `guest`, `output`, `recovery` or `termination`, several
             joined by `+`.
         disagreement: Whether other oracles checked the same contents and found no violation.
         message: The violation.

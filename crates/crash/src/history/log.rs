@@ -104,6 +104,19 @@ impl Log {
         self.nonsense.get_or_insert((now, what));
     }
 
+    fn operation_begins(&mut self, after: u64, thread: u32, number: u64) {
+        self.markers.pass(after, thread, Boundary::Begins(number));
+        let begun = self.step(after);
+        let state = self.threads.entry(thread).or_default();
+        *state = Thread { operation: Some((number, begun)), ..Thread::default() };
+    }
+
+    fn operation_ends(&mut self, after: u64, thread: u32) {
+        let ended = self.threads.insert(thread, Thread::default());
+        let number = ended.and_then(|thread| thread.operation).map_or(0, |(number, _)| number);
+        self.markers.pass(after, thread, Boundary::Ends(number));
+    }
+
     /// A part of a report of a thread: it belongs to the thread's last transaction.
     fn report(&mut self, after: u64, thread: u32, what: impl FnOnce(&mut Thread) -> Option<Touch>) {
         let state = self.threads.entry(thread).or_default();
@@ -122,17 +135,8 @@ impl Log {
 impl History for Log {
     fn note(&mut self, after: u64, step: HistoryStep) {
         match step {
-            HistoryStep::OperationBegins { thread, number } => {
-                self.markers.pass(after, thread, Boundary::Begins(number));
-                let begun = self.step(after);
-                let state = self.threads.entry(thread).or_default();
-                *state = Thread { operation: Some((number, begun)), ..Thread::default() };
-            }
-            HistoryStep::OperationEnds { thread } => {
-                let ended = self.threads.insert(thread, Thread::default());
-                let number = ended.and_then(|thread| thread.operation).map_or(0, |(number, _)| number);
-                self.markers.pass(after, thread, Boundary::Ends(number));
-            }
+            HistoryStep::OperationBegins { thread, number } => self.operation_begins(after, thread, number),
+            HistoryStep::OperationEnds { thread } => self.operation_ends(after, thread),
             HistoryStep::TransactionBegins { thread, tx } => {
                 let now = self.step(after);
                 let index = self.units.len();

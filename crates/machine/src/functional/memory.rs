@@ -90,7 +90,7 @@ impl Flat {
         (dram, pmem)
     }
 
-    /// What persistent memory contains now. Pages that are as in `before` are shared with it.
+    /// The contents of persistent memory now. Pages that are as in `before` are shared with it.
     pub(super) fn pmem_contents(&self, before: Option<&Pages>) -> Pages {
         let mut contents = self.pmem.contents.clone();
         for (&addr, page) in self.owned_at.iter().zip(&self.owned).filter(|(addr, _)| addr.0 >= PMEM_BASE.0) {

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 pub struct PersistenceUse {
     /// Cache-block operations (`cbo.clean`, `cbo.flush`, `cbo.inval`).
     pub operations: u64,
-    /// Those of them of which the caches had no changed bytes.
+    /// Those of them that found no changed bytes of their line in the caches.
     pub operations_of_clean_lines: u64,
     /// Those of lines of persistent memory to which no thread had stored since the last `cbo.clean` or `cbo.flush` of the line.
     pub operations_without_store: u64,
@@ -109,7 +109,7 @@ struct Recording {
     uses: BTreeMap<u64, PersistenceUse>,
     lines: BTreeMap<LineAddr, StoredBytes>,
     unfenced: BTreeMap<CoreId, Operations>,
-    /// What the last fence of a core has waited for, until the fence instruction is known to be done.
+    /// The operations that the last fence of a core has waited for, until the fence instruction is known to be done.
     fenced: BTreeMap<CoreId, Operations>,
     cleaned_bytes: u64,
 }
