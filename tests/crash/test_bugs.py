@@ -1,4 +1,4 @@
-"""Bugs of published persistent-memory software, by their mechanism: caught, with the line of the lost store; done right, clean."""
+"""Bugs of published persistent-memory software, by mechanism: caught, with the line of the store; done right, clean."""
 
 from pathlib import Path
 

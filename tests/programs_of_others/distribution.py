@@ -12,6 +12,7 @@ import json
 import random
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -29,6 +30,9 @@ PACKAGES = Path(__file__).with_name("packages.txt").read_text(encoding="utf-8").
 DRAWN = 200
 LIMIT_INSTRUCTIONS = 3_000_000_000
 TIMEOUT_S = 60
+# Of program headers, and of vsetvli and its like.
+_LOAD, _EXECUTABLE = 1, 1
+_VECTOR_OPCODE, _VECTOR_SET = 0x57, 0x70
 ENVIRONMENT = {"HOME": "/root"}
 WORDS = "/usr/share/common-licenses/BSD"
 THREADS = """
@@ -109,6 +113,35 @@ def programs() -> list[str]:
     return found
 
 
+def has_vectors(path: Path) -> bool:
+    """Whether a file has an instruction that configures the vector unit, without which no other one works."""
+    elf = path.read_bytes()
+    table, count = int.from_bytes(elf[32:40], "little"), int.from_bytes(elf[56:58], "little")
+    for number in range(count):
+        kind, flags, offset, _, _, size = struct.unpack_from("<IIQQQQ", elf, table + 56 * number)
+        if kind == _LOAD and flags & _EXECUTABLE:
+            code = elf[offset : offset + size]
+            at = 0
+            while at + 4 <= len(code):
+                if code[at] & 3 != 3:
+                    at += 2
+                    continue
+                if code[at] & 0x7F == _VECTOR_OPCODE and code[at + 1] & 0x70 == _VECTOR_SET:
+                    return True
+                at += 4
+    return False
+
+
+def count_vectors() -> None:
+    """Prints the share of programs and libraries with vector instructions."""
+    files = {path.resolve() for folder in ("bin", "lib") for path in (FOLDER / "usr" / folder).rglob("*")}
+    elves = [path for path in sorted(files) if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
+    found = [path for path in elves if has_vectors(path)]
+    print(
+        f"{len(found)} of {len(elves)} programs and libraries have vector instructions:", *(path.name for path in found)
+    )
+
+
 def drawn(every: list[str]) -> list[str]:
     """Returns the programs drawn by the hash of the tree."""
     command = ["git", "rev-parse", "HEAD^{tree}"]
@@ -129,15 +162,19 @@ def main() -> None:
     """Runs the programs, and prints the number of equal ends and the reasons of the others."""
     parser = argparse.ArgumentParser(description="Compare programs of a Debian release with qemu-riscv64.")
     parser.add_argument("--all", action="store_true", help="every program of the packages, not 200 drawn ones")
-    takes_all = parser.parse_args().all
+    parser.add_argument("--vectors", action="store_true", help="count the files with vector instructions, and end")
+    given = parser.parse_args()
     if QEMU is None:
         print("programs of a distribution are not run: qemu-riscv64, which they are compared with, is not installed")
         return
     if not (FOLDER / "packages.sha256").is_file():
         subprocess.run([ROOT / "tools" / "riscv64_root.sh", FOLDER, *PACKAGES], check=True)
+    if given.vectors:
+        count_vectors()
+        return
     begin, equal, asked, reasons = time.monotonic(), 0, 0, Counter[str]()
     every = programs()
-    versions = [(program, ("--version",)) for program in (every if takes_all else drawn(every))]
+    versions = [(program, ("--version",)) for program in (every if given.all else drawn(every))]
     for program, arguments in (*versions, *CASES):
         there = under_qemu(program, arguments)
         if there is None:
