@@ -84,8 +84,8 @@ class CrashFailure(Document):
 
     Attributes:
         id: The id for `--replay`.
-        oracle: The oracles that reported it: `bytes`, `history`, `guest`, `output`, `recovery` or `termination`, several
-            joined by `+`.
+        oracle: The oracles that reported it: `bytes`, `history`, `guest`, `output`, `recovery` or `termination`;
+            several are joined by `+`.
         disagreement: Whether other oracles checked the same contents and found no violation.
         message: The violation.
         alike: Failing trials with this oracle and this message, including this one; listed or not.
