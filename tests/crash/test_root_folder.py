@@ -18,7 +18,7 @@ def elf():
 def folder(path, count, allowed=9):
     path.mkdir()
     (path / "count").write_text(f"{count}\n")
-    (path / "allowed").write_text(f"{allowed}\n")
+    (path / "allowed").write_text(f"{allowed} {count}\n")
     return path
 
 
@@ -42,9 +42,9 @@ def test_the_command_and_replays_take_the_folder(elf, tmp_path):
     root = folder(tmp_path / "root", 3, allowed=1)
     words = ["crash", "--design", "opt", "--machine", "tiny", "--elf", elf, "--root", root, "--check", "check"]
     done = command_line.run(*words, "--", "run")
-    assert done.returncode == 1, "counts of 2 and 3 are above 1"
+    assert done.returncode == 1, "a count of 2 is above 1"
     replay = shlex.split(next(line for line in done.stdout.splitlines() if "--replay" in line))
     assert replay[replay.index("--root") + 1] == str(root)
     assert command_line.run(*replay[1:]).returncode == 1
-    (root / "allowed").write_text("3\n")
+    (root / "allowed").write_text("3 3\n")
     assert command_line.run(*words, "--", "run").returncode == 0
