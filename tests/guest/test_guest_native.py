@@ -564,12 +564,13 @@ def test_risc_v_program(tmp_path: Path, workload: str, backend: str) -> None:
 def test_risc_v_same_bytes_as_host(native: NativeBuild, tmp_path: Path) -> None:
     if QEMU is None:
         pytest.skip("skipped: there is no qemu-riscv64")
-    for workload in WITHOUT_CLEANS:
+    # RISC-V fuses multiplications and additions of floating-point numbers, x86-64 does not.
+    for workload in (workload for workload in WITHOUT_CLEANS if workload != "yada"):
         here, there = tmp_path / f"{workload}-host", tmp_path / f"{workload}-riscv"
         arguments = ["--ops", "300", "--pool-path"]
         assert execute([native(workload, "markers"), "run", *arguments, here]).code == 0
         assert execute([QEMU, _risc_v(workload, "markers"), "run", *arguments, there]).code == 0
-        assert here.read_bytes() == there.read_bytes()
+        assert here.read_bytes() == there.read_bytes(), workload
 
 
 @pytest.mark.parametrize("case", ["values", "allocator", "large-blocks", "locks", "barriers", "arenas"])
