@@ -48,6 +48,12 @@ static void append(uint64_t number) {
     if (!made("count-not-cleaned")) persist(&pool->count);
 }
 
+/* Makes lines dirty that nothing cleans. */
+static void scatter(void) {
+    for (size_t line = 16; line < 36; line++) ((volatile char *)pool)[64 * line] = 1;
+    persist(&pool->count);
+}
+
 static void *one_operation(void *number) {
     durasim_op_begin((uintptr_t)number);
     append((uintptr_t)number);
@@ -102,6 +108,7 @@ int main(int argc, char **argv) {
     mistake = argc > 3 ? argv[3] : "none";
     if (argc > 4) operations = strtoul(argv[4], NULL, 10);
     if (operations > RECORDS) return 2;
+    if (strcmp(argv[2], "scatter") == 0) return scatter(), 0;
     work(argv[2]);
     return 0;
 }

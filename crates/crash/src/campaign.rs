@@ -9,6 +9,7 @@ use crate::crashed_run::{
 };
 use crate::executor::{Executor, Retry};
 use crate::explore::explore;
+use crate::failure_kind::FailureKind;
 use crate::judge::{Context, Judge, ProgramRecovery};
 use crate::limits::RecoveryLimits;
 use crate::outcome::Outcome;
@@ -32,6 +33,9 @@ use std::time::{Duration, Instant};
 /// The number of crash points at which, or more, a program of the user's own runs once more for its recovery: it is
 /// short, and has few crash points.
 const OTHER_RUNS_OF_A_PROGRAM: usize = 32;
+
+/// Images of an event that an exhaustive campaign takes.
+const IMAGES_MAX: u64 = 4096;
 
 /// Failures that a result lists.
 const FAILURES_MAX: usize = 20;
@@ -126,7 +130,7 @@ impl Campaign<'_> {
             output: self.request.judges_output().then_some(&self.crash_free_run.history),
             crash_free: &self.crash_free_run.left,
             recovery_limit: self.request.recovery_limit,
-            all_cuts: self.request.cut_every_write || self.request.points == Points::All(All::All),
+            all_cuts: self.request.cut_every_write || matches!(self.request.points, Points::All(_)),
             stop: self.stop,
         }
     }
@@ -150,6 +154,8 @@ impl Campaign<'_> {
             batches: batch_sender,
             marks: BTreeMap::new(),
             points_at_risk: 0,
+            is_exhaustive: request.points == Points::All(All::Exhaustive),
+            too_many: None,
         };
         let first = Executor::new(Judge::new(self.context())?);
         let mut executors = vec![first; workers];
@@ -173,7 +179,9 @@ impl Campaign<'_> {
                 };
                 let EndedRun { instructions, selector, ended } =
                     run_with_crashes(run, selector, None, None, self.stop)?;
-                ended.map(|_| (instructions, selector.marks, selector.points_at_risk))
+                ended?;
+                selector.check_images()?;
+                Ok((instructions, selector.marks, selector.points_at_risk))
             });
             let tried = collect(&tried_receiver, points_total, progress, self.stop);
             (runner.join().expect("the run does not panic"), tried)
@@ -288,6 +296,21 @@ struct CampaignCrashPoints {
     marks: BTreeMap<String, u64>,
     /// Those at which a clean power failure loses dirty lines.
     points_at_risk: u64,
+    /// Whether every image is taken that reordered cleans and early evictions can leave.
+    is_exhaustive: bool,
+    /// An event at which these are too many, and their number.
+    too_many: Option<(u64, u64)>,
+}
+
+impl CampaignCrashPoints {
+    /// Refuses a run with too many images at an event.
+    fn check_images(&self) -> Result<(), ConfigError> {
+        let Some((event, images)) = self.too_many else { return Ok(()) };
+        let problem = format!(
+            "persist event {event} has {images} images, more than {IMAGES_MAX}: clean lines earlier, or make the run smaller"
+        );
+        Err(ConfigError::new("points", problem))
+    }
 }
 
 impl CrashPointSelector for CampaignCrashPoints {
@@ -298,9 +321,25 @@ impl CrashPointSelector for CampaignCrashPoints {
         }
         let Some(draw) = self.draws.get(&event.number) else { return Some(Vec::new()) };
         system.marks(&mut |mark| *self.marks.entry(mark.to_owned()).or_default() += 1);
-        let power_faults = PowerFaultDraw { faults: draw.faults.clone(), variants: self.variants };
-        let drawn = power_faults.draw(system, &mut Rng::new(draw.seed ^ 0x626c_6f77));
+        let mut faults = draw.faults.clone();
+        if self.is_exhaustive {
+            faults.remove(&FailureKind::Reorder);
+            faults.remove(&FailureKind::Evict);
+        }
+        let power_faults = PowerFaultDraw { faults, variants: self.variants };
+        let mut drawn = power_faults.draw(system, &mut Rng::new(draw.seed ^ 0x626c_6f77));
         self.points_at_risk += u64::from(drawn.loses_dirty_lines);
+        if self.is_exhaustive {
+            match system.distinct_images(IMAGES_MAX) {
+                Ok(images) => {
+                    drawn.images.extend(images.into_iter().map(PowerFault::Image).map(|fault| fault.image(system)))
+                }
+                Err(images) => {
+                    self.too_many = Some((event.number, images));
+                    return None;
+                }
+            }
+        }
         Some(drawn.images)
     }
 

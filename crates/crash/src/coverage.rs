@@ -4,7 +4,7 @@ use crate::crashed_run::CrashFreeRun;
 use crate::failure_kind::FailureKind;
 use crate::judge::{Context, ProgramRecovery};
 use crate::outcome::Outcome;
-use crate::trial::Trial;
+use crate::trial::{PowerFault, Trial};
 use durasim_contract::Hooks;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +19,7 @@ pub(crate) fn not_tried(
     let names: BTreeSet<&str> = names.iter().flat_map(|name| name.split('+')).collect();
     let is_tried = |fault: FailureKind| match fault {
         FailureKind::Background => crash_free_run.background.contains(&true),
+        FailureKind::Reorder | FailureKind::Evict if names.contains(PowerFault::IMAGE) => true,
         fault => names.contains(fault.name()),
     };
     let missing = faults.iter().filter(|fault| !is_tried(**fault));

@@ -27,9 +27,9 @@ pub struct CrashRequest {
     /// The run that is crashed.
     #[serde(flatten)]
     pub run: RunRequest,
-    /// Persist events to crash at, spread over the run.
+    /// Persist events to crash at, spread over the run; exhaustive: all, with every image of reordered cleans and early evictions.
     #[serde(default = "points")]
-    #[schemars(extend("x-metavar" = "all|N", "x-drawn" = true, "x-file" = true))]
+    #[schemars(extend("x-metavar" = "all|exhaustive|N", "x-drawn" = true, "x-file" = true))]
     pub points: Points,
     /// Kinds of power failures (default: clean and nested for a workload, all with --elf); clean failures are always included.
     #[serde(default)]

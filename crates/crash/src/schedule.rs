@@ -18,12 +18,14 @@ pub enum Points {
     All(All),
 }
 
-/// The word `all`.
+/// The words for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum All {
     /// `all`.
     All,
+    /// `exhaustive`: with every image that reordered cleans and early evictions can leave.
+    Exhaustive,
 }
 
 /// The draw at one crash point: failures of these kinds, with this seed.

@@ -148,6 +148,11 @@ impl PowerFailure {
             PowerFault::Reorder(choice) => {
                 format!("another subset of the unfenced cleans was accepted (choice {choice})")
             }
+            PowerFault::Image(number) => {
+                format!(
+                    "another subset of the unfenced cleans was accepted, and dirty lines have left early (image {number})"
+                )
+            }
             PowerFault::Evict(choice) => format!("dirty lines have left the caches early (choice {choice})"),
             PowerFault::Energy(bytes) => format!("the energy of the crash flush ends after {bytes} bytes"),
         };

@@ -6,6 +6,7 @@
 //! | `e17:torn.5` | and lines in flight to the media are torn: of their words of eight bytes those of subset 5 are new |
 //! | `e17:reorder.3` | and of the cleans that no fence has waited for another part was accepted: choice 3 |
 //! | `e17:evict.2` | and of the dirty lines in the caches those of subset 2 had been evicted |
+//! | `e17:image.9` | and of all images of reordered cleans and early evictions this one is left |
 //! | `e17:energy.640` | and the energy of the crash flush ends after 640 bytes |
 //! | `…/r4` | the hardware's recovery fails at its fourth write |
 //! | `…/g9` | the program's recovery fails after its persist event 9 |
@@ -15,7 +16,8 @@
 //! `+e8` take `:torn.5`, `:reorder.3` and `:energy.640` as the first failure does: `e4/g1:reorder.0`.
 
 use crate::failure_kind::FailureKind;
-use durasim_machine::PowerFailureOptions;
+use durasim_contract::CrashImage;
+use durasim_machine::{PowerFailureOptions, System};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -33,12 +35,17 @@ pub enum PowerFault {
     Energy(u64),
     /// [`PowerFailureOptions::evict`].
     Evict(u64),
+    /// [`PowerFailureOptions::image`].
+    Image(u64),
 }
 
 impl PowerFault {
+    /// The name of those that an exhaustive campaign takes.
+    pub(crate) const IMAGE: &'static str = "image";
+
     /// Whether it undoes what was accepted: such an image is judged by what was acknowledged at the event itself.
     pub(crate) fn revokes_accepted_writes(self) -> bool {
-        matches!(self, PowerFault::Reorder(_))
+        matches!(self, PowerFault::Reorder(_) | PowerFault::Image(_))
     }
 
     /// The name in the text of trials, in options and in results.
@@ -49,6 +56,7 @@ impl PowerFault {
             PowerFault::Reorder(_) => FailureKind::Reorder.name(),
             PowerFault::Energy(_) => FailureKind::Energy.name(),
             PowerFault::Evict(_) => FailureKind::Evict.name(),
+            PowerFault::Image(_) => PowerFault::IMAGE,
         }
     }
 
@@ -61,7 +69,13 @@ impl PowerFault {
             PowerFault::Reorder(choice) => PowerFailureOptions { reorder: Some(choice), ..clean },
             PowerFault::Energy(bytes) => PowerFailureOptions { energy_bytes: Some(bytes), ..clean },
             PowerFault::Evict(choice) => PowerFailureOptions { evict: Some(choice), ..clean },
+            PowerFault::Image(number) => PowerFailureOptions { image: Some(number), ..clean },
         }
+    }
+
+    /// This failure with the image that it leaves.
+    pub(crate) fn image(self, system: &System) -> (PowerFault, CrashImage) {
+        (self, system.power_failure(&self.power_failure()).image)
     }
 }
 
@@ -148,7 +162,8 @@ impl fmt::Display for PowerFault {
             PowerFault::Torn(number)
             | PowerFault::Reorder(number)
             | PowerFault::Energy(number)
-            | PowerFault::Evict(number) => {
+            | PowerFault::Evict(number)
+            | PowerFault::Image(number) => {
                 write!(f, ":{}.{number}", self.name())
             }
         }
@@ -185,6 +200,7 @@ fn event_and_fault(text: &str) -> Option<(u64, PowerFault)> {
         "reorder" => PowerFault::Reorder(choice),
         "energy" => PowerFault::Energy(choice),
         "evict" => PowerFault::Evict(choice),
+        PowerFault::IMAGE => PowerFault::Image(choice),
         _ => return None,
     };
     Some((number(event)?, fault))
@@ -238,6 +254,7 @@ mod tests {
             "e3+e8:torn.5",
             "e3+e8:energy.640/r2",
             "e3:evict.9/g4:evict.2",
+            "e3:image.12+e4",
         ] {
             let trial: Trial = text.parse().unwrap();
             assert_eq!(trial.to_string(), text);

@@ -121,6 +121,21 @@ fn dirty_lines_may_have_left_the_caches_with_their_newest_data() {
     assert_eq!(ways, 4);
     assert_eq!(found(&system, ways, evicted, &words), sets(&[[0, 0, 0], [1, 3, 0], [0, 0, 2], [1, 3, 2]]));
     clean(&mut system, 0, 0, T + 20_000);
+    store(&mut system, 0, word(0, 0), 4, T + 20_500);
+    // Line 0 is as it was, as the clean has it, or as it is after the store; line 1 is evicted or not. One of the six is clean.
+    let images = system.distinct_images(16).unwrap();
+    let image =
+        |choice: u64| PowerFailureOptions { image: Some(images[choice as usize]), ..PowerFailureOptions::default() };
+    let mut contents = found(&system, images.len() as u64, image, &words);
+    assert_eq!((images.len(), contents.len()), (5, 5));
+    contents.extend(found(&system, 1, |_| PowerFailureOptions::default(), &words));
+    let all: Vec<[u64; 3]> = [[0, 0], [1, 3], [4, 3]].iter().flat_map(|&[a, b]| [[a, b, 0], [a, b, 2]]).collect();
+    assert_eq!(contents, sets(&all));
+    assert_eq!(system.distinct_images(7), Err(8));
+    let mut system = machine(Domain::Adr);
+    store(&mut system, 0, word(0, 0), 1, T);
+    store(&mut system, 0, word(1, 0), 2, T + 1);
+    clean(&mut system, 0, 0, T + 20_000);
     assert_eq!(system.power_failure_choices().evict, 2, "line 0 is in flight, line 1 is dirty");
     for (design, domain) in [("opt", Domain::Eadr), ("lad", Domain::Adr)] {
         let mut system = machine_of(design, domain);

@@ -101,7 +101,7 @@ def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool, kept: str
         crashing = f"crashing {scenario.design}"
         prepared = prepare_crash(scenario, chosen)
         refuse_unknown_check(prepared)
-        if chosen.points == "all" and chosen.replay is None:
+        if isinstance(chosen.points, str) and chosen.replay is None:
             points, seconds = api.estimate_crash(prepared)
             sentence = f"durasim: {points:,} persist events to crash at, about {_duration(seconds)}"
             bar.console.print(sentence, soft_wrap=True, markup=False, highlight=False)

@@ -77,6 +77,8 @@ def shrink(scenario: Scenario, options: CrashOptions, failure: CrashFailure, pro
     """
     ops = DEFAULT_OPS if scenario.ops is None and scenario.elf is None else scenario.ops
     faults = ("clean", *(fault for sign, fault in _FAULTS_BY_SIGN.items() if sign in failure.id))
+    if ":image" in failure.id:
+        faults += ("reorder", "evict")
     reduction = _Reduction(options, failure.oracle, progress)
     failing = reduction.run(Failing(dataclasses.replace(scenario, ops=ops), faults, failure))
     replayed = _crash(failing.run(), dataclasses.replace(options, replay=failing.failure.id))

@@ -4,7 +4,7 @@ use crate::parts::memories::Chooser;
 use crate::system::System;
 use durasim_contract::{BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, LevelId};
 use durasim_types::{Line, LineAddr};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Kind of a power failure. By default the image holds what the machine's domain keeps, all of it and no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct PowerFailureOptions {
     pub reorder: Option<u64>,
     /// Dirty lines have left the caches early: a number below [`PowerFailureChoices::evict`].
     pub evict: Option<u64>,
+    /// One choice of `reorder` and one of `evict`, as a number below their product.
+    pub image: Option<u64>,
 }
 
 /// The state after a power failure.
@@ -63,6 +65,40 @@ impl System {
         PowerFailureChoices { torn: torn.unwrap_or(u64::MAX), reorder: reorder.unwrap_or(u64::MAX), evict }
     }
 
+    /// The numbers of all images that reordered cleans and early evictions can leave together ([`PowerFailureOptions::image`]), one for
+    /// each content; the one of a clean failure is not among them.
+    ///
+    /// # Errors
+    /// The number of choices, if it is above `most`.
+    pub fn distinct_images(&self, most: u64) -> Result<Vec<u64>, u64> {
+        let choices = self.power_failure_choices();
+        let count = choices.reorder.saturating_mul(choices.evict);
+        if count > most {
+            return Err(count);
+        }
+        let durable = self.memories.durable_pmem();
+        let versions = self.memories.unfenced_versions(|line| durable.line(line));
+        let evictable = self.evictable_lines();
+        let clean: BTreeMap<LineAddr, Line> = versions
+            .iter()
+            .map(|(line, _)| *line)
+            .chain(evictable.keys().copied())
+            .map(|l| (l, durable.line(l)))
+            .collect();
+        let mut known = BTreeSet::from([clean.clone()]);
+        let is_new = |image: &u64| {
+            let (mut reorder, mut evict) = (
+                Chooser::new(image % choices.reorder, choices.reorder),
+                Chooser::new(image / choices.reorder, choices.evict),
+            );
+            let mut contents = clean.clone();
+            contents.extend(versions.iter().map(|(line, of)| (*line, of[reorder.next(of.len() as u64) as usize])));
+            contents.extend(evictable.iter().filter(|_| evict.next(2) == 1).map(|(line, data)| (*line, *data)));
+            known.insert(contents)
+        };
+        Ok((0..count).filter(is_new).collect())
+    }
+
     /// The dirty lines of persistent memory that a power failure loses and that the machine might have evicted at any time, with
     /// their newest data. None where a design names hooks: it decides when its lines may leave.
     fn evictable_lines(&self) -> BTreeMap<LineAddr, Line> {
@@ -77,8 +113,11 @@ impl System {
 
     /// The state that a power failure of this kind leaves at this moment.
     pub fn power_failure(&self, options: &PowerFailureOptions) -> PowerFailureResult {
+        let of_image = options.image.map(|image| (image, self.power_failure_choices().reorder));
+        let reorder = of_image.map_or(options.reorder, |(image, ways)| Some(image % ways));
+        let evict = of_image.map_or(options.evict, |(image, ways)| Some(image / ways));
         let mut pmem = self.memories.durable_pmem();
-        if let Some(choice) = options.reorder {
+        if let Some(choice) = reorder {
             let durable = pmem.clone();
             let mut chooser = Chooser::new(choice, self.power_failure_choices().reorder);
             for (line, versions) in self.memories.unfenced_versions(|line| durable.line(line)) {
@@ -86,7 +125,7 @@ impl System {
                 pmem.write(line.base(), &versions[version as usize]);
             }
         }
-        if let Some(choice) = options.evict {
+        if let Some(choice) = evict {
             let mut chooser = Chooser::new(choice, self.power_failure_choices().evict);
             for (line, data) in self.evictable_lines() {
                 if chooser.next(2) == 1 {
