@@ -79,10 +79,13 @@ def test_the_faults_are_those_of_the_description():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"points": "some"}, f"points: 'some' is neither 'all' nor a number from 1 to {10**15}"),
-        ({"points": 0}, f"points: '0' is neither 'all' nor a number from 1 to {10**15}"),
-        ({"points": 10**20}, f"points: '{10**20}' is neither 'all' nor a number from 1 to {10**15}"),
-        ({"points": "9" * 5000}, f"points: '{'9' * 20}...' is neither 'all' nor a number from 1 to {10**15}"),
+        ({"points": "some"}, f"points: 'some' is neither 'all' nor 'exhaustive' nor a number from 1 to {10**15}"),
+        ({"points": 0}, f"points: '0' is neither 'all' nor 'exhaustive' nor a number from 1 to {10**15}"),
+        ({"points": 10**20}, f"points: '{10**20}' is neither 'all' nor 'exhaustive' nor a number from 1 to {10**15}"),
+        (
+            {"points": "9" * 5000},
+            f"points: '{'9' * 20}...' is neither 'all' nor 'exhaustive' nor a number from 1 to {10**15}",
+        ),
         ({"check_args": "'open"}, """check: "'open": no closing quotation"""),
         ({"faults": ["all", "flood"]}, "fault: 'flood' is unknown"),
         ({"faults": "flood"}, "fault: 'flood' is unknown"),

@@ -166,7 +166,7 @@ impl Campaign<'_> {
                 scope.spawn(move || work(executor, receiver, &sender, request.variants, self.stop));
             }
             drop(tried_sender);
-            let runner = scope.spawn(move || {
+            let runner = scope.spawn(move || -> Result<_, Error> {
                 // The selector ends with this thread: workers end when their channel has no sender any more.
                 let run = CrashedRun {
                     prepared: self.prepared,

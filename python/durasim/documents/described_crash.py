@@ -20,7 +20,8 @@ class CrashOptions:
     """Options of a crash campaign over a scenario.
 
     Attributes:
-        points: Persist events to crash at, spread over the run.
+        points: Persist events to crash at, spread over the run; exhaustive: all, with every image of reordered cleans
+            and early evictions.
         faults: Kinds of power failures (default: clean and nested for a workload, all with --elf); clean failures are
             always included.
         variants: Samples per crash point for faults with many possible outcomes; all outcomes if there are fewer.
@@ -35,16 +36,17 @@ class CrashOptions:
         workers: Threads of this computer that run trials; all its cores if not given.
     """
 
-    points: int | Literal["all"] = field(
+    points: Literal["all", "exhaustive"] | int = field(
         default=300,
         metadata={
             "drawn": True,
             "file": True,
-            "words": ("all",),
+            "words": ("all", "exhaustive"),
             "minimum": 1,
             "maximum": 1000000000000000,
-            "metavar": "all|N",
-            "help": "Persist events to crash at, spread over the run.",
+            "metavar": "all|exhaustive|N",
+            "help": "Persist events to crash at, spread over the run; exhaustive: all, with every image of "
+            "reordered cleans and early evictions.",
         },
     )
     faults: tuple[str, ...] | None = field(
@@ -132,7 +134,7 @@ class CrashOptions:
 class CrashOptionArguments(TypedDict, total=False):
     """`CrashOptions` as arguments of the Python API."""
 
-    points: int | Literal["all"]
+    points: Literal["all", "exhaustive"] | int
     faults: Iterable[str] | None
     variants: int
     replay: str | None
