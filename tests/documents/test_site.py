@@ -51,7 +51,7 @@ def test_every_page_of_the_repository_and_what_it_links_to_is_gathered():
 
 def test_the_reference_has_every_option_key_and_function():
     commands, configuration = build_site.commands(), build_site.configuration()
-    for option in ("--design NAME", "--points all|N", "--elf PROG", "--wide"):
+    for option in ("--design NAME", "--points all|exhaustive|N", "--elf PROG", "--wide"):
         assert f"`{option}`" in commands, option
     for key in ("llc.size_bytes", "core.fences", "design.tc.commit"):
         assert key in configuration, key
