@@ -335,7 +335,8 @@ def _crash_type(schema: dict[str, Any]) -> str:
     """Returns the type of an option. What has no default is determined by the package if it is not given."""
     if "anyOf" in schema:
         plain = [_plain_type(of) for of in schema["anyOf"] if "type" in of]
-        return " | ".join([*plain, *(f"Literal[{json.dumps(word)}]" for word in _words(schema))])
+        words = ", ".join(map(json.dumps, _words(schema)))
+        return " | ".join([*plain, *([f"Literal[{words}]"] if words else [])])
     kinds = _types(schema)
     found = "tuple[str, ...]" if "array" in kinds else _plain_type(schema)
     return found if "default" in schema and "null" not in kinds and schema["default"] is not None else _optional(found)

@@ -36,7 +36,7 @@ class CrashOptions:
         workers: Threads of this computer that run trials; all its cores if not given.
     """
 
-    points: Literal["all", "exhaustive"] | int = field(
+    points: int | Literal["all", "exhaustive"] = field(
         default=300,
         metadata={
             "drawn": True,
@@ -134,7 +134,7 @@ class CrashOptions:
 class CrashOptionArguments(TypedDict, total=False):
     """`CrashOptions` as arguments of the Python API."""
 
-    points: Literal["all", "exhaustive"] | int
+    points: int | Literal["all", "exhaustive"]
     faults: Iterable[str] | None
     variants: int
     replay: str | None
