@@ -29,7 +29,7 @@ def test_every_image_is_tried_and_a_right_program_survives_all(elf, mistake):
     assert wrong.violations > 0
     assert right.failures == ()
     for result in (wrong, right):
-        assert result.trials_by_fault.keys() == {"clean", "image"}
+        assert {"clean"} < result.trials_by_fault.keys() <= {"clean", "evict", "image"}
         assert result.trials_by_fault["clean"] == result.points
         assert not {"reorder", "evict"} & result.not_tried.keys()
 
@@ -40,13 +40,14 @@ def test_each_image_of_a_run_is_counted_once(elf):
     alone = crash(elf, "missing-fence", points="all", variants=1024)
     apart = alone.trials_by_fault.get("reorder", 0) + alone.trials_by_fault.get("evict", 0)
     # The clean image is a choice of the cleans too.
-    assert every.trials_by_fault["image"] >= apart - alone.points > 0
+    images = every.trials_by_fault["image"] + every.trials_by_fault.get("evict", 0)
+    assert images >= apart - alone.points > 0
     assert every.trials_by_fault == crash(elf, "missing-fence").trials_by_fault
 
 
 def test_an_image_is_replayed(elf):
     result = crash(elf, "wrong-order")
-    failure = next(failure for failure in result.failures if ":image." in failure.id)
+    failure = next(failure for failure in result.failures if ":" in failure.id)
     again = crash(elf, "wrong-order", points=None, faults=None, replay=failure.id)
     assert [(found.id, found.message) for found in again.failures] == [(failure.id, failure.message)]
 

@@ -78,6 +78,7 @@ def test_a_wrong_program_fails_with_a_command_and_a_second_campaign_repeats_noth
         ('check = "check', "'check' is a required property"),
         ('designs = ["opt"]', "'designs' is a required property"),
         ('oracle = ["output"]', "oracle"),
+        ('args = ["run", "markers"', "threads of .*printed have no effect"),
     ],
 )
 def test_a_file_with_a_mistake_is_refused(folder, line, words):

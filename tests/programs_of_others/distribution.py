@@ -164,13 +164,13 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="every program of the packages, not 200 drawn ones")
     parser.add_argument("--vectors", action="store_true", help="count the files with vector instructions, and end")
     given = parser.parse_args()
-    if QEMU is None:
-        print("programs of a distribution are not run: qemu-riscv64, which they are compared with, is not installed")
-        return
     if not (FOLDER / "packages.sha256").is_file():
         subprocess.run([ROOT / "tools" / "riscv64_root.sh", FOLDER, *PACKAGES], check=True)
     if given.vectors:
         count_vectors()
+        return
+    if QEMU is None:
+        print("programs of a distribution are not run: qemu-riscv64, which they are compared with, is not installed")
         return
     begin, equal, asked, reasons = time.monotonic(), 0, 0, Counter[str]()
     every = programs()

@@ -416,7 +416,7 @@ impl<P: Port> Bus for Execution<'_, P> {
     }
 
     fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, AccessFault> {
-        self.atomic(addr, bytes, operand, Access::Write, |old| Some(op.apply(bytes, old, operand)))
+        self.atomic(addr, bytes, operand, Access::Write, |old| op.apply(bytes, old, operand))
     }
 
     fn fence(&mut self, set: FenceSet) {

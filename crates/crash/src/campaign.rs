@@ -22,7 +22,9 @@ use crate::timeline::{Replayed, replay};
 use crate::timeline_document::Timeline;
 use crate::trial::{PowerFault, Trial};
 use durasim_contract::{CrashImage, Variant};
-use durasim_machine::{Host, Inserted, Prepared, Provenance, RunRequest, System, configuration, prepare};
+use durasim_machine::{
+    DistinctImages, Host, Inserted, Prepared, Provenance, RunRequest, System, configuration, prepare,
+};
 use durasim_types::{ConfigError, Error, EventKind, PersistEvent, Rng};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -331,8 +333,10 @@ impl CrashPointSelector for CampaignCrashPoints {
         self.points_at_risk += u64::from(drawn.loses_dirty_lines);
         if self.is_exhaustive {
             match system.distinct_images(IMAGES_MAX) {
-                Ok(images) => {
-                    drawn.images.extend(images.into_iter().map(PowerFault::Image).map(|fault| fault.image(system)))
+                Ok(DistinctImages { evictions, others }) => {
+                    let evictions = evictions.into_iter().map(PowerFault::Evict);
+                    let faults = evictions.chain(others.into_iter().map(PowerFault::Image));
+                    drawn.images.extend(faults.map(|fault| fault.image(system)));
                 }
                 Err(images) => {
                     self.too_many = Some((event.number, images));

@@ -16,6 +16,8 @@ pub(crate) struct SingleCrashPoint {
     fault: PowerFault,
     is_closed: bool,
     crash: Option<Crash>,
+    /// The number of choices at the event, if the one of the failure is not among them.
+    pub too_few_choices: Option<u64>,
     /// Rare situations that the machine was in when the image was taken.
     marks: BTreeMap<String, u64>,
 }
@@ -23,7 +25,7 @@ pub(crate) struct SingleCrashPoint {
 impl SingleCrashPoint {
     /// A failure of this kind after this event.
     pub fn with(event: u64, fault: PowerFault) -> Self {
-        SingleCrashPoint { event, fault, is_closed: false, crash: None, marks: BTreeMap::new() }
+        SingleCrashPoint { event, fault, is_closed: false, crash: None, too_few_choices: None, marks: BTreeMap::new() }
     }
 
     /// The crash; `None` if there was no such event.
@@ -45,8 +47,13 @@ impl CrashPointSelector for SingleCrashPoint {
         if event.number < self.event || self.is_closed {
             return Some(Vec::new());
         }
+        let ways = self.fault.ways(system);
+        if self.fault.choice() >= ways {
+            self.too_few_choices = Some(ways);
+            return None;
+        }
         system.marks(&mut |mark| *self.marks.entry(mark.to_owned()).or_default() += 1);
-        Some(vec![(self.fault, system.power_failure(&self.fault.power_failure()).image)])
+        Some(vec![self.fault.image(system)])
     }
 
     fn take_no_more(&mut self) {

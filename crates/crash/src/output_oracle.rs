@@ -8,7 +8,7 @@
 use crate::byte_oracle::Verdict;
 use crate::history::HistoryRecorder;
 use durasim_machine::{Budget, LoadedProgram, Output, Prepared, Program, Stream};
-use durasim_types::{Boundaries, Boundary, Error, Pages};
+use durasim_types::{Boundary, BoundaryKind, Error, Pages};
 use std::sync::{Arc, OnceLock};
 
 /// The output of the check on some contents; the error is the sentence with which it refuses them.
@@ -24,7 +24,7 @@ const TIMES_RUN: u64 = 20;
 pub(crate) struct OutputOracle(Arc<Expected>);
 
 struct Expected {
-    kind: Boundaries,
+    kind: BoundaryKind,
     /// The persist event before each boundary that the run has passed on the machine.
     after: Vec<u64>,
     /// The contents before the run, at each boundary, and after the run.
@@ -101,7 +101,7 @@ impl OutputOracle {
     }
 
     fn new(
-        kind: Boundaries,
+        kind: BoundaryKind,
         prepared: &Prepared,
         program: &Program,
         pmem: Pages,
@@ -221,7 +221,7 @@ mod tests {
         let pages = || Pages::new(PMEM_BASE, 1 << 20);
         let state = |(number, &moment): (usize, &Moment)| State { moment, pmem: pages(), printed: printed(number) };
         let states = moments.iter().enumerate().map(state).collect();
-        OutputOracle(Arc::new(Expected { kind: Boundaries::Markers, after: after.to_vec(), states }))
+        OutputOracle(Arc::new(Expected { kind: BoundaryKind::Markers, after: after.to_vec(), states }))
     }
 
     fn allowed(oracle: &OutputOracle, passed: Passed) -> Vec<usize> {

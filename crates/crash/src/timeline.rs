@@ -109,6 +109,14 @@ fn execute<'a>(
     let EndedRun { instructions, selector: single, ended } =
         run_with_crashes(run, single, None, Some(timeline_recorder), context.stop)?;
     ended?;
+    if let Some(ways) = single.too_few_choices {
+        let problem = format!(
+            "'{trial}' does not exist: persist event {} has {ways} choices of {}",
+            trial.event,
+            trial.fault.name()
+        );
+        return Err(ConfigError::new("replay", problem).into());
+    }
     let (crash, marks) = single.crash_and_marks();
     // The run has this event; it ends before it only if the replay is cancelled.
     let crash = crash.ok_or_else(|| ConfigError::new("campaign", "the campaign was stopped before its first crash"))?;

@@ -73,6 +73,30 @@ impl PowerFault {
         }
     }
 
+    /// The number of choices that the machine has at this moment for failures of this kind.
+    pub(crate) fn ways(self, system: &System) -> u64 {
+        let choices = system.power_failure_choices();
+        match self {
+            PowerFault::Clean | PowerFault::Energy(_) => u64::MAX,
+            PowerFault::Torn(_) => choices.torn,
+            PowerFault::Reorder(_) => choices.reorder,
+            PowerFault::Evict(_) => choices.evict,
+            PowerFault::Image(_) => choices.reorder.saturating_mul(choices.evict),
+        }
+    }
+
+    /// Its choice; 0 if it has none.
+    pub(crate) const fn choice(self) -> u64 {
+        match self {
+            PowerFault::Clean => 0,
+            PowerFault::Torn(number)
+            | PowerFault::Reorder(number)
+            | PowerFault::Energy(number)
+            | PowerFault::Evict(number)
+            | PowerFault::Image(number) => number,
+        }
+    }
+
     /// This failure with the image that it leaves.
     pub(crate) fn image(self, system: &System) -> (PowerFault, CrashImage) {
         (self, system.power_failure(&self.power_failure()).image)
@@ -159,13 +183,7 @@ impl fmt::Display for PowerFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PowerFault::Clean => Ok(()),
-            PowerFault::Torn(number)
-            | PowerFault::Reorder(number)
-            | PowerFault::Energy(number)
-            | PowerFault::Evict(number)
-            | PowerFault::Image(number) => {
-                write!(f, ":{}.{number}", self.name())
-            }
+            fault => write!(f, ":{}.{}", fault.name(), fault.choice()),
         }
     }
 }

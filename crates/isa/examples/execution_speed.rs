@@ -43,7 +43,7 @@ impl Bus for Memory {
     }
     fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, AccessFault> {
         let old = self.load(addr, bytes)?;
-        self.store(addr, bytes, op.apply(bytes, old, operand)).map(|()| old)
+        op.apply(bytes, old, operand).map_or(Ok(()), |value| self.store(addr, bytes, value)).map(|()| old)
     }
     fn fence(&mut self, _set: FenceSet) {}
     fn fence_i(&mut self) {}

@@ -80,7 +80,7 @@ pub enum AmoOp {
     Minu,
     /// Larger, unsigned.
     Maxu,
-    /// The operand if the old value is this one, else the old value, which is written again.
+    /// The operand if the old value is this one; else nothing is written.
     CompareAndSwap {
         /// The expected value; of 4 bytes, the low half counts.
         expected: u64,
@@ -88,19 +88,24 @@ pub enum AmoOp {
 }
 
 impl AmoOp {
-    /// The value that memory holds after the operation, zero-extended from `bytes` (4 or 8). Bits of `old` and `operand`
-    /// above that size do not matter.
-    pub fn apply(self, bytes: u8, old: u64, operand: u64) -> u64 {
-        if bytes == 4 {
+    /// The value that the operation writes, zero-extended from `bytes` (4 or 8); `None` if it writes nothing. Bits of `old`
+    /// and `operand` above that size do not matter.
+    pub fn apply(self, bytes: u8, old: u64, operand: u64) -> Option<u64> {
+        if let AmoOp::CompareAndSwap { expected } = self
+            && (old ^ expected) << (64 - 8 * u32::from(bytes)) != 0
+        {
+            return None;
+        }
+        Some(if bytes == 4 {
             u64::from(self.apply_word(old as u32, operand as u32))
         } else {
             self.apply_double(old, operand)
-        }
+        })
     }
 
     fn apply_word(self, old: u32, operand: u32) -> u32 {
         match self {
-            AmoOp::Swap => operand,
+            AmoOp::Swap | AmoOp::CompareAndSwap { .. } => operand,
             AmoOp::Add => old.wrapping_add(operand),
             AmoOp::Xor => old ^ operand,
             AmoOp::And => old & operand,
@@ -109,14 +114,12 @@ impl AmoOp {
             AmoOp::Max => (old as i32).max(operand as i32) as u32,
             AmoOp::Minu => old.min(operand),
             AmoOp::Maxu => old.max(operand),
-            AmoOp::CompareAndSwap { expected } if old == expected as u32 => operand,
-            AmoOp::CompareAndSwap { .. } => old,
         }
     }
 
     fn apply_double(self, old: u64, operand: u64) -> u64 {
         match self {
-            AmoOp::Swap => operand,
+            AmoOp::Swap | AmoOp::CompareAndSwap { .. } => operand,
             AmoOp::Add => old.wrapping_add(operand),
             AmoOp::Xor => old ^ operand,
             AmoOp::And => old & operand,
@@ -125,8 +128,6 @@ impl AmoOp {
             AmoOp::Max => (old as i64).max(operand as i64) as u64,
             AmoOp::Minu => old.min(operand),
             AmoOp::Maxu => old.max(operand),
-            AmoOp::CompareAndSwap { expected } if old == expected => operand,
-            AmoOp::CompareAndSwap { .. } => old,
         }
     }
 }
@@ -154,7 +155,7 @@ pub trait Bus {
     /// Writes 4 or 8 bytes if the reservation still holds, and drops the reservation in any case; true = stored. The
     /// address is a multiple of the size.
     fn store_conditional(&mut self, addr: u64, bytes: u8, value: u64) -> Result<bool, AccessFault>;
-    /// Replaces 4 or 8 bytes by [`AmoOp::apply`] in one step and returns the old value. The address is a multiple of the
+    /// Replaces 4 or 8 bytes by what [`AmoOp::apply`] gives, in one step, and returns the old value. The address is a multiple of the
     /// size.
     fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, AccessFault>;
     /// FENCE and FENCE.TSO.

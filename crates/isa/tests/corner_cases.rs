@@ -153,8 +153,8 @@ fn atomic_operations_of_both_sizes() {
         (AmoOp::Minu, two, 2),
         (AmoOp::Maxu, minus_one, 0xffff_ffff),
     ] {
-        assert_eq!(op.apply(8, minus_one, two), double, "{op:?}");
-        assert_eq!(op.apply(4, minus_one, 0xdead_0000_0000_0002), word, "{op:?}");
+        assert_eq!(op.apply(8, minus_one, two), Some(double), "{op:?}");
+        assert_eq!(op.apply(4, minus_one, 0xdead_0000_0000_0002), Some(word), "{op:?}");
     }
 }
 
@@ -413,6 +413,7 @@ fn a_compare_and_swap_reads_its_destination() {
     assert_eq!(decode(r_type(0x2f, 3, 5 << 2, 3, 1, 2)).unwrap().sources(), [1, 2, 3]);
     assert_eq!(swap(3, 5, 5), (5, 0x9_0000_0009));
     assert_eq!(swap(3, 6, 5), (5, 5));
+    assert_eq!(AmoOp::CompareAndSwap { expected: 6 }.apply(8, 5, 9), None, "no store");
     // Of a word, the low half of the destination counts, and the old value is sign-extended.
     assert_eq!(swap(2, 0x7_8000_0000, 0x1_8000_0000), (0xffff_ffff_8000_0000, 0x1_0000_0009));
     assert!(decode(r_type(0x2f, 4, 5 << 2, 2, 1, 4)).is_err(), "amocas.q");

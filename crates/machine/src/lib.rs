@@ -41,5 +41,5 @@ pub use statistics::metrics::{AccessesPerTx, Bytes, Latencies, Metrics, Phase, P
 pub use statistics::persistence::{PersistenceLine, PersistenceReport, PersistenceUse};
 pub use statistics::transactions::{AbortedBy, ReplayStats, TxStats};
 pub use system::inspection::copy_locations::{CopyLocation, LineCopy};
-pub use system::inspection::crash::{PowerFailureChoices, PowerFailureOptions, PowerFailureResult};
+pub use system::inspection::crash::{DistinctImages, PowerFailureChoices, PowerFailureOptions, PowerFailureResult};
 pub use system::{Observer, System};

@@ -2,7 +2,9 @@
 
 use durasim_core::{Outcome, PendingStore};
 use durasim_isa::CacheBlockOp;
-use durasim_machine::{MachineConfig, PMEM_BASE, Plan, PowerFailureChoices, PowerFailureOptions, System, presets};
+use durasim_machine::{
+    DistinctImages, MachineConfig, PMEM_BASE, Plan, PowerFailureChoices, PowerFailureOptions, System, presets,
+};
 use durasim_types::{CoreId, Cycle, Domain, PhysAddr};
 use std::collections::BTreeSet;
 
@@ -123,11 +125,13 @@ fn dirty_lines_may_have_left_the_caches_with_their_newest_data() {
     clean(&mut system, 0, 0, T + 20_000);
     store(&mut system, 0, word(0, 0), 4, T + 20_500);
     // Line 0 is as it was, as the clean has it, or as it is after the store; line 1 is evicted or not. One of the six is clean.
-    let images = system.distinct_images(16).unwrap();
+    let DistinctImages { evictions, others } = system.distinct_images(16).unwrap();
     let image =
-        |choice: u64| PowerFailureOptions { image: Some(images[choice as usize]), ..PowerFailureOptions::default() };
-    let mut contents = found(&system, images.len() as u64, image, &words);
-    assert_eq!((images.len(), contents.len()), (5, 5));
+        |choice: u64| PowerFailureOptions { image: Some(others[choice as usize]), ..PowerFailureOptions::default() };
+    let mut contents = found(&system, others.len() as u64, image, &words);
+    let eviction = |choice: u64| evicted(evictions[choice as usize]);
+    contents.extend(found(&system, evictions.len() as u64, eviction, &words));
+    assert_eq!((evictions.len(), others.len(), contents.len()), (3, 2, 5));
     contents.extend(found(&system, 1, |_| PowerFailureOptions::default(), &words));
     let all: Vec<[u64; 3]> = [[0, 0], [1, 3], [4, 3]].iter().flat_map(|&[a, b]| [[a, b, 0], [a, b, 2]]).collect();
     assert_eq!(contents, sets(&all));

@@ -81,7 +81,7 @@ pub enum Boundary {
 
 /// The moments that divide what a program does into operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Boundaries {
+pub enum BoundaryKind {
     /// The markers of operations.
     Markers,
     /// The lines that it prints.

@@ -22,7 +22,7 @@ pub use checked::{
 pub use digest::Digest;
 pub use error::{ConfigError, Error, ExitCode, GuestFault};
 pub use event::{EventKind, PersistEvent};
-pub use history::{Boundaries, Boundary, History, HistoryStep};
+pub use history::{Boundary, BoundaryKind, History, HistoryStep};
 pub use journal::{BlockOperation, DataRange, Journal, Site, Write};
 pub use pages::Pages;
 pub use rng::Rng;

@@ -275,6 +275,9 @@ def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
 def _program(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
     """Yields the runs of a program of the user, with its number of threads and seed in its arguments."""
     of_check = {"check_args": table["check"], "again_args": table.get("again"), "oracles": table.get("oracle")}
+    texts = [*table.get("args", ()), table["check"], table.get("again", "")]
+    if "threads" in table and not any("{threads}" in text for text in texts):
+        raise refusal("program", f"threads of {table['elf']} have no effect: no argument has {{threads}}")
     keys = {name: table[name] for name in FIELDS if has(name, "file") and name in table}
     seeds = [1 + ROUND_SEEDS * round_number + n for n in range(table.get("seeds", 1))]
     for design, threads, seed in itertools.product(_design_names(table["designs"]), table.get("threads", [1]), seeds):

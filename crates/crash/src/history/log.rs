@@ -1,6 +1,6 @@
 //! The log of a history: recorded once, while the machine runs.
 
-use durasim_types::{Boundaries, Boundary, History, HistoryStep, TxId};
+use durasim_types::{Boundary, BoundaryKind, History, HistoryStep, TxId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
@@ -58,16 +58,16 @@ struct Thread {
     old: Option<u64>,
 }
 
-/// Boundaries of operations, each with the number of the persist event before it.
+/// BoundaryKind of operations, each with the number of the persist event before it.
 #[derive(Clone, Debug, Default)]
-struct Passed {
-    passed: Vec<(u64, Boundary)>,
+struct BoundaryLog {
+    boundaries: Vec<(u64, Boundary)>,
     threads: BTreeSet<u32>,
 }
 
-impl Passed {
+impl BoundaryLog {
     fn pass(&mut self, after: u64, thread: u32, boundary: Boundary) {
-        self.passed.push((after, boundary));
+        self.boundaries.push((after, boundary));
         self.threads.insert(thread);
     }
 }
@@ -85,8 +85,8 @@ pub(super) struct Log {
     pub nonsense: Option<(u64, String)>,
     threads: BTreeMap<u32, Thread>,
     /// The begins and ends of operations, and the lines that were printed.
-    markers: Passed,
-    lines: Passed,
+    markers: BoundaryLog,
+    lines: BoundaryLog,
     /// Transactions that are neither acknowledged nor aborted.
     open: BTreeMap<TxId, usize>,
 }
@@ -188,7 +188,7 @@ impl History for Log {
                 }
             }
             HistoryStep::LinePrinted { thread } => {
-                let printed = self.lines.passed.len() as u64 + 1;
+                let printed = self.lines.boundaries.len() as u64 + 1;
                 self.lines.pass(after, thread, Boundary::Printed(printed));
             }
             HistoryStep::EpochEnds => {
@@ -215,19 +215,20 @@ impl HistoryRecorder {
     }
 
     /// The boundaries that divide what the program does: its markers of operations, or the lines that it prints if it has none.
-    pub(crate) fn kind_of_boundaries(&self) -> Option<Boundaries> {
-        self.with(|log| match (log.markers.passed.is_empty(), log.lines.passed.is_empty()) {
-            (false, _) => Some(Boundaries::Markers),
-            (true, false) => Some(Boundaries::Lines),
+    pub(crate) fn kind_of_boundaries(&self) -> Option<BoundaryKind> {
+        self.with(|log| match (log.markers.boundaries.is_empty(), log.lines.boundaries.is_empty()) {
+            (false, _) => Some(BoundaryKind::Markers),
+            (true, false) => Some(BoundaryKind::Lines),
             (true, true) => None,
         })
     }
 
     /// The boundaries of a kind, each with the number of the persist event before it, and the number of threads that have passed them.
-    pub(crate) fn boundaries(&self, kind: Boundaries) -> (Vec<(u64, Boundary)>, usize) {
+    pub(crate) fn boundaries(&self, kind: BoundaryKind) -> (Vec<(u64, Boundary)>, usize) {
         self.with(|log| {
-            let Passed { passed, threads } = if kind == Boundaries::Markers { &log.markers } else { &log.lines };
-            (passed.clone(), threads.len())
+            let BoundaryLog { boundaries, threads } =
+                if kind == BoundaryKind::Markers { &log.markers } else { &log.lines };
+            (boundaries.clone(), threads.len())
         })
     }
 

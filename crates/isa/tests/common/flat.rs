@@ -87,7 +87,9 @@ impl Bus for FlatBus {
     }
     fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, AccessFault> {
         let old = self.read(addr, bytes, Access::Write)?;
-        self.store(addr, bytes, op.apply(bytes, old, operand))?;
+        if let Some(value) = op.apply(bytes, old, operand) {
+            self.store(addr, bytes, value)?;
+        }
         Ok(old)
     }
     fn fence(&mut self, set: FenceSet) {

@@ -101,7 +101,9 @@ impl Bus for World {
         Self::aligned(addr, bytes, Access::Write)?;
         self.process.space().translate(addr, Access::Write)?;
         let old = self.load(addr, bytes)?;
-        self.store(addr, bytes, op.apply(bytes, old, operand))?;
+        if let Some(value) = op.apply(bytes, old, operand) {
+            self.store(addr, bytes, value)?;
+        }
         Ok(old)
     }
 

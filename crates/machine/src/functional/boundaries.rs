@@ -2,17 +2,17 @@
 
 use super::memory::Flat;
 use durasim_isa::Marker;
-use durasim_types::{Boundaries, Boundary, Pages};
+use durasim_types::{Boundary, BoundaryKind, Pages};
 
 /// The boundaries that a run has passed, each with what persistent memory contained there.
 pub(super) struct BoundaryContents {
-    kind: Boundaries,
+    kind: BoundaryKind,
     passed: Vec<(Boundary, Pages)>,
     prints: u64,
 }
 
 impl BoundaryContents {
-    pub(super) fn new(kind: Boundaries) -> Self {
+    pub(super) fn new(kind: BoundaryKind) -> Self {
         BoundaryContents { kind, passed: Vec::new(), prints: 0 }
     }
 
@@ -22,7 +22,7 @@ impl BoundaryContents {
             Marker::OpEnd => Boundary::Ends(argument),
             _ => return,
         };
-        if self.kind == Boundaries::Markers {
+        if self.kind == BoundaryKind::Markers {
             self.pass(boundary, memory);
         }
     }
@@ -30,7 +30,7 @@ impl BoundaryContents {
     /// The program has printed the end of a line.
     pub(super) fn line_printed(&mut self, memory: &Flat) {
         self.prints += 1;
-        if self.kind == Boundaries::Lines {
+        if self.kind == BoundaryKind::Lines {
             self.pass(Boundary::Printed(self.prints), memory);
         }
     }

@@ -302,7 +302,9 @@ impl<W: ExecutionObserver> Bus for FlatBus<W> {
         // Writable bytes are readable: no fault is found after this one.
         self.slot_to_write(addr)?;
         let old = self.load(addr, bytes)?;
-        self.store(addr, bytes, op.apply(bytes, old, operand))?;
+        if let Some(value) = op.apply(bytes, old, operand) {
+            self.store(addr, bytes, value)?;
+        }
         Ok(old)
     }
 

@@ -14,7 +14,7 @@ use crate::setup::plan::Plan;
 use crate::setup::program::{Program, process_config};
 use durasim_isa::{BlockCache, Hart};
 use durasim_kernel::{Output, PmemPool, Process};
-use durasim_types::{Boundaries, Boundary, Error, Pages};
+use durasim_types::{Boundary, BoundaryKind, Error, Pages};
 
 /// A program before its first instruction. A clone shares its memory and what was decoded.
 #[derive(Clone)]
@@ -57,7 +57,7 @@ impl LoadedProgram {
     /// Faults of the guest.
     pub fn run_with_boundaries(
         &mut self,
-        boundaries: Boundaries,
+        boundaries: BoundaryKind,
         pmem: Pages,
         budget: Budget,
         output: &mut dyn Output,
@@ -67,7 +67,7 @@ impl LoadedProgram {
 
     fn run_and_keep(
         &mut self,
-        boundaries: Option<Boundaries>,
+        boundaries: Option<BoundaryKind>,
         pmem: Pages,
         budget: Budget,
         output: &mut dyn Output,

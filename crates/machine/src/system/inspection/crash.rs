@@ -44,6 +44,15 @@ pub struct PowerFailureChoices {
     pub evict: u64,
 }
 
+/// The images that a power failure can leave at a moment, beside the clean one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DistinctImages {
+    /// Those of early evictions alone, which undo nothing: numbers of [`PowerFailureOptions::evict`].
+    pub evictions: Vec<u64>,
+    /// All others: numbers of [`PowerFailureOptions::image`].
+    pub others: Vec<u64>,
+}
+
 impl System {
     /// The image that a power failure at this moment leaves, if the crash flush can save `budget_bytes`. The second
     /// value is an error if that energy did not suffice.
@@ -65,12 +74,11 @@ impl System {
         PowerFailureChoices { torn: torn.unwrap_or(u64::MAX), reorder: reorder.unwrap_or(u64::MAX), evict }
     }
 
-    /// The numbers of all images that reordered cleans and early evictions can leave together ([`PowerFailureOptions::image`]), one for
-    /// each content; the one of a clean failure is not among them.
+    /// All images that reordered cleans and early evictions can leave, one for each content but that of a clean failure.
     ///
     /// # Errors
     /// The number of choices, if it is above `most`.
-    pub fn distinct_images(&self, most: u64) -> Result<Vec<u64>, u64> {
+    pub fn distinct_images(&self, most: u64) -> Result<DistinctImages, u64> {
         let choices = self.power_failure_choices();
         let count = choices.reorder.saturating_mul(choices.evict);
         if count > most {
@@ -85,18 +93,26 @@ impl System {
             .chain(evictable.keys().copied())
             .map(|l| (l, durable.line(l)))
             .collect();
-        let mut known = BTreeSet::from([clean.clone()]);
-        let is_new = |image: &u64| {
-            let (mut reorder, mut evict) = (
-                Chooser::new(image % choices.reorder, choices.reorder),
-                Chooser::new(image / choices.reorder, choices.evict),
-            );
-            let mut contents = clean.clone();
-            contents.extend(versions.iter().map(|(line, of)| (*line, of[reorder.next(of.len() as u64) as usize])));
-            contents.extend(evictable.iter().filter(|_| evict.next(2) == 1).map(|(line, data)| (*line, *data)));
-            known.insert(contents)
+        let evict = |contents: &mut BTreeMap<LineAddr, Line>, choice: u64| {
+            let mut chooser = Chooser::new(choice, choices.evict);
+            contents.extend(evictable.iter().filter(|_| chooser.next(2) == 1).map(|(line, data)| (*line, *data)));
         };
-        Ok((0..count).filter(is_new).collect())
+        let mut known = BTreeSet::from([clean.clone()]);
+        let evictions = (0..choices.evict).filter(|&choice| {
+            let mut contents = clean.clone();
+            evict(&mut contents, choice);
+            known.insert(contents)
+        });
+        let evictions = evictions.collect();
+        let others = (0..count).filter(|&image| {
+            let mut chooser = Chooser::new(image % choices.reorder, choices.reorder);
+            let mut contents = clean.clone();
+            contents.extend(versions.iter().map(|(line, of)| (*line, of[chooser.next(of.len() as u64) as usize])));
+            evict(&mut contents, image / choices.reorder);
+            known.insert(contents)
+        });
+        let others = others.collect();
+        Ok(DistinctImages { evictions, others })
     }
 
     /// The dirty lines of persistent memory that a power failure loses and that the machine might have evicted at any time, with
