@@ -6,6 +6,7 @@
 mod admission;
 mod empty;
 mod held;
+mod index;
 mod read_first;
 mod rows;
 mod schedule;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
 
+use index::Index;
 use read_first::ReadFirst;
 use schedule::Upcoming;
 
@@ -181,6 +183,9 @@ pub(crate) struct Controller {
     /// The next events of the entries; absent where a change has made them unknown.
     #[serde(skip)]
     upcoming: Option<Upcoming>,
+    /// Finds entries of the queue.
+    #[serde(skip)]
+    index: Option<Index>,
     /// Counters since the last reset, by range of addresses.
     counters: Vec<Counters>,
     /// The number of the first line of the second range.
@@ -214,6 +219,7 @@ impl Controller {
             held: 0,
             next_ps: Picos::MAX,
             upcoming: None,
+            index: None,
             counters: vec![Counters::default(); contents.count()],
             second_line: contents.second_line(),
         }
@@ -285,7 +291,8 @@ impl Controller {
     /// Puts what the controller holds of a line over what the media hold; the bytes that it covers.
     pub fn overlay(&self, line: LineAddr, data: &mut Line) -> u64 {
         let mut covered = 0;
-        let held = self.queue.iter().map(|e| &e.write).chain(self.inbound());
+        let entries = if self.may_have(line) { self.queue.len() } else { 0 };
+        let held = self.queue.iter().take(entries).map(|e| &e.write).chain(self.inbound());
         for write in held.filter(|write| write.line == line) {
             write.overlay(data);
             covered |= write.mask;
@@ -373,7 +380,7 @@ impl Controller {
     }
 
     fn place(&mut self, write: Write, local: u64, at_ps: Picos) -> bool {
-        if self.coalesce_writes {
+        if self.coalesce_writes && self.may_have(write.line) {
             // Only the youngest entry of the line may be joined, or a byte could go back in time.
             let youngest = self.queue.iter_mut().rev().find(|e| e.write.line == write.line);
             if let Some(entry) =
@@ -394,17 +401,20 @@ impl Controller {
         }
         self.counters(write.line).stats.writes += 1;
         let bank = self.media.bank(local) as u16;
+        let number = self.next_number();
         self.queue.push_back(Entry {
             write,
             local,
             bank,
             joined: Vec::new(),
+            number,
             start_bound_ps: at_ps,
             request: None,
             finish_ps: None,
             unreported_start_ps: None,
         });
         self.held += usize::from(write.held.is_some());
+        self.index_arrival();
         self.note_arrival();
         self.submit_to_rows(at_ps);
         self.next_ps = self.next_ps.min(at_ps);
@@ -427,7 +437,7 @@ impl Controller {
     fn occupied(&self) -> usize {
         match self.write_entry_until {
             EntryUntil::Data => self.queue.len(),
-            EntryUntil::Command => self.queue.iter().filter(|entry| entry.finish_ps.is_none()).count(),
+            EntryUntil::Command => self.waiting(),
         }
     }
 
@@ -500,6 +510,7 @@ impl Controller {
                 }
                 (_, Some((index, at_ps))) => {
                     let entry = self.queue.remove(index).expect("the index was just found");
+                    self.index_departure(&entry);
                     self.note_departure(index);
                     contents.write_masked(entry.write.line, entry.write.mask, &entry.write.data);
                     self.freed_ps = self.freed_ps.max(at_ps);
@@ -528,8 +539,7 @@ impl Controller {
     fn note_start(&mut self, index: usize, start_ps: Picos, finish_ps: Picos) {
         let line = self.queue[index].write.line;
         // An open row takes a write of a line before its cells hold the one before. For a power failure it begins then.
-        let older = self.queue.iter().take(index).filter(|older| older.write.line == line);
-        let reported_ps = older.filter_map(|older| older.finish_ps).fold(start_ps, Picos::max);
+        let reported_ps = start_ps.max(self.line_is_written_until(line, self.queue[index].number));
         let reports_starts = self.reports_starts;
         let entry = &mut self.queue[index];
         entry.finish_ps = Some(finish_ps);
@@ -537,6 +547,7 @@ impl Controller {
         let cause = Cause::ALL.iter().position(|&c| c == entry.write.cause).expect("every cause is in ALL");
         let bytes = u64::from(entry.write.mask.count_ones());
         let bytes = bytes.next_multiple_of(self.write_granularity_bytes);
+        self.index_start(index);
         self.counters(line).stats.media_write_bytes[cause] += bytes;
     }
 

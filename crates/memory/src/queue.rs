@@ -56,10 +56,12 @@ impl Write {
             *under = self.data;
             return;
         }
-        for (i, byte) in under.iter_mut().enumerate() {
-            if self.mask >> i & 1 == 1 {
-                *byte = self.data[i];
-            }
+        // Most writes are of a few bytes.
+        let mut left = self.mask;
+        while left != 0 {
+            let byte = left.trailing_zeros() as usize;
+            under[byte] = self.data[byte];
+            left &= left - 1;
         }
     }
 }
@@ -75,6 +77,9 @@ pub struct Entry {
     pub(crate) bank: u16,
     /// Tokens of writes that joined this entry later.
     pub(crate) joined: Vec<WriteToken>,
+    /// Its number among the entries of the queue, in the order in which they came. Given anew where what finds entries is built.
+    #[serde(skip)]
+    pub(crate) number: u64,
     /// It does not start before this time: its acceptance, or later if the bookings seen so far forbid it.
     pub(crate) start_bound_ps: Picos,
     /// Media with rows: its number among their requests, once it may leave.

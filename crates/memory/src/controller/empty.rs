@@ -22,7 +22,9 @@ impl Controller {
     /// Nothing is in front of a write of no bytes outside. Its token joins the youngest entry of its line: where a write has
     /// to be in the media to be acknowledged, that is when this one is.
     pub(super) fn pass(&mut self, write: &Write) {
-        if let Some(entry) = self.queue.iter_mut().rev().find(|entry| entry.write.line == write.line) {
+        if self.may_have(write.line)
+            && let Some(entry) = self.queue.iter_mut().rev().find(|entry| entry.write.line == write.line)
+        {
             entry.joined.extend(write.token);
         }
     }

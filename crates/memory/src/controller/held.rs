@@ -31,6 +31,7 @@ impl Controller {
             self.held -= 1;
             self.counters[usize::from(entry.write.line.0 >= self.second_line)].stats.yielded += 1;
         }
+        self.index_release();
         self.submit_to_rows(at_ps);
         self.drain_if_full(at_ps);
     }
@@ -39,6 +40,7 @@ impl Controller {
     pub fn release(&mut self, group: u64, of_line: Option<LineAddr>, at_ps: Picos) {
         let is_meant = |write: &Write| write.held == Some(group) && of_line.is_none_or(|line| line == write.line);
         self.upcoming = None;
+        self.index_release();
         for entry in self.queue.iter_mut().filter(|e| is_meant(&e.write)) {
             entry.write.held = None;
             entry.start_bound_ps = entry.start_bound_ps.max(at_ps);
@@ -64,7 +66,7 @@ impl Controller {
         for entry in self.queue.iter().filter(|e| e.write.held == Some(group)) {
             self.counters[usize::from(entry.write.line.0 >= self.second_line)].stats.discarded += 1;
         }
-        self.upcoming = None;
+        (self.upcoming, self.index) = (None, None);
         self.queue.retain(|e| e.write.held != Some(group));
         self.held = self.queue.iter().filter(|e| e.is_held()).count();
         self.freed_ps = self.freed_ps.max(at_ps);

@@ -44,7 +44,7 @@ impl Controller {
         if (begin_ps..end_ps).contains(&at_ps) || self.queue.len() < read_first.start_entries {
             return;
         }
-        let mut waiting = self.queue.iter().filter(|e| e.finish_ps.is_none()).count();
+        let mut waiting = self.waiting();
         let mut last_ps = None;
         while waiting > stop_entries
             && let Some((index, start_ps)) = self.next_start_from(at_ps)

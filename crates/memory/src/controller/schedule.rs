@@ -73,17 +73,15 @@ impl Controller {
             return;
         }
         let index = self.queue.len() - 1;
-        let (bank, local) = (self.queue[index].bank, self.queue[index].local);
-        let mut older = self.queue.iter().take(index);
-        if older.any(|entry| entry.bank == bank && entry.finish_ps.is_none()) {
+        if !self.is_last_first_of_bank() {
             return;
         }
-        let earliest_ps = self.earliest_start(index);
+        let (local, earliest_ps) = (self.queue[index].local, self.earliest_start(index));
         if start.is_some_and(|(_, start_ps)| start_ps <= earliest_ps) {
             return;
         }
         let start_ps = self.media.first_start(local, Direction::Write, earliest_ps);
-        self.queue[index].start_bound_ps = start_ps;
+        self.bound_start_of_last(start_ps);
         if start.is_none_or(|(_, first_ps)| start_ps < first_ps)
             && let Some(upcoming) = &mut self.upcoming
         {
@@ -105,10 +103,9 @@ impl Controller {
 
     /// The time before which an entry does not start: an older write of its line that is being served comes first, even if the
     /// bank has a gap before it.
-    fn earliest_start(&self, index: usize) -> Picos {
-        let Entry { write: Write { line, .. }, start_bound_ps, .. } = &self.queue[index];
-        let older = self.queue.iter().take(index).filter(|e| e.write.line == *line);
-        older.filter_map(|e| e.finish_ps).fold(*start_bound_ps, Picos::max)
+    fn earliest_start(&mut self, index: usize) -> Picos {
+        let Entry { write: Write { line, .. }, start_bound_ps, number, .. } = self.queue[index];
+        start_bound_ps.max(self.line_is_written_until(line, number))
     }
 
     /// The first waiting entry that may start, with its start, as the policy of writes wants it.
@@ -130,6 +127,13 @@ impl Controller {
     /// The first waiting entry that may start at `from_ps` or later, with its start. The first waiting entry of a bank
     /// goes first, so writes to one line never overtake each other.
     pub(super) fn next_start_from(&mut self, from_ps: Picos) -> Option<(usize, Picos)> {
+        let Some(first) = self.next_start_of_heads(from_ps) else { return self.search_next_start(from_ps) };
+        debug_assert_eq!(first, self.search_next_start(from_ps), "the first waiting writes of banks are others");
+        first
+    }
+
+    /// As [`Controller::next_start_from`], for all queues: looks at each entry.
+    fn search_next_start(&mut self, from_ps: Picos) -> Option<(usize, Picos)> {
         let mut best: Option<(usize, Picos)> = None;
         // Banks that have a waiting entry, and those that have one in service.
         let (mut waiting, mut in_service) = (Banks::default(), Banks::default());
@@ -169,10 +173,5 @@ impl Controller {
         }
         let starts = self.queue.iter().enumerate().filter_map(|(i, e)| e.unreported_start_ps.map(|s| (i, s)));
         starts.min_by_key(|&(i, s)| (s, i))
-    }
-
-    pub(super) fn next_finish(&self) -> Option<(usize, Picos)> {
-        let finishes = self.queue.iter().enumerate().filter_map(|(i, e)| e.finish_ps.map(|f| (i, f)));
-        finishes.min_by_key(|&(i, f)| (f, i))
     }
 }

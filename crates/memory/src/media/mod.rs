@@ -110,6 +110,13 @@ impl Media {
         matches!(self.model, Model::Ddr(_))
     }
 
+    /// Whether an access that waits never starts earlier for what is booked meanwhile. A block in a buffer of a module may let a
+    /// write of its lines start earlier; media with rows order their writes themselves.
+    #[inline]
+    pub fn starts_only_get_later(&self) -> bool {
+        matches!(self.model, Model::Fixed(_) | Model::SttRam(_))
+    }
+
     /// The first time, not before `at_ps`, at which an access of media without rows could start.
     #[inline]
     pub fn first_start(&self, line: u64, direction: Direction, at_ps: Picos) -> Picos {
