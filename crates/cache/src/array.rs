@@ -78,6 +78,8 @@ pub struct CacheArray {
     data: Column<Line>,
     clock: u64,
     order: Order,
+    /// See [`CacheArray::changes`].
+    changes: u64,
     /// Counters since the last reset.
     pub stats: CacheStats,
 }
@@ -103,6 +105,7 @@ impl CacheArray {
             meta: column(flat, NO_META, slots, ways, META_PAGE_SLOTS),
             data: column(flat, [0; LINE_BYTES as usize], slots, ways, DATA_PAGE_SLOTS),
             clock: 0,
+            changes: 0,
             order: Order::new(replacement, seed),
             stats: CacheStats::default(),
         }
@@ -124,6 +127,7 @@ impl CacheArray {
             set_mask: self.set_mask,
             ways: self.ways,
             clock: self.clock,
+            changes: self.changes,
             order: self.order.clone(),
             stats: self.stats,
         }
@@ -213,7 +217,9 @@ impl CacheArray {
     /// Marks a line dirty or clean.
     #[inline]
     pub fn set_dirty(&mut self, slot: Slot, dirty: bool) {
-        self.meta.get_mut(slot.0 as usize).dirty = dirty;
+        let meta = self.meta.get_mut(slot.0 as usize);
+        self.changes += u64::from(dirty && !meta.dirty);
+        meta.dirty = dirty;
     }
 
     /// Whether the core that has the line may write it without asking (MESI: E or M). The bit has this meaning in
@@ -238,7 +244,9 @@ impl CacheArray {
     /// Changes the tag of a line.
     #[inline]
     pub fn set_tag(&mut self, slot: Slot, tag: LineTag) {
-        self.meta.get_mut(slot.0 as usize).tag = tag;
+        let meta = self.meta.get_mut(slot.0 as usize);
+        self.changes += u64::from(tag.is_some() && !meta.tag.is_some());
+        meta.tag = tag;
     }
 
     /// The line in a slot.
@@ -276,6 +284,7 @@ impl CacheArray {
         let way = self.free_way(version.line).expect("the caller makes room first");
         let at = self.first_slot(version.line) + way;
         self.clock += 1;
+        self.changes += u64::from(version.dirty || version.tag.is_some());
         *self.lines.get_mut(at) = version.line.0;
         *self.meta.get_mut(at) =
             Meta { age: self.clock, ready, tag: version.tag, dirty: version.dirty, exclusive: false };
@@ -288,6 +297,7 @@ impl CacheArray {
         let at = slot.0 as usize;
         debug_assert_eq!(*self.lines.get(at), version.line.0);
         *self.data.get_mut(at) = version.data;
+        self.changes += u64::from(version.dirty || version.tag.is_some());
         let meta = self.meta.get_mut(at);
         meta.dirty = version.dirty;
         meta.tag = version.tag;
@@ -333,11 +343,17 @@ impl CacheArray {
         let existing = self.ways_of(line);
         let lines = self.lines.of_set(first, self.ways);
         let meta = self.meta.of_set(first, self.ways);
+        let mut ages = [0; WAYS_MAX];
+        let ages = &mut ages[..existing];
+        for (age, meta) in ages.iter_mut().zip(meta) {
+            *age = meta.age;
+        }
+        ages.sort_unstable();
         ranks.clear();
         for way in 0..self.ways {
             let fixed = way >= existing || lines[way] == EMPTY || pinned.iter().any(|p| p.0 == lines[way]);
-            let older = (0..existing).filter(|&w| meta[w].age < meta[way].age).count();
-            ranks.push(if fixed { u32::MAX } else { older as u32 });
+            let older = || ages.partition_point(|&age| age < meta[way].age);
+            ranks.push(if fixed { u32::MAX } else { older() as u32 });
         }
         self.order.rank(ranks);
     }
@@ -351,6 +367,13 @@ impl CacheArray {
     /// The slot at a position of the whole array, if it holds a line.
     pub fn slot_at(&self, position: usize) -> Option<Slot> {
         (*self.lines.get(position) != EMPTY).then_some(Slot(position as u32))
+    }
+
+    /// Grows whenever a line becomes dirty or tagged: as long as it stays as it is, [`CacheArray::find_changed`] finds nothing
+    /// where it has found nothing.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The first of some positions whose line is dirty, or tagged if `tagged` counts too, and is as asked for.

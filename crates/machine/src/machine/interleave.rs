@@ -98,18 +98,31 @@ impl Machine {
                     return Ok(Some(ending));
                 }
             }
-            NextStep::Memory(until) => {
-                let has_passed = self.system.pass_quiet_places(until.min(self.cycles_max));
-                if !has_passed || self.system.due() <= until {
-                    self.system.step_once(Cycle::MAX);
-                }
-            }
+            NextStep::Memory(until) => self.process_events(until),
             NextStep::Sleepers(due) => self.scheduler.wake_due(due),
             NextStep::Deadlock => return Err(self.deadlock()),
         }
         match self.system.error() {
             Some(error) => Err(error.clone()),
             None => Ok(self.system.halted().then_some(Ending::Stopped)),
+        }
+    }
+
+    /// The memory system processes its next pending event, and those after it up to a cycle as long as no request of a core can
+    /// be made again: the next step would be one of the memory system too.
+    fn process_events(&mut self, until: Cycle) {
+        let resumptions = self.system.resumptions();
+        loop {
+            let has_passed = self.system.pass_quiet_places(until.min(self.cycles_max));
+            if !has_passed || self.system.due() <= until {
+                self.system.step_once(Cycle::MAX);
+            }
+            let system = &self.system;
+            let none_resumes = resumptions.is_some() && system.resumptions() == resumptions;
+            let is_next = none_resumes && system.due() <= until && !system.halted() && system.error().is_none();
+            if !is_next || self.is_over_cycles(self.next_due()) {
+                return;
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 mod suspensions;
 
-use durasim_contract::{Message, Node, Origin, Signal, Token};
+use durasim_contract::{LevelId, Message, Node, Origin, Signal, Token};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
@@ -89,6 +89,39 @@ pub(crate) struct Scan {
     pub lines_per_cycle: u32,
     /// Lines that were shown already.
     pub shown: BTreeSet<LineAddr>,
+    /// Places ahead that need not be looked at.
+    #[serde(skip)]
+    pub quiet: QuietPlaces,
+}
+
+/// Places of an array in which a scan finds no line to show, as long as no line of the array becomes dirty or tagged.
+#[derive(Clone, Copy)]
+pub(crate) struct QuietStretch {
+    pub level: LevelId,
+    pub core: CoreId,
+    /// [`durasim_cache::CacheArray::changes`] when they were looked at.
+    pub changes: u64,
+    /// The first of them, counted through all caches, and the place after the last.
+    pub begin: usize,
+    pub end: usize,
+}
+
+/// Knowledge of a scan about the places ahead. It follows from the caches: scans that differ in it alone are equal.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct QuietPlaces(pub Option<QuietStretch>);
+
+impl PartialEq for QuietPlaces {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for QuietPlaces {}
+
+impl std::fmt::Debug for QuietPlaces {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("QuietPlaces")
+    }
 }
 
 /// A line of persistent memory in flight to the design that asked for it.
@@ -130,6 +163,8 @@ super::part::part! {
             retries: u32,
             /// Whether a scan may be scheduled.
             may_scan: bool,
+            /// Number of times that it became known when a suspended request can be made again.
+            resumptions: u64,
         }
     }
 }
@@ -152,6 +187,7 @@ impl Agenda {
             immediate_waits: (0, 0),
             retries: 0,
             may_scan: false,
+            resumptions: 0,
         }
     }
 
@@ -172,6 +208,7 @@ impl Agenda {
             immediate_waits: (0, 0),
             retries: 0,
             may_scan: self.may_scan,
+            resumptions: 0,
         }
     }
 
@@ -212,15 +249,16 @@ impl Agenda {
         Some((*at, scan, second))
     }
 
-    /// The first scheduled work is a step of a scan that finds nothing, as are those before `at`, when the scan is at `position`.
-    pub(crate) fn continue_first_scan(&mut self, at: Cycle, position: usize) {
+    /// The first scheduled work is a step of a scan that finds nothing, as are those before `at`, when the scan is at `position`,
+    /// with this knowledge of the places ahead.
+    pub(crate) fn continue_first_scan(&mut self, at: Cycle, position: usize, quiet: QuietPlaces) {
         self.count += 1;
         let mut first = self.queue.peek_mut().expect("a scan is scheduled");
         let Reverse((_, _, key)) = *first;
         *first = Reverse((at, self.count, key));
         drop(first);
         let Some(Scheduled::Scan(scan)) = self.work.get_mut(&key) else { unreachable!("the first work is a scan") };
-        scan.position = position;
+        (scan.position, scan.quiet) = (position, quiet);
     }
 
     pub(crate) fn is_anything_scheduled(&self) -> bool {

@@ -142,6 +142,11 @@ impl Filters {
         Some(is_over.then(|| wait.since.max(self.changed).max(left)))
     }
 
+    /// Whether any core waits.
+    pub(crate) fn any_waits(&self) -> bool {
+        self.waiting.iter().any(Option::is_some)
+    }
+
     /// Since when a core waits.
     pub(crate) fn waits_since(&self, core: CoreId) -> Option<Cycle> {
         self.waiting[core.0 as usize].map(|wait| wait.since)

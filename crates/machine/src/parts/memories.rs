@@ -374,6 +374,18 @@ impl Memories {
         self.picos(scheduled) <= self.next_ps()
     }
 
+    /// The last cycle in which scheduled work comes before the next step of the memories.
+    pub(crate) fn last_cycle_before_next(&self) -> Cycle {
+        let first_ps = self.next_ps();
+        let before_queues = if first_ps == Picos::MAX {
+            Cycle::MAX
+        } else {
+            let begun = self.clock.cycles(first_ps);
+            if self.clock.picos(begun) <= first_ps { begun } else { begun - 1 }
+        };
+        before_queues.min(self.path.next_arrival())
+    }
+
     /// Whether the next arrival comes before the next step of the memories: a queue has come to its time then.
     pub(crate) fn are_due_after_arrival(&self) -> bool {
         self.picos(self.path.next_arrival()) < self.next_ps()
@@ -399,6 +411,11 @@ impl Memories {
     /// those, and not here.
     pub(crate) fn has_write_back_buffer(&self, persist_buffers: bool) -> bool {
         let limit = self.write_back_buffers;
+        let of_dram = self.dram.as_ref().map_or(0, Memory::inbound_len);
+        let at_most = self.pmem.inbound_len() + of_dram + self.path.writes_in_flight();
+        if at_most < limit && !self.domain.buffers_outlast_queue() {
+            return true;
+        }
         let mut waiting =
             if persist_buffers { 0 } else { self.pmem.inbound_len_of(self.pmem_range()) + self.path.evicted(is_pmem) };
         if self.domain.buffers_outlast_queue() {

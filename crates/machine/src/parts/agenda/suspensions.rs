@@ -57,6 +57,11 @@ impl Agenda {
         self.suspended.iter().flatten().any(|s| s.over_at.is_none())
     }
 
+    /// Changes whenever it becomes known when a suspended request can be made again.
+    pub(crate) fn resumptions(&self) -> u64 {
+        self.resumptions
+    }
+
     /// Takes a suspension away; whether the request has passed its gate.
     pub(crate) fn take_suspension(&mut self, core: CoreId) -> bool {
         self.suspended[core.0 as usize].take().is_some_and(|s| s.passed)
@@ -81,6 +86,7 @@ impl Agenda {
         for (index, suspension) in self.suspended.iter_mut().enumerate() {
             if let Some(suspension) = suspension.as_mut().filter(|s| s.over_at.is_none()) {
                 suspension.over_at = over(index, suspension.awaited).map(|over| over.max(at));
+                self.resumptions += u64::from(suspension.over_at.is_some());
             }
         }
     }
@@ -111,6 +117,7 @@ impl Agenda {
     pub(crate) fn interrupt(&mut self, core: CoreId, at: Cycle) {
         if let Some(suspension) = &mut self.suspended[core.0 as usize] {
             suspension.over_at = Some(at);
+            self.resumptions += 1;
         }
     }
 }

@@ -307,6 +307,11 @@ impl Path {
         self.in_flight.iter().map(|sent| &sent.write)
     }
 
+    /// Number of writes in flight.
+    pub(super) fn writes_in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
     /// Number of these lines that the last level has evicted and that are in flight.
     pub(super) fn evicted(&self, is_counted: impl Fn(LineAddr) -> bool) -> usize {
         if self.in_flight.is_empty() {

@@ -232,6 +232,12 @@ impl System {
         self.agenda.has_waiters()
     }
 
+    /// Changes whenever it becomes known when a suspended request can be made again. `None` while an instruction waits for
+    /// filters, for which that is not counted.
+    pub fn resumptions(&self) -> Option<u64> {
+        (!self.filters.any_waits()).then(|| self.agenda.resumptions())
+    }
+
     /// Cycle in which the suspended request of `core` can be made again, or its instruction that waits for filters be executed, if that
     /// is known.
     pub fn resumes_at(&self, core: CoreId) -> Option<Cycle> {

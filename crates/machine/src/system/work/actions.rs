@@ -1,6 +1,6 @@
 //! Actions of a design.
 
-use crate::parts::agenda::{ReadInFlight, Scan, Scheduled};
+use crate::parts::agenda::{QuietPlaces, ReadInFlight, Scan, Scheduled};
 use crate::parts::memories::LineRead;
 use crate::parts::work_list::Task;
 use crate::system::System;
@@ -34,13 +34,28 @@ impl System {
     /// The next action of a list.
     pub(super) fn act_next(&mut self, core: CoreId, at: Cycle, list: Actions, next: usize) {
         self.work.set_now(at);
+        let next = self.report_events(core, at, &list, next);
         match list.as_slice().get(next) {
             None => self.design.put_back(list),
+            Some(_) if self.halted() => {}
             Some(&action) => {
                 self.work.push(Task::Act { core, at, list, next: next + 1 });
                 self.act(core, at, action);
             }
         }
+    }
+
+    /// Reports events that are the next actions of a list: they need no task each. The place of the action after them, or the one at
+    /// which the machine stops.
+    #[inline]
+    pub(super) fn report_events(&mut self, core: CoreId, at: Cycle, list: &Actions, mut next: usize) -> usize {
+        while let Some(&Action::Event(kind, addr)) = list.as_slice().get(next)
+            && !self.halted()
+        {
+            self.event(kind, at, addr, Some(core));
+            next += 1;
+        }
+        next
     }
 
     /// The controller of the source reads a copy, then writes it or sends it to the one that does.
@@ -97,7 +112,8 @@ impl System {
             Action::Resume { id } => self.wake(core, id, at),
             Action::Scan { id, lines_per_cycle } => {
                 let lines_per_cycle = lines_per_cycle.max(1);
-                let scan = Scan { id, position: 0, lines_per_cycle, shown: BTreeSet::new() };
+                let scan =
+                    Scan { id, position: 0, lines_per_cycle, shown: BTreeSet::new(), quiet: QuietPlaces::default() };
                 self.agenda.schedule(at + 1, Scheduled::Scan(scan));
             }
             Action::ReleaseHeld { controller, group, line } => {

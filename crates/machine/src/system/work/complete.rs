@@ -54,9 +54,14 @@ impl System {
     #[inline]
     pub(in crate::system) fn carry_out(&mut self, core: CoreId, at: Cycle, list: Actions) {
         if list.is_empty() {
+            return self.design.put_back(list);
+        }
+        self.work.set_now(at);
+        let next = self.report_events(core, at, &list, 0);
+        if next == list.as_slice().len() {
             self.design.put_back(list);
         } else {
-            self.complete(Task::Act { core, at, list, next: 0 }, at);
+            self.complete(Task::Act { core, at, list, next }, at);
         }
     }
 

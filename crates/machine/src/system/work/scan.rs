@@ -3,13 +3,16 @@
 //! Dirty data only moves down while no core stores, from core to core by way of the last level. So the upper levels are looked
 //! at first: what was dirty before the scan and moves meanwhile comes to where the scan has not been yet.
 
-use crate::parts::agenda::{Scan, Scheduled};
+use crate::parts::agenda::{QuietPlaces, QuietStretch, Scan, Scheduled};
 use crate::parts::work_list::Task;
 use crate::setup::memory_map::is_pmem;
 use crate::system::System;
 use durasim_contract::{Origin, Scanned};
 use durasim_memory::Write;
 use durasim_types::{CoreId, Cycle, LineAddr};
+
+/// Places that a scan looks at ahead of its position.
+const PLACES_AHEAD: usize = 256;
 
 impl System {
     /// Looks at the next places of a scan. A line is shown once, with its newest version, wherever it is dirty.
@@ -43,31 +46,62 @@ impl System {
     #[inline(never)]
     fn pass_quiet_places_of_scan(&mut self, until: Cycle) -> bool {
         let Some((at, scan, second)) = self.agenda.first_scan() else { return false };
-        let end = until.saturating_add(1).min(second).min(self.memories.due());
-        if end <= at {
+        let last = until.min(self.memories.last_cycle_before_next());
+        if last < at {
             return false;
         }
+        // The step that is scheduled comes before other work of its cycle, the ones after it come after older work of theirs.
+        let end = last.saturating_add(1).min(second.max(at + 1));
         let (position, lines_per_cycle) = (scan.position, scan.lines_per_cycle as usize);
         let places = usize::try_from(end - at).unwrap_or(usize::MAX).saturating_mul(lines_per_cycle);
-        let notes = self.design.tags_follow_newest_data();
-        let (mut first, mut found) = (0, None);
-        for (_, _, array) in self.caches.data_arrays() {
-            let slots = array.geometry().sets as usize * array.geometry().ways as usize;
-            let (begin, end) = (position.max(first), position.saturating_add(places).min(first + slots));
-            if found.is_none() && begin < end {
-                let is_shown = |line| is_pmem(line) && !scan.shown.contains(&line);
-                found = array.find_changed(begin - first..end - first, notes, is_shown).map(|place| first + place);
-            }
-            first += slots;
-        }
-        // The last step has an effect: the scan ends.
-        let quiet = found.unwrap_or(usize::MAX).min(position.saturating_add(places)).min(first.saturating_sub(1));
+        let (quiet, known) = self.first_place_to_show(scan, position.saturating_add(places));
         let steps = quiet.saturating_sub(position) / lines_per_cycle;
         if steps > 0 {
-            self.agenda.continue_first_scan(at + steps as Cycle, position + steps * lines_per_cycle);
+            self.agenda.continue_first_scan(at + steps as Cycle, position + steps * lines_per_cycle, known);
             self.agenda.memories_are_due(self.memories.due());
         }
         steps > 0
+    }
+
+    /// The first place from the position of a scan on, and before `end`, that has a line to show or is the last one, at which the
+    /// scan ends; else `end`. And what is known then of the places ahead.
+    fn first_place_to_show(&self, scan: &Scan, end: usize) -> (usize, QuietPlaces) {
+        let (mut reached, mut quiet) = (scan.position, scan.quiet);
+        loop {
+            if let Some(stretch) = quiet.0
+                && (stretch.begin..stretch.end).contains(&reached)
+                && stretch.changes == self.caches.array(stretch.level, stretch.core).changes()
+            {
+                reached = stretch.end.min(end);
+            }
+            if reached >= end {
+                return (end, quiet);
+            }
+            match self.quiet_from(scan, reached, end) {
+                Some(stretch) if stretch.end > reached => quiet = QuietPlaces(Some(stretch)),
+                _ => return (reached, quiet),
+            }
+        }
+    }
+
+    /// The places from `begin` on, at least up to `end` if none before has a line to show, in one array and without the last
+    /// place of all.
+    fn quiet_from(&self, scan: &Scan, begin: usize, end: usize) -> Option<QuietStretch> {
+        let notes = self.design.tags_follow_newest_data();
+        let is_shown = |line| is_pmem(line) && !scan.shown.contains(&line);
+        let mut first = 0;
+        let mut found = None;
+        for (level, core, array) in self.caches.data_arrays() {
+            let slots = array.geometry().sets as usize * array.geometry().ways as usize;
+            if found.is_none() && begin < first + slots {
+                let positions = begin - first..(end.max(begin + PLACES_AHEAD) - first).min(slots);
+                let searched = positions.end;
+                let place = array.find_changed(positions, notes, is_shown).unwrap_or(searched);
+                found = Some(QuietStretch { level, core, changes: array.changes(), begin, end: first + place });
+            }
+            first += slots;
+        }
+        found.map(|stretch| QuietStretch { end: stretch.end.min(first.saturating_sub(1)), ..stretch })
     }
 
     /// Shows lines to the design from `next` on, and continues with the scan after the last one.
