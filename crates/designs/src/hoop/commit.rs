@@ -49,7 +49,7 @@ impl State {
     }
 
     /// Makes sure that the pack of a transaction has room for these words, or returns the wait of the store.
-    fn open_pack(&mut self, tx: TxId, words: &[Word], out: &mut Actions) -> Result<(), Gate> {
+    fn open_pack(&mut self, tx: TxId, words: impl Iterator<Item = Word>, out: &mut Actions) -> Result<(), Gate> {
         let open = &self.protocol.open[&tx];
         if open.pack.as_ref().is_some_and(|pack| pack.has_room(words)) {
             return Ok(());
@@ -133,10 +133,10 @@ impl State {
     }
 
     /// The words of a store with those of their bytes that were stored.
-    fn words_of(&self, store: &Store<'_>) -> Vec<Word> {
+    fn words_of(&self, store: &Store<'_>) -> impl Iterator<Item = Word> + Clone + use<> {
         let words = Word::of_store(store.addr, store.len, store.data);
-        let mask = |word: &Word| self.fault.swaps(planted::PARTIAL_WORDS_WHOLE, word.mask, 0xff);
-        words.map(|word| Word { mask: mask(&word), ..word }).collect()
+        let fault = self.fault;
+        words.map(move |word| Word { mask: fault.swaps(planted::PARTIAL_WORDS_WHOLE, word.mask, 0xff), ..word })
     }
 
     /// A store of a transaction: its words go to the OOP data buffer, to the next places or those of their addresses.
@@ -146,7 +146,7 @@ impl State {
             return gate;
         }
         let words = self.words_of(store);
-        if let Err(gate) = self.open_pack(tx, &words, out) {
+        if let Err(gate) = self.open_pack(tx, words.clone(), out) {
             return gate;
         }
         let open = self.protocol.open.get_mut(&tx).expect("its pack was just opened");
@@ -154,9 +154,9 @@ impl State {
             self.protocol.lines.open(store.line());
         }
         let pack = open.pack.as_mut().expect("it was just opened");
-        for word in &words {
+        for word in words {
             if self.fault.skips(planted::PACK_OVERWRITES_FIRST) && pack.words.len() == 7 {
-                pack.words[0] = *word;
+                pack.words[0] = word;
             } else {
                 pack.take(word);
             }
@@ -169,7 +169,7 @@ impl State {
     /// [D:hoop-plain-stores].
     pub(super) fn take_plain_store(&mut self, core: CoreId, store: &Store<'_>, out: &mut Actions) -> Gate {
         let same = |p: &PlainStore| (p.addr, p.len, p.data) == (store.addr, store.len, store.data);
-        let words = self.words_of(store);
+        let words: Vec<Word> = self.words_of(store).collect();
         if !self.protocol.plain.get(&core.0).is_some_and(same) {
             // The last one was not offered again.
             if let Some(left) = self.protocol.plain.remove(&core.0) {

@@ -31,7 +31,7 @@ pub(super) struct Word {
 
 impl Word {
     /// The words that a store of up to eight bytes changes: two if it crosses from one to the next.
-    pub fn of_store(addr: PhysAddr, len: u8, data: u64) -> impl Iterator<Item = Word> {
+    pub fn of_store(addr: PhysAddr, len: u8, data: u64) -> impl Iterator<Item = Word> + Clone {
         let offset = addr.0 % 8;
         let bytes = (1u32 << len) - 1;
         let first =

@@ -56,16 +56,16 @@ pub(super) struct PendingSlice {
 
 impl PendingSlice {
     /// Whether all of these words have a place.
-    pub fn has_room(&self, words: &[Word]) -> bool {
-        let new = words.iter().filter(|word| !self.words.iter().any(|w| w.addr == word.addr)).count();
+    pub fn has_room(&self, words: impl Iterator<Item = Word>) -> bool {
+        let new = words.filter(|word| !self.words.iter().any(|w| w.addr == word.addr)).count();
         self.words.len() + new <= SLICE_WORDS
     }
 
     /// Takes a word in; words of one address share a place.
-    pub fn take(&mut self, word: &Word) {
+    pub fn take(&mut self, word: Word) {
         match self.words.iter_mut().find(|w| w.addr == word.addr) {
-            Some(older) => older.update(word),
-            None => self.words.push(*word),
+            Some(older) => older.update(&word),
+            None => self.words.push(word),
         }
     }
 }
@@ -175,10 +175,14 @@ mod tests {
         let word = |i: u64| Word { addr: PhysAddr(8 * i), mask: 0xff, value: i };
         let mut pack = PendingSlice { slice: 0, words: Vec::new() };
         for i in (0..8).chain(0..8) {
-            assert!(pack.has_room(&[word(i)]));
-            pack.take(&word(i));
+            assert!(pack.has_room([word(i)].into_iter()));
+            pack.take(word(i));
         }
-        assert!(pack.has_room(&[word(7)]) && !pack.has_room(&[word(8)]) && !pack.has_room(&[word(7), word(8)]));
+        assert!(
+            pack.has_room([word(7)].into_iter())
+                && !pack.has_room([word(8)].into_iter())
+                && !pack.has_room([word(7), word(8)].into_iter())
+        );
         assert_eq!(pack.words.len(), 8);
     }
 }
