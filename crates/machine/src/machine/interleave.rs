@@ -39,8 +39,9 @@ impl Machine {
         if self.passed_snapshot_point() {
             return Ok(Ending::SnapshotPoint);
         }
+        let mut executed = self.instructions();
         loop {
-            let executed = self.instructions();
+            debug_assert_eq!(executed, self.instructions(), "instructions of all cores");
             if executed >= limit {
                 return Ok(Ending::InstructionLimit);
             }
@@ -68,9 +69,12 @@ impl Machine {
             {
                 return Ok(Ending::CycleLimit);
             }
+            let acting = if let NextStep::Core(core, _) = step { Some(usize::from(core.0)) } else { None };
+            let before = acting.map_or(0, |core| self.cores[core].instructions());
             if let Some(ending) = self.perform(step, budget, limit - executed, output)? {
                 return Ok(ending);
             }
+            executed += acting.map_or(0, |core| self.cores[core].instructions()) - before;
         }
     }
 

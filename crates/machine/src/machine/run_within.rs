@@ -37,7 +37,7 @@ impl Machine {
 
     /// Whether nothing happens any more up to the last cycle that the run may reach.
     pub(crate) fn is_over_cycles(&self, next: Cycle) -> bool {
-        self.cycle().max(next) > self.cycles_max
+        self.cycles_max != Cycle::MAX && self.cycle().max(next) > self.cycles_max
     }
 
     /// The program counter of the thread that has come furthest; of one that waits, if none has a core.

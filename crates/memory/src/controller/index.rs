@@ -7,7 +7,7 @@ use crate::media::Direction;
 use durasim_types::{LineAddr, Picos};
 
 /// Counters of entries by line, a power of two.
-const BUCKETS: usize = 64;
+pub(super) const BUCKETS: usize = 64;
 
 /// A write that the media are writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +41,8 @@ pub(super) struct Index {
     heads: Option<Vec<Head>>,
 }
 
-fn bucket(line: LineAddr) -> usize {
+/// The bucket of a line.
+pub(super) fn bucket(line: LineAddr) -> usize {
     // Adjacent lines and those of adjacent rows are in different buckets.
     (line.0 ^ line.0 >> 6) as usize % BUCKETS
 }

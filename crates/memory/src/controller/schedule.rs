@@ -1,6 +1,7 @@
 //! The entry of the write queue that starts next, and the one that is finished next.
 
 use super::Controller;
+use super::index::{BUCKETS, bucket};
 use crate::media::Direction;
 use crate::{Entry, Write};
 use durasim_types::Picos;
@@ -137,6 +138,8 @@ impl Controller {
         let mut best: Option<(usize, Picos)> = None;
         // Banks that have a waiting entry, and those that have one in service.
         let (mut waiting, mut in_service) = (Banks::default(), Banks::default());
+        // Buckets of lines that have a held entry.
+        let mut held = [false; BUCKETS];
         for index in 0..self.queue.len() {
             let entry = &self.queue[index];
             let (line, local, bank, bound_ps) = (entry.write.line, entry.local, entry.bank, entry.start_bound_ps);
@@ -144,10 +147,15 @@ impl Controller {
                 in_service.insert(bank);
                 continue;
             }
-            if entry.is_held() || waiting.contains(bank) {
+            if entry.is_held() {
+                held[bucket(line)] = true;
                 continue;
             }
-            if self.held > 0 && self.queue.iter().take(index).any(|e| e.write.line == line && e.is_held()) {
+            if waiting.contains(bank) {
+                continue;
+            }
+            let mut older = self.queue.iter().take(index);
+            if held[bucket(line)] && older.any(|e| e.write.line == line && e.is_held()) {
                 continue;
             }
             waiting.insert(bank);
