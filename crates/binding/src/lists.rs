@@ -64,7 +64,7 @@ struct MachineEntry {
 /// The names of the backends that a program was built for; none if its file does not say or cannot be read.
 #[pyfunction]
 fn backends_of(program: PathBuf) -> Vec<String> {
-    std::fs::read(program).map(|data| durasim_kernel::backends(&data)).unwrap_or_default()
+    durasim_kernel::read_elf_file(&program).map(|data| durasim_kernel::backends(&data)).unwrap_or_default()
 }
 
 /// The variants of the registry as a JSON list, in their order.

@@ -28,19 +28,21 @@ mod symbols;
 mod syscalls;
 mod table;
 mod threads;
+mod whole_file;
 
 pub use elf::backends;
 pub use flat::FlatMemory;
 pub use folder::FileChange;
 pub use line_watch::LineWatch;
 pub use pmem::{Extent, PmemError, PmemPool};
-pub use pool::{PoolFile, read_file, replace_file};
+pub use pool::PoolFile;
 pub use process::{Process, ProcessConfig, SavedProcess};
 pub use source_lines::{SourceFrame, SourceLines};
 pub use space::{AddressSpace, PAGE_TABLE_LEVELS, PMEM_WINDOW_BASE, PageCopy, Rights, USER_END};
 pub use symbols::Symbols;
 pub use syscalls::{CallState, SYSTEM_CALLS, SyscallOutcome, SystemCall};
 pub use threads::{ThreadEvent, ThreadId, Waiting, WaitsFor};
+pub use whole_file::{read_elf_file, read_file, replace_file};
 
 use durasim_types::PhysAddr;
 use serde::{Deserialize, Serialize};

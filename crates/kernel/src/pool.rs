@@ -5,11 +5,12 @@
 //! its 4096 bytes, by ascending number, and at last the BLAKE3 hash of everything before it (32 bytes).
 
 use crate::PmemPool;
+use crate::whole_file::{read_file, replace_file};
 use durasim_types::{ConfigError, Error, PAGE_BYTES};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const MAGIC: &[u8; 8] = b"DURAPOOL";
 const VERSION: u32 = 1;
@@ -115,9 +116,18 @@ impl PoolFile {
         Ok(PoolFile { files: header.files, pages, written_by: header.written_by })
     }
 
+    /// More bytes than the file of a pool of this capacity has.
+    fn bytes_max(capacity_bytes: u64) -> u64 {
+        let pages = capacity_bytes.div_ceil(PAGE_BYTES);
+        pages
+            .saturating_mul(RECORD_BYTES as u64)
+            .saturating_add(u64::from(u32::MAX) + (PREFIX_BYTES + HASH_BYTES) as u64)
+    }
+
     /// Reads the host file `path`; see [`PoolFile::decode`]. Also returns the hash, for the digest of a run.
     pub fn load(path: &Path, capacity_bytes: u64) -> Result<(PoolFile, String), Error> {
-        let data = read_file(path).map_err(|e| host_io(path, &e))?;
+        let bytes_max = PoolFile::bytes_max(capacity_bytes);
+        let data = read_file(path, MAGIC, bytes_max).map_err(|e| host_io(path, &e))?;
         let pool = PoolFile::decode(&path.display().to_string(), &data, capacity_bytes)?;
         // The last bytes are the hash, as decode has checked.
         let hash = data[data.len() - HASH_BYTES..].iter().map(|b| format!("{b:02x}")).collect();
@@ -135,60 +145,11 @@ fn host_io(path: &Path, error: &io::Error) -> Error {
     Error::HostIo { path: path.display().to_string(), problem: error.to_string() }
 }
 
-/// Reads a whole host file. A device or a pipe is refused: it may have no end, or no writer.
-///
-/// # Errors
-/// The object at `path` is no regular file, or cannot be read.
-pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    let found = std::fs::metadata(path)?;
-    if !found.is_file() && !found.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file and is not read"));
-    }
-    std::fs::read(path)
-}
-
-/// Writes a temporary file beside `path` and gives it that name once everything is on the disk. The temporary file
-/// is removed if anything fails. What stands at `path` and is not a regular file, such as a device, is left alone.
-pub fn replace_file<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
-    if std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file and is not replaced"));
-    }
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-        _ => PathBuf::from("."),
-    };
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    let mut buffered = io::BufWriter::new(file.as_file_mut());
-    let result = write(&mut buffered)?;
-    buffered.flush()?;
-    drop(buffered);
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|e| e.error)?;
-    Ok(result)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const CAPACITY: u64 = 64 * PAGE_BYTES;
-
-    #[test]
-    fn what_is_not_an_ordinary_file_is_not_replaced() {
-        let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("link");
-        std::os::unix::fs::symlink("/dev/null", &place).unwrap();
-        for path in [place.as_path(), folder.path()] {
-            let refused = replace_file(path, |_| Ok(())).unwrap_err();
-            assert!(refused.to_string().contains("not a regular file"), "{refused}");
-        }
-        assert!(place.is_symlink());
-        let file = folder.path().join("file");
-        for _ in 0..2 {
-            replace_file(&file, |out| out.write_all(b"new")).unwrap();
-        }
-        assert_eq!(std::fs::read(file).unwrap(), b"new");
-    }
 
     fn sample() -> PoolFile {
         let mut files = PmemPool::new(CAPACITY);
@@ -248,6 +209,16 @@ mod tests {
     fn what_has_no_end_is_not_read() {
         let error = PoolFile::load(Path::new("/dev/zero"), 1 << 20).unwrap_err();
         assert_eq!(error.to_string(), "/dev/zero: is not a regular file and is not read");
+        // Files of two terabytes, without blocks on the disk: one of zeros, one that begins as a pool does.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sparse");
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(2 << 40).unwrap();
+        let error = PoolFile::load(&path, 1 << 20).unwrap_err().to_string();
+        assert!(error.ends_with("sparse is not a pool file"), "{error}");
+        (&file).write_all(MAGIC).unwrap();
+        let error = PoolFile::load(&path, 1 << 20).unwrap_err().to_string();
+        assert!(error.contains("sparse: has 2199023255552 bytes; no more than"), "{error}");
     }
 
     #[test]

@@ -295,7 +295,7 @@ impl Snapshot {
     /// A file that cannot be read, that is none of ours, or is truncated or damaged.
     pub fn read(path: &Path) -> Result<Snapshot, Error> {
         let name = path.display();
-        let data = read_file(path).map_err(|e| refuse(format!("{name} cannot be read: {e}")))?;
+        let data = read_file(path, MAGIC, u64::MAX).map_err(|e| refuse(format!("{name} cannot be read: {e}")))?;
         Ok(Snapshot::decode(&name.to_string(), &data)?)
     }
 

@@ -97,7 +97,7 @@ pub(crate) fn process_config(config: &MachineConfig, plan: &Plan, program: &Prog
 /// # Errors
 /// A file that cannot be read is a wrong argument, not a failure of the host's disk.
 pub fn read_elf(path: &std::path::Path) -> Result<Vec<u8>, Error> {
-    durasim_kernel::read_file(path)
+    durasim_kernel::read_elf_file(path)
         .map_err(|e| ConfigError::new("elf", format!("{} cannot be read: {e}", path.display())).into())
 }
 
