@@ -45,6 +45,7 @@ CLASSES = {
     "roi": "Region", "program": "Region", "pmem_write_bytes": "PmemWriteBytes", "latency_ns": "LatencyNs",
     "tx": "Transactions", "replay": "Replay", "aborted_by": "AbortedBy", "host": "Host", "provenance": "Provenance",
     "accesses_per_tx": "AccessesPerTx", "phases": "Phases", "execute": "Phase", "prepare": "Phase", "commit": "Phase",
+    "batches": "Batches",
 }  # fmt: skip
 # Base classes of results that notebooks show.
 PRESENTED = {"RunResult": "PresentedRun"}

@@ -6,7 +6,7 @@ from typing import Any
 from durasim.documents.results import METRICS, RunResult
 
 _KNOWN: dict[str, Any] = {
-    "schema": "durasim-run/4",
+    "schema": "durasim-run/5",
     "durasim_version": "0.1.0",
     "design": "opt",
     "workload": "btree",
@@ -39,6 +39,7 @@ _KNOWN: dict[str, Any] = {
     "digest": "0123456789abcdef0123456789abcdef",
     "guest_exit_code": 0,
     "persistence": None,
+    "batches": None,
     "host": {"seconds": 0.5, "mips": 0.006, "peak_rss_bytes": 1048576},
     "provenance": {
         "durasim_build": "00112233445566778899aabbccddeeff",

@@ -34,6 +34,7 @@ ELSEWHERE = {
     "root",
     "root_write",
     "persistence_report",
+    "batches",
     "pool",
     "snapshot_at",
     "snapshot",

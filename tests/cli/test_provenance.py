@@ -117,10 +117,10 @@ def test_documents_of_every_kind_are_read_back(program, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"schema": "durasim-run/2"}', "a document durasim-run/2; this version reads durasim-run/4"),
+        ('{"schema": "durasim-run/2"}', "a document durasim-run/2; this version reads durasim-run/5"),
         ("[]", "without a schema"),
         ('{"schema": 3}', "without a schema"),
-        ('{"schema": "durasim-run/4"}', "lacks"),
+        ('{"schema": "durasim-run/5"}', "lacks"),
         ("{", "not JSON"),
     ],
 )

@@ -37,7 +37,16 @@ THREADS = (1, 4)
 
 DIGEST_SIZES = {"ops": 150, "workload_args": {"populate": 300}}
 # Values that are not part of the model, differ between runs, are derived from others, or are newer than the digests.
-NOT_IN_DIGESTS = ("durasim_version", "host", "provenance", "configuration", "accesses_per_tx", "replay", "persistence")
+NOT_IN_DIGESTS = (
+    "durasim_version",
+    "host",
+    "provenance",
+    "configuration",
+    "accesses_per_tx",
+    "replay",
+    "persistence",
+    "batches",
+)
 NEWER_STATISTICS = ("pmem_stores",)
 NEWER_BY_THREAD = ("l1d", "l2")
 # Additional fields of a document do not change the model: digests keep the name with which they were recorded.

@@ -174,6 +174,22 @@ class Replay(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class Batches(Document):
+    """Counters at the ends of batches of operations; None unless they were asked for.
+
+    Attributes:
+        ops: Least number of operations of a batch: a batch ends in the first step of the machine after them.
+        count: Number of batches. The operations after the last one are in none.
+        counters: Each counter, counted from the begin of the region, at the end of each batch, by its path in this
+            document, or `media_reads` and `media_writes` in lines. Counters that remain 0 are left out.
+    """
+
+    ops: int
+    count: int
+    counters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Host(Document):
     """Cost on this computer; the only part that differs from run to run.
 
@@ -258,6 +274,7 @@ class RunResult(PresentedRun):
         digest: 32 hexadecimal digits that prove two runs equal.
         guest_exit_code: Exit code of the guest program; None if it was stopped after its region of interest.
         persistence: The use of cache-block operations and fences by line of the source; None unless it was asked for.
+        batches: Counters at the ends of batches of operations; None unless they were asked for.
         host: Cost on this computer; the only part that differs from run to run.
         provenance: Provenance of the run, beside machine, design, threads and seed.
         configuration: The machine and the design's parameters, as they were after all overrides, in the shape of a
@@ -288,6 +305,7 @@ class RunResult(PresentedRun):
     digest: str
     guest_exit_code: int | None
     persistence: Mapping[str, Any] | None
+    batches: Batches | None
     host: Host
     provenance: Provenance
     configuration: Mapping[str, Any]
@@ -316,6 +334,8 @@ class RunOptions:
             is not simulated, and it has no exit code.
         persistence_report: Report the cache-block operations and fences of the detailed part of the run by line of the
             program's source: which had nothing to do, what they cost, and which stores none followed.
+        batches: Report in the document counters at the ends of 32 to 63 batches of operations of the region of
+            interest, from which intervals of numbers of one run follow.
     """
 
     root: str | None = field(
@@ -406,6 +426,13 @@ class RunOptions:
             "followed.",
         },
     )
+    batches: bool = field(
+        default=False,
+        metadata={
+            "help": "Report in the document counters at the ends of 32 to 63 batches of operations of the "
+            "region of interest, from which intervals of numbers of one run follow.",
+        },
+    )
 
 
 class RunOptionArguments(TypedDict, total=False):
@@ -423,3 +450,4 @@ class RunOptionArguments(TypedDict, total=False):
     warm: bool
     stop_after_roi: bool
     persistence_report: bool
+    batches: bool

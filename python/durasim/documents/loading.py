@@ -25,7 +25,7 @@ _Typed = (
 Loaded = _Typed | dict[str, Any]
 
 _TYPED: Mapping[str, type[_Typed]] = {
-    "durasim-run/4": RunResult,
+    "durasim-run/5": RunResult,
     "durasim-crash/5": CrashResult,
     "durasim-compare/4": Comparison,
     "durasim-diff/2": Difference,

@@ -69,7 +69,7 @@ class Estimates:
     def _probe(self, request: Mapping[str, Any]) -> int | None:
         of_run = {name: value for name, value in request.items() if name in _RUN_FIELDS}
         changed = {"functional": True, "max_instructions": _PROBE_INSTRUCTIONS, "fast_forward": None, "from": None}
-        changed |= {"stop_after_roi": False, "root_write": False, "persistence_report": False}
+        changed |= {"stop_after_roi": False, "root_write": False, "persistence_report": False, "batches": False}
         # The peak is that of this process, which may have held more before.
         before_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         try:

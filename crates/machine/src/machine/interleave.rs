@@ -1,6 +1,7 @@
 //! The order of steps: the next one belongs to the core with the smallest local time, or to the memory system if a core
 //! waits for it. Threads get cores, lose them, and make system calls.
 
+use super::batch_ends::STEP_INSTRUCTIONS;
 use super::kernel_memory::KernelMemory;
 use super::port::MachinePort;
 use super::scheduler::{DrainReason, InterruptedStep};
@@ -69,12 +70,14 @@ impl Machine {
             {
                 return Ok(Ending::CycleLimit);
             }
+            let most = if self.measure.batches.is_some() { STEP_INSTRUCTIONS } else { u64::MAX };
             let acting = if let NextStep::Core(core, _) = step { Some(usize::from(core.0)) } else { None };
             let before = acting.map_or(0, |core| self.cores[core].instructions());
-            if let Some(ending) = self.perform(step, budget, limit - executed, output)? {
+            if let Some(ending) = self.perform(step, budget, most.min(limit - executed), output)? {
                 return Ok(ending);
             }
             executed += acting.map_or(0, |core| self.cores[core].instructions()) - before;
+            self.end_batch();
         }
     }
 

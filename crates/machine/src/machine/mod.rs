@@ -1,5 +1,6 @@
 //! A machine with a program on it: cores, the memory system and the kernel, and the loop that gives each core its steps.
 
+mod batch_ends;
 mod counters;
 pub(crate) mod detached_program;
 mod fork;
@@ -19,6 +20,7 @@ use crate::setup::inserted::Inserted;
 use crate::setup::pauses::Pauses;
 use crate::setup::plan::Plan;
 use crate::setup::program::{PoolContents, Program, process_config};
+use crate::statistics::batches::BatchReadings;
 use crate::statistics::measurements::{Measurements, Moment, RegionEnd};
 use crate::statistics::metrics::{AccessesPerTx, Bytes, Latencies, Metrics, Phases};
 use crate::system::System;
@@ -173,6 +175,7 @@ impl Machine {
                 replay: self.system.replay_stats(at.cycle),
             },
             ops: self.measure.ops,
+            batches: self.measure.batches.as_ref().map(BatchReadings::result),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::provenance::Provenance;
 use crate::setup::request::{Prepared, RunRequest, configuration};
+use crate::statistics::batches::Batches;
 use crate::statistics::measurements::{Moment, RegionEnd};
 use crate::statistics::metrics::Metrics;
 use crate::statistics::persistence::PersistenceReport;
@@ -97,6 +98,8 @@ pub struct RunResult {
     /// The use of cache-block operations and fences by line of the source; null unless it was asked for.
     #[schemars(schema_with = "persistence_report")]
     pub persistence: Option<PersistenceReport>,
+    /// Counters at the ends of batches of operations; null unless they were asked for.
+    pub batches: Option<Batches>,
     /// Cost on this computer; the only part that differs from run to run.
     pub host: Host,
     /// Provenance of the run, beside machine, design, threads and seed.
@@ -109,7 +112,7 @@ pub struct RunResult {
     pub stats: Stats,
 }
 
-const SCHEMA: &str = "durasim-run/4";
+const SCHEMA: &str = "durasim-run/5";
 
 /// Stands for the tree that documents of several kinds have.
 fn stats_tree(_: &mut SchemaGenerator) -> Schema {
@@ -132,6 +135,7 @@ pub(crate) struct RunEnd {
     pub digest: String,
     pub guest_exit_code: Option<i32>,
     pub persistence: Option<PersistenceReport>,
+    pub batches: Option<Batches>,
     pub host: Host,
 }
 
@@ -155,6 +159,7 @@ impl RunResult {
             digest: end.digest,
             guest_exit_code: end.guest_exit_code,
             persistence: end.persistence,
+            batches: end.batches,
             host: end.host,
             provenance: Provenance::of(request, prepared),
             configuration: configuration(prepared),

@@ -67,6 +67,7 @@ fn run_flat(request: &RunRequest, prepared: &Prepared, output: &mut dyn Output) 
         digest: digest.hex(),
         guest_exit_code,
         persistence: None,
+        batches: None,
         host: Host::new(instructions, started.elapsed()),
     };
     Ok(RunResult::of(request, prepared, end))

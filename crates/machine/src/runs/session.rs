@@ -68,6 +68,7 @@ impl Session {
         } else {
             Machine::new(&prepared.config, &prepared.plan, &prepared.program)?
         };
+        machine.record_batches(request.batches)?;
         let skipped = machine.instructions();
         let persistence = request.persistence_report.then(PersistenceRecorder::default);
         if let Some(recorder) = &persistence {
@@ -147,6 +148,7 @@ impl Session {
             stats: region.stats,
             digest,
             guest_exit_code,
+            batches: region.batches,
             persistence: self.persistence.as_ref().map(|report| report.report(&request.elf, &prepared.program.elf)),
             host: Host::new(end.instructions - self.skipped, self.elapsed),
         };

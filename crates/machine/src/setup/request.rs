@@ -110,6 +110,10 @@ pub struct RunRequest {
     /// nothing to do, what they cost, and which stores none followed.
     #[serde(default)]
     pub persistence_report: bool,
+    /// Report in the document counters at the ends of 32 to 63 batches of operations of the region of interest, from which
+    /// intervals of numbers of one run follow.
+    #[serde(default)]
+    pub batches: bool,
     /// Data that only the front end has, for the result of the run.
     #[serde(default)]
     pub origin: Origin,
@@ -226,6 +230,9 @@ fn check_start(request: &RunRequest) -> Result<(), ConfigError> {
             "persistence_report",
             "a functional run has no caches and no waits: leave persistence_report out",
         );
+    }
+    if request.batches && request.functional {
+        return refuse("batches", "a functional run has no cycles: leave batches out");
     }
     if request.stop_after_roi && request.pool.is_some() {
         return refuse("stop_after_roi", "a program that is stopped leaves no pool: leave pool or stop_after_roi out");

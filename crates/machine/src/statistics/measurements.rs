@@ -1,5 +1,6 @@
 //! Measurements of a run: the region of interest, latencies of operations, and the state of all counters at its end.
 
+use super::batches::{BatchReadings, Batches};
 use super::latency::{Latency, LoadLatency};
 use super::metrics::Metrics;
 use durasim_isa::Marker;
@@ -22,6 +23,8 @@ pub(crate) struct RegionEnd {
     pub stats: Stats,
     pub metrics: Metrics,
     pub ops: u64,
+    /// None unless batches are recorded.
+    pub batches: Option<Batches>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,6 +45,8 @@ pub(crate) struct Measurements {
     /// From the issue of a load of persistent memory to its data; those that the store buffer answers are none.
     pub pmem_load_latency: LoadLatency,
     pub pmem_stores: u64,
+    /// The batches of the region up to now; none unless they are recorded.
+    pub batches: Option<BatchReadings>,
 }
 
 impl Measurements {
@@ -59,6 +64,7 @@ impl Measurements {
             op_latency: Latency::new(),
             pmem_load_latency: LoadLatency::new(),
             pmem_stores: 0,
+            batches: None,
         }
     }
 
@@ -70,6 +76,9 @@ impl Measurements {
         self.op_latency.reset();
         self.pmem_load_latency = LoadLatency::new();
         self.pmem_stores = 0;
+        if let Some(batches) = &mut self.batches {
+            *batches = BatchReadings::default();
+        }
     }
 
     pub fn op_begin(&mut self, core: CoreId, at: Cycle) {

@@ -1,5 +1,6 @@
 //! Counters, latencies and metrics. They observe a run, and no timing depends on them.
 
+pub(crate) mod batches;
 pub(crate) mod filter_statistics;
 pub(crate) mod latency;
 pub(crate) mod measurements;
