@@ -7,6 +7,7 @@ import json
 import resource
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from durasim import _core
@@ -14,7 +15,7 @@ from durasim.errors import DurasimError
 from durasim.output import discard
 from durasim.studies.prepared import Prepared
 
-_PROBE_INSTRUCTIONS = 200_000_000
+PROBE_INSTRUCTIONS = 200_000_000
 """Instructions after which a functional run that counts those of a program is given up."""
 _PROBES_MAX = 100
 """Programs whose instructions are counted; the time of further ones is unknown."""
@@ -26,16 +27,33 @@ WORKER_BYTES = 100 * 2**20
 """Memory of a worker process without a simulated machine."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Instructions:
+    """Instructions of a run.
+
+    Attributes:
+        program: Those of the whole program.
+        region: Those of its region of interest, which is the whole program if it marks none.
+    """
+
+    program: int
+    region: int
+
+
 class Estimates:
     """Expected times: from results of the same program, or from the number of instructions of its run."""
 
-    def __init__(self, entries: Sequence[Any]) -> None:
-        """`entries` are those of the store."""
+    def __init__(self, entries: Sequence[Any], probe_instructions: int = PROBE_INSTRUCTIONS) -> None:
+        """Starts with the measured times of `entries`, those of the store.
+
+        Programs that execute more than `probe_instructions` have unknown times if none is measured.
+        """
+        self._probe_instructions = probe_instructions
         self._measured: dict[tuple[str, ...], list[float]] = {}
         for entry in entries:
             of = (entry.kind, entry.design, entry.workload, entry.machine, _size_of(entry.command))
             self._measured.setdefault(of, []).append(entry.seconds)
-        self._instructions: dict[str, int | None] = {}
+        self._instructions: dict[str, _Instructions | None] = {}
         self.memory_bytes = WORKER_BYTES
         """Largest memory of a process that simulates one of the points, as far as it is known."""
 
@@ -49,14 +67,16 @@ class Estimates:
             return statistics.median(self._measured[of])
         if count is None:
             return None
-        running = count / _SIMULATED_PER_S
+        # Up to the region a fast-forwarded run is functional; what comes after it is little.
+        functional = count.program - count.region if request.get("fast_forward") is not None else 0
+        running = (count.program - functional) / _SIMULATED_PER_S + functional / _FUNCTIONAL_PER_S
         if one.point.crash is None:
             return running
         # The program runs twice; each trial recovers and checks.
         trials = 1000 if one.point.crash.points == "all" else one.point.crash.points
-        return 2 * running + trials * one.point.crash.variants * count / _FUNCTIONAL_PER_S
+        return 2 * running + trials * one.point.crash.variants * count.program / _FUNCTIONAL_PER_S
 
-    def _count(self, one: Prepared) -> int | None:
+    def _count(self, one: Prepared) -> _Instructions | None:
         """Returns the instructions of a run; None if they are too many to count, or it cannot run functionally."""
         # Seeds change what a program does, but hardly how much.
         kept = ("elf", "elf_name", "args", "env", "ops", "threads", "workload", "root")
@@ -66,9 +86,9 @@ class Estimates:
             self._instructions[text] = self._probe(one.request) if is_allowed else None
         return self._instructions[text]
 
-    def _probe(self, request: Mapping[str, Any]) -> int | None:
+    def _probe(self, request: Mapping[str, Any]) -> _Instructions | None:
         of_run = {name: value for name, value in request.items() if name in _RUN_FIELDS}
-        changed = {"functional": True, "max_instructions": _PROBE_INSTRUCTIONS, "fast_forward": None, "from": None}
+        changed = {"functional": True, "max_instructions": self._probe_instructions, "fast_forward": None, "from": None}
         changed |= {"stop_after_roi": False, "root_write": False, "persistence_report": False, "batches": False}
         # The peak is that of this process, which may have held more before.
         before_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -78,7 +98,7 @@ class Estimates:
             return None
         added_bytes = int(document["host"]["peak_rss_bytes"]) - before_bytes
         self.memory_bytes = max(self.memory_bytes, WORKER_BYTES + max(added_bytes, 0))
-        return int(document["program"]["instructions"])
+        return _Instructions(int(document["program"]["instructions"]), int(document["roi"]["instructions"]))
 
 
 def _size_of(command: str) -> str:
