@@ -20,6 +20,7 @@ from pathlib import Path
 
 import durasim
 from durasim.papers import recorded as records
+from durasim.papers.evaluation import verdict_of
 from durasim.papers.paper_files import paper_named, paper_names
 from durasim.papers.verdicts import (
     BANDS,
@@ -63,10 +64,7 @@ def main() -> None:
 
 
 def compared_again(name: str) -> list[dict[str, str]]:
-    """Compares the recorded numbers of a paper with the published ones by the current rule, without runs.
-
-    A number that is uncertain stays uncertain: the interval of its seeds is not recorded.
-    """
+    """Compares the recorded numbers of a paper with the published ones by the current rule, without runs."""
     claims = [claim for figure in paper_named(name).figures for claim in figure.claims]
     rows = {records.place_of(row): row for row in records.recorded_rows(name)}
     found = []
@@ -77,8 +75,8 @@ def compared_again(name: str) -> list[dict[str, str]]:
                 f"experiments/{name}/recorded.csv has no result for {', '.join(filter(None, place))}: measure again"
             )
         row = rows.pop(place)
-        values = tuple(map(float, row["values"].split()))
-        again = row["verdict"] if row["verdict"] == UNCERTAIN else verdict(claim.published, values)
+        values, interval = (tuple(map(float, row[name].split())) for name in ("values", "interval"))
+        again = verdict_of(claim.published, values, interval)
         found.append(row | {"class": class_of(claim.published), "unit": claim.published.unit, "verdict": again})
     if rows:
         sys.exit(f"experiments/{name}/recorded.csv has results that no figure names: {sorted(rows)}")
@@ -118,7 +116,8 @@ def _result_lines(rows: Iterable[Mapping[str, str]]) -> Iterator[str]:
     for row in rows:
         published = f"{row['published']} {row['unit']}".strip()
         names = (row["figure"], row["metric"], row["design"], row["baseline"], row["workload"])
-        yield f"| {' | '.join((*names, published, row['ours'], shown_verdict(row), row['reason']))} |"
+        ours = f"{row['ours']} ({row['interval'].replace(' ', ' to ')})" if row["interval"] else row["ours"]
+        yield f"| {' | '.join((*names, published, ours, shown_verdict(row), row['reason']))} |"
 
 
 def _as_csv(name: str) -> str:

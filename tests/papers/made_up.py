@@ -26,7 +26,8 @@ def row(design="Ours", baseline="Other", ours=(2.0,), published="3", **changed):
     """A published number beside ours."""
     of = {
         "paper": "made-up", "figure": "Fig1", "metric": "bytes_ratio", "design": design, "workload": "all",
-        "baseline": baseline, "published": published, "unit": "x", "relation": "factor", "ours": ours, "interval": (),
+        "baseline": baseline, "published": published, "unit": "x", "relation": "factor", "ours": ours,
+        "interval": (), "interval_from": "",
         "text": "2.0", "class_": "measured", "verdict": "differs", "null_verdict": "differs", "note": "", "error": None,
         "command": "durasim run", "runs": (),
     }  # fmt: skip

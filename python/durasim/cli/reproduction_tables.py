@@ -18,7 +18,7 @@ def tables(document: Reproduction, changed: Sequence[str], *, wide: bool = False
     Args:
         document: The reproduction.
         changed: Sentences about verdicts that differ from the recorded ones.
-        wide: Whether to show baselines, classes and remarks of all numbers.
+        wide: Whether to show intervals and remarks.
     """
     parts: list[RenderableType] = []
     for paper in document.papers:
@@ -95,14 +95,26 @@ def readings_sentence(readings: Sequence[ReadingResult]) -> str:
 def _numbers(paper: str, rows: Sequence[ReproducedRow], *, wide: bool) -> FoldedTable:
     columns = [Column("figure"), Column("metric", wraps=True), Column("design"), Column("baseline"), Column("workload")]
     columns += [Column("published", right=True), Column("durasim", right=True), Column("verdict")]
-    columns += [Column("remark", wraps=True)] if wide else []
+    columns += _wide_columns() if wide else []
     table = FoldedTable(f"{paper}: published numbers beside durasim's", columns, keys=2)
     for row in rows:
         is_scored = row.class_ in SCORING
         verdict = row.verdict if is_scored else f"({row.class_}: {row.verdict})"
         cells = [row.figure, row.metric, row.design, row.baseline, row.workload]
         cells += [f"{row.published} {row.unit}".strip(), row.text, verdict]
-        table.add_row(*cells, *([row.note] if wide else []))
+        table.add_row(*cells, *(_wide_cells(row) if wide else []))
     if not wide:
-        table.caption = "a verdict in brackets does not score; --wide adds remarks"
+        table.caption = "a verdict in brackets does not score; --wide adds intervals and remarks"
     return table
+
+
+def _wide_columns() -> list[Column]:
+    return [Column("95 %", right=True), Column("from"), Column("remark", wraps=True)]
+
+
+def _wide_cells(row: ReproducedRow) -> list[str]:
+    return [_ends(row.interval), row.interval_from, row.note]
+
+
+def _ends(ends: Sequence[float]) -> str:
+    return " to ".join(f"{end:.4g}" for end in ends)

@@ -33,7 +33,7 @@ _TYPED: Mapping[str, type[_Typed]] = {
     "durasim-sweep/1": SweepResult,
     "durasim-sweep-plan/1": Plan,
     "durasim-results/1": StoredResults,
-    "durasim-reproduction/3": Reproduction,
+    "durasim-reproduction/4": Reproduction,
     "durasim-rerun/1": Rerun,
 }
 _PLAIN = ("durasim-campaign/3", "durasim-mutation/1", "durasim-designs-check/2")

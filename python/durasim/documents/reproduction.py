@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from durasim.documents.document import Document
 
-SCHEMA = "durasim-reproduction/3"
+SCHEMA = "durasim-reproduction/4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,9 @@ class ReproducedRow(Document):
         relation: How it is compared.
         ours: Our numbers, in the unit of the paper; empty if they are not measured, or a program does not have what is
             counted.
-        interval: Ends of the 95 % interval of our number over the seeds; empty with fewer than two seeds.
+        interval: Ends of the 95 % interval of our number; empty if there is none.
+        interval_from: What the interval is from: `seeds`, or `batches` of operations of runs with one seed; empty
+            without an interval.
         text: Our numbers as they are shown.
         class_: The class of the number; `null` if the baseline itself would pass.
         verdict: The verdict.
@@ -48,6 +50,7 @@ class ReproducedRow(Document):
     relation: str
     ours: tuple[float, ...]
     interval: tuple[float, ...]
+    interval_from: str
     text: str
     class_: str
     verdict: str

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean, stdev
+from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from durasim.documents.reproduction import ReproducedRow, ReproducedSeries, SeriesMark, SeriesPoint
 from durasim.errors import ConfigError, refusal
-from durasim.papers import verdicts
+from durasim.papers import intervals, verdicts
+from durasim.papers.batches import Deviations
 from durasim.papers.cells import Cells
 from durasim.papers.grids import Cell
 from durasim.papers.paper_files import Claim, Figure, Formula, Measure
 from durasim.papers.selections import Found, groups_of, is_read, select
 from durasim.papers.series import Series
+from durasim.papers.slopes import moved_by_batches
 
 _SEED = "seed"
 _PROBES = 200
 """Steps in which the verdict is examined over an interval."""
-# Quantiles of Student's t distribution for a two-sided 95 % interval, by degrees of freedom.
-_T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+SEEDS, BATCHES = "seeds", "batches"
+"""Sources of intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Evidence:
         counts: Numbers that no run gives: sizes and energies of designs, lines that transactions write.
         sources: Key and command of the run of each cell, in the order of the cells.
         repeated: Names of the tables of runs whose files have no seeds: formulas get the mean over their seeds.
+        batches: For each of the cells how much the batches of its run move its numbers; empty without batches.
     """
 
     cells: Found
@@ -41,6 +44,7 @@ class Evidence:
     counts: Callable[[Mapping[str, Any]], Cells]
     sources: Sequence[tuple[str, str]]
     repeated: frozenset[str] = frozenset()
+    batches: Sequence[Deviations] = ()
 
 
 def row_of(paper: str, figure: Figure, claim: Claim, evidence: Evidence) -> ReproducedRow:
@@ -48,17 +52,18 @@ def row_of(paper: str, figure: Figure, claim: Claim, evidence: Evidence) -> Repr
     published = claim.published
     numbers: tuple[float, ...] = ()
     interval: tuple[float, ...] = ()
-    note, error = claim.note, None
+    interval_from, note, error = "", claim.note, None
     if claim.measure is not None:
         try:
-            numbers, interval, beside = _measured(claim.measure, claim.selections, evidence)
+            numbers, (interval, interval_from), beside = _measured(claim.measure, claim.selections, evidence)
             verdicts.check_count(published, numbers)
         except ConfigError as refused:
             where = ", ".join(part for part in (published.metric, published.design, published.workload) if part)
             error = f"{paper}/{figure.file}, {where}: {refused.field}: {refused.problem}"
-            numbers, interval, beside = (), (), [f"not measured: {error}"]
+            numbers, interval, interval_from, beside = (), (), "", [f"not measured: {error}"]
         if not all(map(math.isfinite, numbers)):
-            numbers, interval, beside = (), (), ["a program does not have what is counted", *beside]
+            numbers, interval, interval_from = (), (), ""
+            beside = ["a program does not have what is counted", *beside]
         note = "; ".join(part for part in (*beside, note) if part)
     sources = _sources(claim, evidence)
     more = f" (and {len(sources) - 1} more)" if len(sources) > 1 else ""
@@ -74,6 +79,7 @@ def row_of(paper: str, figure: Figure, claim: Claim, evidence: Evidence) -> Repr
         relation=published.relation,
         ours=numbers,
         interval=interval,
+        interval_from=interval_from,
         text=_text(numbers, claim.measure.digits) if claim.measure is not None else "",
         class_=verdicts.class_of(published),
         verdict=verdict_of(published, numbers, interval),
@@ -106,22 +112,26 @@ def numbers_of(formula: Formula, selections: Mapping[str, Mapping[str, Any]], ev
     Raises:
         ConfigError: A run that it reads failed, or does not have what it reads.
     """
-    read = {name: selections[name] for name in formula.names()}
-    return formula.numbers(_over_seeds(_values(formula, read, evidence), selections, evidence))
+    values = _values(formula, _read(formula, selections), evidence)
+    return formula.numbers(_over_seeds(values, selections, evidence))
 
 
-def interval_of(formula: Formula, selections: Mapping[str, Mapping[str, Any]], evidence: Evidence) -> tuple[float, ...]:
-    """Returns the ends of the 95 % interval of a formula with one number over the seeds of its runs.
+def interval_of(
+    formula: Formula, selections: Mapping[str, Mapping[str, Any]], evidence: Evidence
+) -> tuple[tuple[float, ...], str]:
+    """Returns the ends of the 95 % interval of a formula with one number, and what it is from.
 
-    It is that of Student's t of the mean: each seed is an independent run, whatever the operations of a run depend on.
+    With several seeds it is that of Student's t of the mean over them: each seed is an independent run, whatever the
+    operations of a run depend on. With one seed it is that of the batches of operations of the runs.
 
     Returns:
-        The ends; empty if the values share fewer than two seeds.
+        The ends, and `seeds` or `batches`; empty if the values share fewer than two seeds and a run has no batches, or
+        none of what is read.
 
     Raises:
         ConfigError: A run that it reads failed, or does not have what it reads.
     """
-    return _interval(formula, _values(formula, {name: selections[name] for name in formula.names()}, evidence))
+    return _interval(formula, _values(formula, _read(formula, selections), evidence), selections, evidence)
 
 
 def series_row(paper: str, figure: Figure, series: Series, evidence: Evidence) -> ReproducedSeries:
@@ -163,7 +173,7 @@ def _points(series: Series, evidence: Evidence) -> tuple[SeriesPoint, ...]:
         label = str(at[x]), str(at.get(by, "")) if by else ""
         samples.setdefault(label, []).append(number)
     return tuple(
-        SeriesPoint(_label(series, of_x), _label(series, of_by), fmean(of), _interval_of_mean(of))
+        SeriesPoint(_label(series, of_x), _label(series, of_by), fmean(of), intervals.of_samples(of))
         for (of_x, of_by), of in samples.items()
         if all(map(math.isfinite, of))
     )
@@ -199,8 +209,8 @@ def _over_seeds(
 
 def _measured(
     measure: Measure, selections: Mapping[str, Mapping[str, Any]], evidence: Evidence
-) -> tuple[tuple[float, ...], tuple[float, ...], list[str]]:
-    """Returns the numbers of a claim, the interval over seeds, and the formulas beside it as texts."""
+) -> tuple[tuple[float, ...], tuple[tuple[float, ...], str], list[str]]:
+    """Returns the numbers of a claim, their interval and what it is from, and the formulas beside it as texts."""
     values = _values(measure.formula, selections, evidence)
     shown = _over_seeds(values, selections, evidence)
     numbers = measure.formula.numbers(shown)
@@ -209,25 +219,43 @@ def _measured(
         for label, formula in measure.beside.items()
         if all(name in values for name in formula.names())
     ]
-    return numbers, _interval(measure.formula, values) if len(numbers) == 1 else (), beside
+    if len(numbers) != 1:
+        return numbers, ((), ""), beside
+    return numbers, _interval(measure.formula, values, selections, evidence), beside
 
 
-def _interval(formula: Formula, values: Mapping[str, Cells]) -> tuple[float, ...]:
-    """Returns the 95 % interval of the mean over seeds, by Student's t; empty if the values share fewer than two."""
+def _read(formula: Formula, selections: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {name: selections[name] for name in formula.names()}
+
+
+def _interval(
+    formula: Formula, values: Mapping[str, Cells], selections: Mapping[str, Mapping[str, Any]], evidence: Evidence
+) -> tuple[tuple[float, ...], str]:
+    """Returns the interval over the seeds that the values share, or over batches if they share fewer than two."""
     read = {name: values[name] for name in formula.names()}
     seeded = [cells for cells in read.values() if _SEED in cells.axes]
     of_each = [{place[cells.axes.index(_SEED)] for place in cells.numbers} for cells in seeded]
     seeds = sorted(set.intersection(*of_each)) if of_each else []
     samples = [formula.numbers({name: _of_seed(cells, seed) for name, cells in read.items()})[0] for seed in seeds]
-    return _interval_of_mean(samples)
+    if found := intervals.of_samples(samples):
+        return found, SEEDS
+    found = _interval_of_batches(formula, _read(formula, selections), evidence) if evidence.batches else ()
+    return found, BATCHES if found else ""
 
 
-def _interval_of_mean(samples: Sequence[float]) -> tuple[float, ...]:
-    if len(samples) < 2 or not all(map(math.isfinite, samples)):  # noqa: PLR2004 - a deviation needs two
-        return ()
-    degrees = len(samples) - 1
-    half = _T_QUANTILES[min(degrees, len(_T_QUANTILES)) - 1] * stdev(samples) / len(samples) ** 0.5
-    return fmean(samples) - half, fmean(samples) + half
+def _interval_of_batches(
+    formula: Formula, read: Mapping[str, Mapping[str, Any]], evidence: Evidence
+) -> tuple[float, ...]:
+    def paths_of_cell(cell: Cell) -> list[str]:
+        return list(dict.fromkeys(of["metric"] for of in read.values() if is_read(of, cell)))
+
+    def evaluate(cells: Found) -> float:
+        return numbers_of(formula, read, replace(evidence, cells=cells, batches=()))[0]
+
+    kept = [at for at, (cell, _) in enumerate(evidence.cells) if paths_of_cell(cell)]
+    cells = [evidence.cells[at] for at in kept]
+    series = moved_by_batches(formula, cells, [evidence.batches[at] for at in kept], paths_of_cell, evaluate)
+    return intervals.of_batches(evaluate(cells), series) if series else ()
 
 
 def _of_seed(cells: Cells, seed: Any) -> Cells:

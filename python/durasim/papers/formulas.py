@@ -56,6 +56,11 @@ class Formula:
         nodes = (node for part in self.parts for node in ast.walk(part))
         return tuple(dict.fromkeys(n.id for n in nodes if isinstance(n, ast.Name) and id(n) not in called))
 
+    def functions(self) -> frozenset[str]:
+        """Returns the names of the functions that it calls."""
+        calls = (node.func for part in self.parts for node in ast.walk(part) if isinstance(node, ast.Call))
+        return frozenset(of.id for of in calls if isinstance(of, ast.Name))
+
     def numbers(self, values: Mapping[str, Cells]) -> tuple[float, ...]:
         """Returns the numbers of the formula, in the order of the axes of the runs.
 

@@ -170,7 +170,13 @@ def _tables(table: Mapping[str, Any], scale: str) -> Iterator[dict[str, Any]]:
             )
         if "design" in values and "set" in of:
             of["set"] = _of_design(of["set"], values["design"])
-        yield of
+        yield _with_batches(of)
+
+
+def _with_batches(of: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a table whose runs record batches of operations, for intervals; functional runs have no cycles."""
+    options = of.get("run", {})
+    return {**of} if options.get("functional") else {**of, "run": {"batches": True, **options}}
 
 
 def _study(name: str, tables: Mapping[str, Any]) -> Study:

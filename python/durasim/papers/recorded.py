@@ -13,8 +13,8 @@ from durasim.papers.paper_files import papers_folder
 from durasim.papers.verdicts import Published
 
 COLUMNS = (
-    "figure", "metric", "design", "workload", "baseline", "published", "unit", "ours", "values", "class", "verdict",
-    "reason", "command",
+    "figure", "metric", "design", "workload", "baseline", "published", "unit", "ours", "values", "interval", "class",
+    "verdict", "reason", "command",
 )  # fmt: skip
 _KEY = ("figure", "metric", "design", "workload", "baseline", "published")
 
@@ -67,8 +67,14 @@ def place_of_published(published: Published) -> tuple[str, ...]:
 def as_recorded(row: ReproducedRow) -> dict[str, str]:
     """Returns a row as it is recorded."""
     of = {name: getattr(row, name) for name in _KEY} | {"unit": row.unit, "ours": row.text, "class": row.class_}
-    values = " ".join(f"{value:.6g}" for value in row.ours)
-    return of | {"values": values, "verdict": row.verdict, "reason": row.note, "command": row.command}
+    values, interval = (" ".join(f"{value:.6g}" for value in numbers) for numbers in (row.ours, row.interval))
+    return of | {
+        "values": values,
+        "interval": interval,
+        "verdict": row.verdict,
+        "reason": row.note,
+        "command": row.command,
+    }
 
 
 def text_of_rows(rows: Sequence[ReproducedRow]) -> str:

@@ -19,6 +19,7 @@ from durasim.documents.reproduction import (
 )
 from durasim.documents.sweep import PointResult, SweepResult
 from durasim.errors import refusal, unknown_name
+from durasim.papers.batches import Deviations, deviations
 from durasim.papers.cells import Cells
 from durasim.papers.chance import PERMUTATIONS, Permutations, chance_of
 from durasim.papers.evaluation import Evidence, row_of, series_row, verdict_of
@@ -295,10 +296,12 @@ class _Results:
         paths = paths_of(selection for selections in read for selection in selections.values())
         self._union = union_of(chosen[0].paper.name if len(chosen) == 1 else "papers", grids)
         self._seen: dict[int, dict[str, float | None]] = {}
+        self._batches: dict[int, Deviations] = {}
         self._results: Sequence[PointResult] = ()
 
         def see(number: int, document: Mapping[str, Any]) -> None:
             self._seen[number] = {path: number_at(document, path) for path in paths}
+            self._batches[number] = deviations(document, paths)
 
         if self._union.distinct:
             self._results = run(self._union, see).points
@@ -314,12 +317,13 @@ class _Results:
     def evidence(self, grid: Grid, counts: Counts) -> Evidence:
         """Returns what the runs of a grid give."""
         cells: Found = []
-        failed, sources = [], []
+        failed, sources, batches = [], [], []
         for number, labels in zip(numbers_in(self._union, grid), grid.cells, strict=True):
             if number in self._seen:
                 point = self._results[number]
                 cells += [(cell, self._seen[number]) for cell in labels]
                 sources += [(point.key, point.command)] * len(labels)
+                batches += [self._batches[number]] * len(labels)
             else:
                 failed += labels
-        return Evidence(cells, failed, counts, sources, grid.repeated)
+        return Evidence(cells, failed, counts, sources, grid.repeated, batches)
