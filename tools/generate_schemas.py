@@ -430,6 +430,7 @@ def _document_schemas() -> dict[Path, str]:
     schemas = {
         "explain": document_schema([documents / "explanation.py"], "durasim explain", "Explanation"),
         "sweep-plan": document_schema([documents / "sweep_plan.py"], "durasim sweep --plan", "Plan"),
+        "sensitivity": document_schema([documents / "sensitivity.py"], "durasim sensitivity", "Sensitivity"),
         "results": document_schema([documents / "stored_results.py", entries], "durasim results list", "StoredResults"),
     }
     return {PACKAGE / "schemas" / f"{name}.json": json.dumps(of, indent=2) + "\n" for name, of in schemas.items()}

@@ -27,6 +27,7 @@ from pathlib import Path
 import durasim
 from durasim.crashes.test_plans import Measurement
 from durasim.crashes.test_plans import measurements as of_designs
+from durasim.papers.sensitivity_file import machine_alternatives
 from durasim.runs.assumptions import written_from_nothing
 from durasim.runs.scenario import design_variants, workload_info
 from durasim.runs.sensitivity import (
@@ -54,94 +55,28 @@ Alternative = tuple[str, ...]
 """Settings as for `--set`; `--arg NAME=VALUE` for an argument of the workload."""
 
 PLAIN: Alternative = ()
-OF_MACHINES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
-    "core-queues": (
-        ALL,
-        [
-            ("core.issue_queue_entries=64", "core.load_queue_entries=32", "core.store_queue_entries=32"),
-            ("core.issue_queue_entries=192", "core.load_queue_entries=192", "core.store_queue_entries=192"),
-        ],
-    ),
-    "core-pipeline": (
-        ALL,
-        [
-            ("core.fetch_to_rename_cycles=1", "core.rename_to_dispatch_cycles=1", "core.mispredict_redirect_cycles=1"),
-            ("core.fetch_to_rename_cycles=8", "core.rename_to_dispatch_cycles=4", "core.mispredict_redirect_cycles=6"),
-            ("core.squash_width=4096",),
-        ],
-    ),
-    "stores": (
-        ALL,
-        [
-            ("core.ownership_prefetch=false",),
-            ("core.ownership_prefetch=false", "core.pipelined_stores=false"),
-        ],
-    ),
-    "fences": (ALL, [("core.fences=all",)]),
-    "mshrs": (
-        ALL,
-        [
-            ("l1i.mshrs=2", "l1d.mshrs=4", "l2.mshrs=8", "llc.mshrs=16"),
-            ("l1i.mshrs=32", "l1d.mshrs=64", "l2.mshrs=128", "llc.mshrs=256"),
-        ],
-    ),
-    "response": (ALL, [("interconnect.response_cycles=0",), ("interconnect.response_cycles=4",)]),
-    "hops": (
-        EVERY,
-        [
-            ("interconnect.core_to_controller_cycles=10", "interconnect.controller_to_core_cycles=10"),
-            ("interconnect.core_to_controller_cycles=100", "interconnect.controller_to_core_cycles=100"),
-            ("interconnect.controller_link_bytes=4",),
-        ],
-    ),
-    "snoop": (ALL, [("interconnect.snoop_cycles=0",), ("interconnect.snoop_cycles=100",)]),
-    "skew": (ALL, [("skew_cycles=10",), ("skew_cycles=100",), ("skew_cycles=1000",)]),
-    "write-back-buffers": (
-        ALL,
-        [
-            ("interconnect.write_back_buffers=1",),
-            ("interconnect.write_back_buffers=64",),
-            ("interconnect.l1d_write_back_buffers=1", "interconnect.l2_write_back_buffers=1"),
-        ],
-    ),
-    "dram": (
-        ALL,
-        [
-            ("dram.media.read_latency_ns=100", "dram.media.write_latency_ns=100"),
-            ("dram.media.banks=4", "dram.media.bandwidth_mb_per_s=6400"),
-        ],
-    ),
-    "coalescing": (EVERY, [("pmem.controller.coalesce_writes=false",)]),
-    "pmem-banks": (
-        ALL,
-        [("pmem.media.banks=1",), ("pmem.media.banks=64",), ("pmem.media.bandwidth_mb_per_s=3200",)],
-    ),
-    "interleaving": (
-        ("opt", "swl-flush", "swl-eadr", "tc"),
-        [("pmem.controllers=4", "pmem.interleave_bytes=64"), ("pmem.controllers=4", "pmem.interleave_bytes=4096")],
-    ),
-    "write-drain": (
-        EVERY,
-        [
-            ("pmem.controller.write_policy=read-first",),
-            ("pmem.controller.write_policy=read-first", "pmem.controller.drain_stop_percent=0"),
-        ],
-    ),
-    "write-granularity": (
-        EVERY,
-        [("pmem.media.write_granularity_bytes=8",), ("pmem.media.write_granularity_bytes=256",)],
-    ),
-    "pinspect-machine": (
-        OVER_OBJECTS,
-        [
-            ("core.load_queue_entries=92", "core.store_queue_entries=92"),
-            ("interconnect.inclusion=non-inclusive",),
-            ("dram.media.timing.t_ck_ps=2000", "pmem.media.timing.t_ck_ps=2000"),
-        ],
-    ),
-    "tag-latency": (OVER_OBJECTS, [("l2.latency_cycles=10", "llc.latency_cycles=26")]),
-    "tlb": (OVER_OBJECTS, [("tlb.l2.entries=1536",), ("tlb.walkers=4",), ("tlb=none",)]),
+OF_MACHINES: dict[str, tuple[str, ...]] = {
+    "core-queues": ALL,
+    "core-pipeline": ALL,
+    "stores": ALL,
+    "fences": ALL,
+    "mshrs": ALL,
+    "response": ALL,
+    "hops": EVERY,
+    "snoop": ALL,
+    "skew": ALL,
+    "write-back-buffers": ALL,
+    "dram": ALL,
+    "coalescing": EVERY,
+    "pmem-banks": ALL,
+    "interleaving": ("opt", "swl-flush", "swl-eadr", "tc"),
+    "write-drain": EVERY,
+    "write-granularity": EVERY,
+    "pinspect-machine": OVER_OBJECTS,
+    "tag-latency": OVER_OBJECTS,
+    "tlb": OVER_OBJECTS,
 }
+"""Designs with which the alternatives to assumptions about machines are measured."""
 # Assumptions that concern only several cores.
 OF_SEVERAL_CORES = {"snoop", "skew"}
 # Parameters of media of one kind; those of other media follow a standard.
@@ -157,12 +92,12 @@ def _tables() -> dict[str, Measurement]:
     """Returns the measurements of each key: those of machines from above, those of designs from their test plans."""
     of_machines = {
         key: Measurement(
-            rows,
-            tuple(points),
+            designs,
+            machine_alternatives()[key],
             threads=4 if key in OF_SEVERAL_CORES else 1,
             machines=OF_MACHINES_WITH.get(key, ()),
         )
-        for key, (rows, points) in OF_MACHINES.items()
+        for key, designs in OF_MACHINES.items()
     }
     return of_machines | of_designs()
 

@@ -55,11 +55,12 @@ if TYPE_CHECKING:
         TxLines,
         TxProfile,
     )
+    from durasim.documents.sensitivity import MovedComparison, Sensitivity, SensitivityRow
     from durasim.documents.stats import Stat, StatTree
     from durasim.documents.sweep import PointResult, SweepResult
     from durasim.errors import ConfigError, DurasimError, GuestFault, HostIoError, InternalError, StuckError
     from durasim.programs import toolchain as toolchain
-    from durasim.publication import artifact, reproduce, rerun
+    from durasim.publication import artifact, reproduce, rerun, sensitivity
     from durasim.runs.machine import Machine
     from durasim.studies.pareto import pareto
 
@@ -79,6 +80,7 @@ __all__ = [
     "HostIoError",
     "InternalError",
     "Machine",
+    "MovedComparison",
     "PointResult",
     "Provenance",
     "ReproducedPoint",
@@ -87,6 +89,8 @@ __all__ = [
     "Rerun",
     "RerunPoint",
     "RunResult",
+    "Sensitivity",
+    "SensitivityRow",
     "Stat",
     "StatTree",
     "StuckError",
@@ -116,6 +120,7 @@ __all__ = [
     "reproduce",
     "rerun",
     "run",
+    "sensitivity",
     "suite_members",
     "sweep",
     "workloads",
@@ -137,10 +142,11 @@ _NAMES = {
     "durasim.documents.results": (
         "Comparison", "CrashFailure", "CrashResult", "Provenance", "RunResult", "TxLines", "TxProfile",
     ),
+    "durasim.documents.sensitivity": ("MovedComparison", "Sensitivity", "SensitivityRow"),
     "durasim.documents.stats": ("Stat", "StatTree"),
     "durasim.documents.sweep": ("PointResult", "SweepResult"),
     "durasim.errors": ("ConfigError", "DurasimError", "GuestFault", "HostIoError", "InternalError", "StuckError"),
-    "durasim.publication": ("artifact", "reproduce", "rerun"),
+    "durasim.publication": ("artifact", "reproduce", "rerun", "sensitivity"),
     "durasim.runs.machine": ("Machine",),
     "durasim.studies.pareto": ("pareto",),
 }  # fmt: skip

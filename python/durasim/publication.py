@@ -1,4 +1,4 @@
-"""The Python API of papers and artifacts: published numbers beside ours, and results packed for others."""
+"""The Python API of papers and artifacts: published numbers beside ours, effects of assumptions, and packed results."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ if TYPE_CHECKING:
     from durasim.artifacts.pack import Wanted
     from durasim.documents.artifact import Artifact, Rerun
     from durasim.documents.reproduction import Reproduction
+    from durasim.documents.sensitivity import Sensitivity
     from durasim.documents.sweep_plan import Plan
     from durasim.papers.reproduction import Chosen
     from durasim.store.database import Store
     from durasim.studies.study import Study
+
+
+_PROBE_INSTRUCTIONS = 2_000_000_000
+"""The programs of papers at scale quick, populated, have fewer instructions."""
 
 
 def reproduce(
@@ -67,12 +72,12 @@ def reproduce(
 def chosen_papers(paper: str, figure: str | None, scale: str) -> list[Chosen]:
     """Returns the figures of a paper, or of all papers; see `reproduce`."""
     from durasim.papers.grids import SCALES  # noqa: PLC0415 - keeps the start-up of other commands short
-    from durasim.papers.paper_files import paper_named, paper_names  # noqa: PLC0415
+    from durasim.papers.paper_files import ALL, paper_named, paper_names  # noqa: PLC0415
     from durasim.papers.reproduction import at_scale, chosen_figures  # noqa: PLC0415
 
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES)
-    names = paper_names() if paper == "all" else (paper,)
+    names = paper_names() if paper == ALL else (paper,)
     return at_scale(chosen_figures([paper_named(name) for name in names], figure), scale)
 
 
@@ -121,6 +126,58 @@ def planned_reproduction(
     grids = [grid for of in chosen for grid in of.grids(scale, with_readings=readings, seeds=seeds) if grid.distinct]
     with opened_store(store) as kept:
         return [plan_of(grid, kept, jobs) for grid in grids]
+
+
+def sensitivity(
+    paper: str | None = None,
+    keys: Sequence[str] = (),
+    *,
+    store: StoreChoice = True,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    insecure: bool = False,
+    wait_minutes: float | None = None,
+    progress: SweepProgress | None = None,
+) -> Sensitivity:
+    """Varies the assumptions of designs and machines one at a time, on machine and programs of their paper.
+
+    Args:
+        paper: A paper as for `reproduce`; all with a place in `experiments/sensitivity.toml` if None or `all`.
+        keys: Keys of assumptions; all if empty.
+        store: The store of results; True is the user's store, False keeps nothing.
+        jobs: Number of concurrent simulations; all cores if None. Results do not depend on it.
+        cluster: Where runs are simulated, as for `sweep`.
+        insecure: Permits `tcp://` beyond this computer.
+        wait_minutes: Longest wait for the first worker of a cluster, as for `sweep`.
+        progress: Called with the runs done and the total.
+
+    Raises:
+        ConfigError: A name is unknown, or nothing is varied there.
+        HostIoError: The store or a file cannot be read or written.
+        ToolchainError: A guest program cannot be built.
+    """
+    from durasim.papers import sensitivity_study  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.papers.sensitivity_file import places  # noqa: PLC0415
+    from durasim.studies.simulators import simulators  # noqa: PLC0415
+
+    runs = sensitivity_study.planned(places(paper), keys)
+    workers = simulators(jobs, cluster, insecure=insecure, wait_minutes=wait_minutes)
+    report = progress or (lambda *_: None)
+    with opened_store(store) as kept:
+        return sensitivity_study.measure(runs, run=lambda study, see: workers.run(study, kept, report, see=see))
+
+
+def planned_sensitivity(
+    paper: str | None = None, keys: Sequence[str] = (), *, store: StoreChoice = True, jobs: int | None = None
+) -> Plan:
+    """Returns the plan of the experiment; see `sensitivity`."""
+    from durasim.papers.sensitivity_file import places  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.papers.sensitivity_study import planned, study_of  # noqa: PLC0415
+    from durasim.studies.plan import plan_of  # noqa: PLC0415
+
+    study = study_of(planned(places(paper), keys))
+    with opened_store(store) as kept:
+        return plan_of(study, kept, jobs, probe_instructions=_PROBE_INSTRUCTIONS)
 
 
 def artifact(

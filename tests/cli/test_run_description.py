@@ -26,7 +26,9 @@ OPTIONS = [field.name for field in dataclasses.fields(RunOptions)]
 
 def test_generated_files_are_up_to_date():
     generated = GENERATE["generate"]()
-    names = {f"{of}.json" for of in ("run", "campaign-file", "task", "answer", "explain", "sweep-plan", "results")}
+    names = {f"{of}.json" for of in (
+        "run", "campaign-file", "task", "answer", "explain", "sweep-plan", "sensitivity", "results",
+    )}  # fmt: skip
     names |= {"described.py"}
     names |= {f"described_{of}.py" for of in ("crash", "machine", "metrics", "study")}
     assert {path.name for path in generated} == names

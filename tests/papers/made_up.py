@@ -27,7 +27,8 @@ def row(design="Ours", baseline="Other", ours=(2.0,), published="3", **changed):
     of = {
         "paper": "made-up", "figure": "Fig1", "metric": "bytes_ratio", "design": design, "workload": "all",
         "baseline": baseline, "published": published, "unit": "x", "relation": "factor", "ours": ours,
-        "interval": (), "interval_from": "",
+        "interval": (), "interval_from": "", "sensitivity_range": (), "robust": None,
+        "readings": {},
         "text": "2.0", "class_": "measured", "verdict": "differs", "null_verdict": "differs", "note": "", "error": None,
         "command": "durasim run", "runs": (),
     }  # fmt: skip

@@ -193,12 +193,13 @@ def test_seeds_repeat_runs_and_give_an_interval(paper, tmp_path):
 
 def test_one_seed_gives_an_interval_from_batches(paper, tmp_path):
     (paper / "paper.toml").write_text(PAPER.replace("seeds = 2\n", "").replace("ops = 4", "ops = 100"))
-    found = publication.reproduce("small", figure="Fig1", store=tmp_path / "s.sqlite")
+    found = publication.reproduce("small", figure="Fig1", readings=True, store=tmp_path / "s.sqlite")
     (row, _) = found.rows
     low, high = row.interval
     assert row.interval_from == "batches"
     assert low < row.ours[0] < high < 1.2 * low
     assert row.command.endswith("--batches --arg populate=8 (and 1 more)")
+    assert row.readings == {"smaller": row.verdict}
 
 
 @pytest.mark.parametrize(

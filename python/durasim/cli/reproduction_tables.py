@@ -18,7 +18,7 @@ def tables(document: Reproduction, changed: Sequence[str], *, wide: bool = False
     Args:
         document: The reproduction.
         changed: Sentences about verdicts that differ from the recorded ones.
-        wide: Whether to show intervals and remarks.
+        wide: Whether to show intervals, ranges over assumptions and remarks.
     """
     parts: list[RenderableType] = []
     for paper in document.papers:
@@ -104,16 +104,18 @@ def _numbers(paper: str, rows: Sequence[ReproducedRow], *, wide: bool) -> Folded
         cells += [f"{row.published} {row.unit}".strip(), row.text, verdict]
         table.add_row(*cells, *(_wide_cells(row) if wide else []))
     if not wide:
-        table.caption = "a verdict in brackets does not score; --wide adds intervals and remarks"
+        table.caption = "a verdict in brackets does not score; --wide adds intervals, ranges and remarks"
     return table
 
 
 def _wide_columns() -> list[Column]:
-    return [Column("95 %", right=True), Column("from"), Column("remark", wraps=True)]
+    numbers = [Column("95 %", right=True), Column("from"), Column("over assumptions", right=True), Column("robust")]
+    return [*numbers, Column("remark", wraps=True)]
 
 
 def _wide_cells(row: ReproducedRow) -> list[str]:
-    return [_ends(row.interval), row.interval_from, row.note]
+    is_robust = "" if row.robust is None else "yes" if row.robust else "no"
+    return [_ends(row.interval), row.interval_from, _ends(row.sensitivity_range), is_robust, row.note]
 
 
 def _ends(ends: Sequence[float]) -> str:

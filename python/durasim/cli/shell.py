@@ -46,6 +46,7 @@ class Program(TyperGroup):
         "mutation": "crash_commands",
         "diff": "run_commands",
         "reproduce": "reproduce_command",
+        "sensitivity": "sensitivity_command",
         "results": "results_commands",
         "artifact": "artifact_commands",
         "rerun": "artifact_commands",

@@ -13,6 +13,7 @@ from durasim.documents.difference import Difference
 from durasim.documents.explanation import Explanation
 from durasim.documents.reproduction import Reproduction
 from durasim.documents.results import Comparison, CrashResult, RunResult
+from durasim.documents.sensitivity import Sensitivity
 from durasim.documents.stored_results import StoredResults
 from durasim.documents.sweep import SweepResult
 from durasim.documents.sweep_plan import Plan
@@ -20,7 +21,7 @@ from durasim.errors import refusal
 
 _Typed = (
     RunResult | CrashResult | Comparison | Difference | Explanation | SweepResult | Plan | StoredResults | Reproduction
-    | Rerun
+    | Rerun | Sensitivity
 )  # fmt: skip
 Loaded = _Typed | dict[str, Any]
 
@@ -34,6 +35,7 @@ _TYPED: Mapping[str, type[_Typed]] = {
     "durasim-sweep-plan/1": Plan,
     "durasim-results/1": StoredResults,
     "durasim-reproduction/4": Reproduction,
+    "durasim-sensitivity/1": Sensitivity,
     "durasim-rerun/1": Rerun,
 }
 _PLAIN = ("durasim-campaign/3", "durasim-mutation/1", "durasim-designs-check/2")

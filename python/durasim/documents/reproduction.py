@@ -29,10 +29,14 @@ class ReproducedRow(Document):
         interval: Ends of the 95 % interval of our number; empty if there is none.
         interval_from: What the interval is from: `seeds`, or `batches` of operations of runs with one seed; empty
             without an interval.
+        sensitivity_range: Ends of the range of our number over the recorded alternatives to assumptions on the machine
+            of its paper; empty if none is known.
         text: Our numbers as they are shown.
         class_: The class of the number; `null` if the baseline itself would pass.
         verdict: The verdict.
         null_verdict: The verdict of the baseline in the place of the design.
+        robust: Whether all recorded alternatives to assumptions give this verdict; None if none is known.
+        readings: The verdict under each other reading, by its name; empty if they were not asked for.
         note: Remark for the reader.
         error: The reason if it could not be measured; None otherwise.
         command: The first of the commands that measure it, and the number of the others.
@@ -51,10 +55,13 @@ class ReproducedRow(Document):
     ours: tuple[float, ...]
     interval: tuple[float, ...]
     interval_from: str
+    sensitivity_range: tuple[float, ...]
     text: str
     class_: str
     verdict: str
     null_verdict: str
+    robust: bool | None
+    readings: Mapping[str, str]
     note: str
     error: str | None
     command: str

@@ -18,7 +18,7 @@ from durasim.papers.grids import merged
 from durasim.papers.series import Series, series_of_tables
 from durasim.papers.verdicts import Published, check
 
-_ALL = "all"
+ALL = "all"
 _OF_MEASURE = ("measure", "note", "unmeasured", "at")
 """Keys of a published number that say how it is measured and drawn; the others are those of `Published`."""
 
@@ -158,7 +158,7 @@ def paper_named(name: str) -> Paper:
     aliases = {alias: of for of in paper_names() for alias in _paper_tables(_file(of, "paper")).get("aliases", ())}
     found = aliases.get(name, name)
     if found not in paper_names():
-        raise unknown_name("paper", name, (*paper_names(), *aliases, _ALL))
+        raise unknown_name("paper", name, (*paper_names(), *aliases, ALL))
     return read_paper(papers_folder() / found)
 
 
@@ -360,7 +360,7 @@ def _filled(
         paper_name = getattr(published, field)
         if paper_name not in names[kind]:
             raise refusal(f"names.{kind}", f"does not have '{paper_name}'")
-        if names[kind][paper_name] != _ALL:
+        if names[kind][paper_name] != ALL:
             found[key] = names[kind][paper_name]
     return found
 

@@ -25,7 +25,9 @@ from durasim.papers.chance import PERMUTATIONS, Permutations, chance_of
 from durasim.papers.evaluation import Evidence, row_of, series_row, verdict_of
 from durasim.papers.grids import UNPUBLISHED, Cell, Grid, grid_of, numbers_in, union_of
 from durasim.papers.paper_files import Claim, Figure, Paper, Reading
+from durasim.papers.robustness import effects_of, with_sensitivity
 from durasim.papers.selections import Found, groups_of, is_read, number_at, paths_of
+from durasim.papers.sensitivity_table import complete_rows
 from durasim.papers.verdicts import (
     BANDS,
     DIFFERS,
@@ -189,16 +191,25 @@ def reproduce(
     def measured(of: Chosen, evidence: Evidence) -> list[ReproducedRow]:
         return [row_of(of.paper.name, figure, claim, evidence) for figure, claim in of.claims()]
 
+    def varied(of: Chosen, evidence: Evidence) -> list[ReproducedRow]:
+        effects = effects_of(of.paper.name, complete_rows(of.paper.name))
+        claims = [claim for _, claim in of.claims()]
+        pairs = zip(measured(of, evidence), claims, strict=True)
+        return [with_sensitivity(row, claim, evidence, effects) for row, claim in pairs]
+
     for of, (plain, *changed) in grids:
         evidence = results.evidence(plain, counts)
         by_chance.append(Permutations([claim for _, claim in of.claims()], evidence, permutations, seed=1))
         drawn = [(figure, each) for figure in of.figures for each in figure.series]
         series += [series_row(of.paper.name, figure, each, evidence) for figure, each in drawn]
-        found = measured(of, evidence)
-        rows += found
+        found, others = varied(of, evidence), dict[str, list[ReproducedRow]]()
         for reading, grid in zip(of.paper.readings, changed, strict=False):
-            other = measured(of.under(reading), results.evidence(grid, counts))
-            readings.append(_compared(of.paper.name, reading, found, other))
+            others[reading.name] = measured(of.under(reading), results.evidence(grid, counts))
+            readings.append(_compared(of.paper.name, reading, found, others[reading.name]))
+        rows += [
+            replace(row, readings={name: read[at].verdict for name, read in others.items()})
+            for at, row in enumerate(found)
+        ]
     return Reproduction(
         schema=SCHEMA,
         durasim_version=_core.__version__,
