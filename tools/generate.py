@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import durasim
+from durasim.papers.paper_files import paper_names
 from durasim.programs import suites
 from durasim.runs.assumptions import assumptions
 from durasim.runs.sensitivity import DAGGER
-from tools import design_tables, deviations, published, sensitivity, sources, system_calls, trust
+from tools import design_tables, deviations, figures, published, sensitivity, sources, system_calls, trust
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -169,6 +170,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "published-tc-dac17": partial(published.table, "tc-dac17"),
     "published-tc-dac17-workloads": partial(published.part_table, "tc-dac17", "workloads"),
     "published-tc-dac17-other": partial(published.part_table, "tc-dac17", "other"),
+    **{f"figures-{name}": partial(figures.part, name) for name in paper_names()},
     "published-spht-eadr-2022-programs": partial(published.table, "spht-eadr-2022-programs"),
     **{
         f"published-spht-eadr-2022-programs-{part}": partial(published.part_table, "spht-eadr-2022-programs", part)
@@ -180,7 +182,7 @@ LEADING = "leading-"
 
 
 def documents() -> dict[Path, str]:
-    """Returns each document with generated parts, with these parts up to date."""
+    """Returns each document with generated parts, with these parts up to date, and the charts of pages of results."""
     found = {}
     pages_of_assumptions = {assumption.page for assumption in assumptions().values()}
     for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]):
@@ -190,7 +192,7 @@ def documents() -> dict[Path, str]:
             text = deviations.with_effects(name, text)
         if PART.search(text) or name in pages_of_assumptions:
             found[path] = PART.sub(lambda part: f"{part[1]}{_part(part[2])}\n{part[3]}", text)
-    return found | {DEVIATIONS: deviations.deviations()}
+    return found | {DEVIATIONS: deviations.deviations()} | figures.files()
 
 
 def _part(name: str) -> str:
