@@ -83,6 +83,9 @@ pub trait Journal: Send {
     fn fenced(&mut self, _core: CoreId) {}
     /// A core has performed a fence without W in its predecessor set, which waits for nothing that the core has cleaned.
     fn fenced_without_writes(&mut self, _core: CoreId) {}
+    /// A version of a line of persistent memory that is newer than those below it leaves a cache level to make room. `level` is
+    /// the name of the level; the core is that of a private level, and for the last level the core that needs the room.
+    fn evicted(&mut self, _core: CoreId, _level: &'static str, _line: LineAddr) {}
     /// The stores that the thread of `tx` executes from now on are not part of it. Earlier ones may still follow.
     fn suspended(&mut self, _tx: TxId) {}
     /// They are again.

@@ -378,6 +378,14 @@ impl<O: ?Sized> Observers<O> {
         self.report(core, at, Step::Cleaned(line));
     }
 
+    /// A version that counts leaves a level to make room. It is no step of the thread on `core`, so it is never deferred.
+    pub(crate) fn evicted(&mut self, core: CoreId, at: Cycle, level: &'static str, line: LineAddr) {
+        if let Some(journal) = self.journal.as_mut().filter(|_| is_pmem(line)) {
+            journal.moment(core, at);
+            journal.evicted(core, level, line);
+        }
+    }
+
     /// A fence has waited for the cache-block operations of `core`.
     pub(crate) fn fenced(&mut self, core: CoreId, at: Cycle) {
         self.report(core, at, Step::Fenced);

@@ -65,6 +65,7 @@ impl System {
         self.work.push(Task::Unpin);
         if important {
             self.caches.array_mut(level, core).stats.write_backs += 1;
+            self.observers.evicted(core, self.work.now(), level.name(), line);
             let is_last_private = level == self.caches.levels().last_private();
             let travels =
                 if is_last_private { self.interconnect.cycles_to_llc(core, line, MessageKind::Data) } else { 0 };
