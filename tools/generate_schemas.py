@@ -39,7 +39,7 @@ SET_BY_PACKAGE = frozenset({
     "workload", "ops", "threads", "origin",
 })  # fmt: skip
 # Fields of a crash request beside those of its run that the package sets itself.
-SET_BY_CRASHES = frozenset({"planted", "cut_every_write", "history", "recover_args"})
+SET_BY_CRASHES = frozenset({"follow", "planted", "cut_every_write", "history", "recover_args"})
 # Objects of the result by the field that holds them.
 CLASSES = {
     "roi": "Region", "program": "Region", "pmem_write_bytes": "PmemWriteBytes", "latency_ns": "LatencyNs",

@@ -18,7 +18,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Cancellation>()?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(profile, module)?)?;
-    module.add_function(wrap_pyfunction!(crash, module)?)
+    module.add_function(wrap_pyfunction!(crash, module)?)?;
+    module.add_function(wrap_pyfunction!(record_run, module)?)
 }
 
 /// A message from a run to the interpreter.
@@ -116,4 +117,20 @@ fn crash(py: Python<'_>, request: &str, progress: Option<&Bound<'_, PyAny>>) -> 
     )?;
     let result = result.map_err(|error| to_python(py, &error))?;
     Ok(serde_json::to_string(&result).expect("a result is plain data"))
+}
+
+/// Records all steps of a run without a power failure. The request is that of a campaign; a `cancellation` from another thread ends
+/// the run.
+#[pyfunction]
+#[pyo3(signature = (request, cancellation = None))]
+fn record_run(py: Python<'_>, request: &str, cancellation: Option<&Cancellation>) -> PyResult<String> {
+    let request: CrashRequest = parse(py, request)?;
+    let record = supervise(
+        py,
+        cancellation,
+        |channel: &ProgressChannel<'_, ()>| durasim_crash::record_run(&request, variants(), channel.stop()),
+        |_, ()| Ok(true),
+    )?;
+    let record = record.map_err(|error| to_python(py, &error))?;
+    Ok(serde_json::to_string(&record).expect("a record is plain data"))
 }

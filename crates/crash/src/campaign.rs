@@ -18,7 +18,7 @@ use crate::power_faults::PowerFaultDraw;
 use crate::request::CrashRequest;
 use crate::result::{CrashResult, Failure};
 use crate::schedule::{All, DrawnFailures, Points, check_event, schedule};
-use crate::timeline::{Replayed, replay};
+use crate::timeline::{Replayed, check_followed, replay};
 use crate::timeline_document::Timeline;
 use crate::trial::{PowerFault, Trial};
 use durasim_contract::{CrashImage, Variant};
@@ -78,6 +78,7 @@ pub fn crash(
     progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
 ) -> Result<CrashResult, Error> {
     let started = Instant::now();
+    check_followed(&request.follow)?;
     if request.run.functional {
         return Err(ConfigError::new("functional", "a functional run has no persist events to crash at").into());
     }
@@ -234,7 +235,8 @@ impl Campaign<'_> {
         progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
     ) -> Result<CampaignOutcome, Error> {
         check_event(trial, self.crash_free_run)?;
-        let Replayed { instructions, marks, outcome, timeline, limits } = replay(self.context(), trial)?;
+        let Replayed { instructions, marks, outcome, timeline, limits } =
+            replay(self.context(), trial, &self.request.follow)?;
         progress(1, 1);
         Ok(CampaignOutcome {
             instructions,

@@ -70,6 +70,21 @@ impl<'a> Interruptible<'a> {
     fn last_line(&self) -> String {
         String::from_utf8_lossy(&self.written).lines().last().unwrap_or("it printed nothing").to_owned()
     }
+
+    /// Checks the ending of a run without a power failure.
+    ///
+    /// # Errors
+    /// The program has not ended with exit code 0.
+    pub fn check_ending(&self, ending: Ending) -> Result<(), Error> {
+        let how = match ending {
+            Ending::Exited(0) => return Ok(()),
+            Ending::Exited(code) => format!("it exits with {code}"),
+            Ending::InstructionLimit => "it needs more instructions than it may have".to_owned(),
+            _ => "it does not come to its end".to_owned(),
+        };
+        let said = self.last_line();
+        Err(Error::Failed(format!("the program fails without a power failure: {how}: {said}")))
+    }
 }
 
 impl Output for Interruptible<'_> {
@@ -124,15 +139,7 @@ pub(crate) fn crash_free_run(
     if stop.load(Ordering::Relaxed) {
         return Err(ConfigError::new("campaign", "the campaign was stopped before its first crash").into());
     }
-    if ending != Ending::Exited(0) {
-        let said = output.last_line();
-        let how = match ending {
-            Ending::Exited(code) => format!("it exits with {code}"),
-            Ending::InstructionLimit => "it needs more instructions than it may have".to_owned(),
-            _ => "it does not come to its end".to_owned(),
-        };
-        return Err(Error::Failed(format!("the program fails without a power failure: {how}: {said}")));
-    }
+    output.check_ending(ending)?;
     let kinds = std::mem::take(&mut *kinds.lock().expect("no thread panics while it holds the kinds"));
     let (kinds, background) = kinds.into_iter().unzip();
     let (instructions, files, stats) = (machine.instructions(), machine.pool().clone(), machine.system().stats());

@@ -20,6 +20,8 @@ mod postponed;
 mod power_faults;
 mod request;
 mod result;
+mod run_record;
+mod run_record_document;
 mod schedule;
 mod store_log;
 mod timeline;
@@ -37,6 +39,8 @@ pub use limits::RecoveryLimits;
 pub use order::OrderChecker;
 pub use request::{CrashRequest, ProgramOracle};
 pub use result::{CrashResult, Failure};
+pub use run_record::record_run;
+pub use run_record_document::{RecordedPlace, RecordedRegion, RecordedStep, RunRecord, Survivors};
 pub use schedule::{All, Points};
 pub use timeline_document::{
     FinalLine, LineContents, LineCopyRecord, Loss, Objection, PowerFailure, RecoveryWrite, RunKind, Timeline,

@@ -44,6 +44,9 @@ pub struct CrashRequest {
     #[serde(default)]
     #[schemars(extend("x-metavar" = "ID"))]
     pub replay: Option<String>,
+    /// The lines that the timeline of a replay follows, each by the address of one of its bytes; those that matter, if none is given.
+    #[serde(default)]
+    pub follow: Vec<u64>,
     /// The planted fault that the variant's hardware has, if it shall have one.
     #[serde(default)]
     pub planted: Option<String>,

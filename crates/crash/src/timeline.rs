@@ -10,11 +10,14 @@ use crate::postponed::Postponed;
 use crate::timeline_document::{FinalLine, Objection, RunKind, Timeline, TimelinePhase, Transaction, words};
 use crate::timeline_recorder::{RecordedTimeline, TimelineRecorder};
 use crate::trial::Trial;
-use durasim_types::{ConfigError, Error, LineAddr, TxId};
+use durasim_machine::PMEM_BASE;
+use durasim_types::{ConfigError, Error, LineAddr, PhysAddr, TxId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Lines that a timeline follows.
+/// Lines that a timeline follows if the request names none.
 const LINES_MAX: usize = 4;
+/// Lines that a request may name.
+const FOLLOWED_MAX: usize = 16;
 
 /// A trial that was carried out once more.
 pub(crate) struct Replayed {
@@ -27,11 +30,26 @@ pub(crate) struct Replayed {
     pub limits: RecoveryLimits,
 }
 
-/// Executes a trial and records its timeline.
+/// Checks the lines that a request names.
+///
+/// # Errors
+/// There are too many, or one is not in persistent memory.
+pub(crate) fn check_followed(follow: &[u64]) -> Result<(), ConfigError> {
+    if follow.len() > FOLLOWED_MAX {
+        let problem = format!("{} lines are more than the {FOLLOWED_MAX} that a timeline follows", follow.len());
+        return Err(ConfigError::new("follow", problem));
+    }
+    match follow.iter().find(|address| **address < PMEM_BASE.0) {
+        Some(address) => Err(ConfigError::new("follow", format!("{address:#x} is no address of persistent memory"))),
+        None => Ok(()),
+    }
+}
+
+/// Executes a trial and records its timeline, of the lines `follow` or, if it is empty, of those that matter.
 ///
 /// # Errors
 /// As from a run.
-pub(crate) fn replay(context: Context<'_>, trial: &Trial) -> Result<Replayed, Error> {
+pub(crate) fn replay(context: Context<'_>, trial: &Trial, follow: &[u64]) -> Result<Replayed, Error> {
     let searching = TimelineRecorder::searching();
     let Executed { instructions, marks, mut executor, mut tried } = execute(context, trial, &searching, false)?;
     let mut postponed = Postponed::default();
@@ -41,9 +59,14 @@ pub(crate) fn replay(context: Context<'_>, trial: &Trial) -> Result<Replayed, Er
     postponed.settle(&executor, &mut tried)?;
     let outcome = tried.remove(0).1;
     let ends_later = was_unfinished && outcome.unfinished.is_none();
-    let (lines_chosen_because, lines) = choose(&outcome, &searching.recorded());
+    let (mut lines_chosen_because, lines) = choose(&outcome, &searching.recorded());
     let lines_in_question = lines.len() as u64;
-    let lines: Vec<LineAddr> = lines.into_iter().take(LINES_MAX).collect();
+    if !follow.is_empty() {
+        "the request names them".clone_into(&mut lines_chosen_because);
+    }
+    let named: BTreeSet<LineAddr> = follow.iter().map(|address| PhysAddr(*address).line()).collect();
+    let lines: Vec<LineAddr> =
+        if named.is_empty() { lines.into_iter().take(LINES_MAX).collect() } else { named.into_iter().collect() };
     let following = TimelineRecorder::following(&lines);
     execute(context, trial, &following, ends_later)?;
     let recorded = following.recorded();
