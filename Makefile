@@ -13,7 +13,7 @@ CORE := python/durasim/_core.abi3.so
 
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates machines -type f 2>/dev/null)
 
-.PHONY: help setup quick demo demo-cold test test-cold test-all test-deep wheel generate campaign planted test-programs models validate lint fmt bench docs clean
+.PHONY: help setup quick demo demo-cold test test-cold test-all test-deep wheel generate campaign planted test-programs models validate lint fmt bench docs page clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,7 +58,7 @@ test-all: ## make test, the wheel, all planted faults, full products of cases, a
 test-deep: ## make test-all, then every campaign on sound designs and equivalent faults: takes hours; FROM=STAGE resumes
 	@$(PYTHON) tools/test_stages.py --deep $(if $(FROM),--from $(FROM))
 
-wheel: $(CORE) ## Build the wheel into dist/, twice to the same bytes, and try it in an empty environment; PGO=1 uses a profile
+wheel: $(CORE) $(STAMPS)/page ## Build the wheel into dist/, twice to the same bytes, and try it in an empty environment; PGO=1 uses a profile
 	@$(BIN)/python -m tools.wheel $(if $(PGO),--profile)
 	$(BIN)/python -m pytest -m long tests/long/test_wheel.py
 
@@ -113,6 +113,14 @@ $(STAMPS)/docs: $(STAMPS)/environment requirements-docs.lock
 $(STAMPS)/browser: $(STAMPS)/environment requirements-browser.lock
 	-@$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off --no-deps -r requirements-browser.lock && touch $@
 
+page: $(STAMPS)/page ## Build the page of `durasim explore`; the wheel has it
+
+# npm needs its registry. Nothing else needs the page, so only this and the wheel build it.
+$(STAMPS)/page: $(STAMPS)/environment requirements-page.lock tools/page.py $(shell find page -type f -not -path '*/node_modules/*' 2>/dev/null)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off --no-deps -r requirements-page.lock
+	@$(BIN)/python -m tools.page
+	@touch $@
+
 clean: ## Remove everything that was built
-	rm -rf build target $(VENV) python/durasim/_core.*.so
+	rm -rf build target $(VENV) python/durasim/_core.*.so python/durasim/explore/page
 	find . -name __pycache__ -not -path './$(VENV)/*' -type d -prune -exec rm -rf {} +

@@ -43,14 +43,14 @@ PYTHON = (
     (str(BIN / "python"), "-m", "pytest", "--numprocesses", "auto", f"--junit-xml={REPORT}"),
 )
 # Stages that take too long for every change. The tests of the wheel are among the long ones.
-WHEEL = ((str(BIN / "python"), "-m", "tools.wheel"),)
+WHEEL = (("make", "--no-print-directory", "page"), (str(BIN / "python"), "-m", "tools.wheel"))
 FAULTS = (
     ("cargo", "test", *TARGETS[:2], "--test", "canaries", "--", "--ignored"),
     ("env", "DURASIM_SEEDS=1500", "cargo", "test", *TARGETS[:2], "--test", "random"),
 )
 # Tests of planted faults take minutes each, and follow each other: a worker without tests takes some from the others.
 LONG = (
-    ("make", "--no-print-directory", "build/stamps/browser"),
+    ("make", "--no-print-directory", "build/stamps/browser", "page"),
     (*PYTHON[-1], "--dist", "worksteal", "-m", "long and not deep"),
 )
 DEEP = ((*PYTHON[-1], "--dist", "worksteal", "-m", "deep"),)

@@ -24,6 +24,7 @@ DIST = ROOT / "dist"
 SCRATCH = ROOT / "build" / "wheel"
 LICENSES = Path("python/durasim/third_party_licenses.txt")
 PREBUILT = Path("python/durasim/prebuilt")
+PAGE = Path("python/durasim/explore/page")
 PLATFORM = "manylinux_2_28"
 
 
@@ -35,7 +36,8 @@ def _git(*arguments: str) -> str:
 def copy_sources(folder: Path) -> None:
     """Copies every file that git tracks or would track, and the generated ones, and preserves links."""
     names = _git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    generated = [LICENSES, *(path.relative_to(ROOT) for path in (ROOT / PREBUILT).iterdir())]
+    folders = (ROOT / PREBUILT, ROOT / PAGE)
+    generated = [LICENSES, *(path.relative_to(ROOT) for folder in folders for path in folder.iterdir())]
     shutil.rmtree(folder, ignore_errors=True)
     for name in [*filter(None, names.split("\0")), *map(str, generated)]:
         source, target = ROOT / name, folder / name
@@ -84,6 +86,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--profile", action="store_true", help="optimise the module with a profile of runs")
     is_guided = parser.parse_args().profile
+    if not (ROOT / PAGE / "page.js").is_file():
+        sys.exit("tools/wheel.py: the page of `durasim explore` is not built: run `make page`")
     print("compiling the guest programs", file=sys.stderr)
     for tool in ("tools.prebuilt", "tools.third_party_licenses"):
         subprocess.run([sys.executable, "-m", tool], cwd=ROOT, check=True)

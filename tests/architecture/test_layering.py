@@ -73,6 +73,7 @@ WINGS = (
     "stamp",
     "runs",
     "crashes",
+    "explore",
     "studies",
     "papers",
     "artifacts",

@@ -1,5 +1,6 @@
 """docs/dependencies.md gives a reason for each direct dependency, and for no others."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -36,6 +37,17 @@ def test_each_python_dependency_is_explained():
     extras = project["optional-dependencies"].values()
     listed = [*project["dependencies"], *(name for extra in extras for name in extra)]
     assert _explained("Python") == {re.match(r"[\w-]+", requirement)[0] for requirement in listed}
+
+
+def test_each_package_of_the_page_is_explained_and_locked_with_a_hash():
+    wanted = json.loads((ROOT / "page/package.json").read_text())["devDependencies"]
+    locked = json.loads((ROOT / "page/package-lock.json").read_text())["packages"]
+    assert _explained("TypeScript, in the page of `durasim explore`") == set(wanted)
+    assert locked.pop("")["devDependencies"] == wanted
+    for name, package in locked.items():
+        assert package["integrity"].startswith("sha512-"), name
+        assert "resolved" not in package, name
+    assert all(locked[f"node_modules/{name}"]["version"] == version for name, version in wanted.items())
 
 
 @pytest.mark.parametrize("manifest", sorted(ROOT.glob("crates/*/Cargo.toml")), ids=lambda path: path.parent.name)

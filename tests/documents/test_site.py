@@ -148,7 +148,12 @@ def test_the_citation_names_this_version():
 def test_packages_of_all_lock_files_agree():
     locks = [
         dict(line.lower().split("==") for line in (ROOT / name).read_text().split())
-        for name in ("requirements.lock", "requirements-docs.lock", "requirements-browser.lock")
+        for name in (
+            "requirements.lock",
+            "requirements-docs.lock",
+            "requirements-browser.lock",
+            "requirements-page.lock",
+        )
     ]
     assert all(locks[0][name] == of[name] for of in locks[1:] for name in locks[0].keys() & of.keys())
     assert locks[2].keys() == {"playwright", "greenlet"}

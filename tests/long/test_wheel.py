@@ -19,6 +19,8 @@ TINY = ("--machine", "tiny", "--ops", "20", "--arg", "populate=20")
 
 NEEDED = (
     "campaigns/quick.toml",
+    "explore/page/index.html",
+    "explore/page/page.js",
     "guest/include/durasim/tx.h",
     "guest/stamp/stamp.cpp",
     "guest/suites/hercules.toml",

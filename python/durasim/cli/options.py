@@ -133,6 +133,19 @@ Root = Annotated[str | None, typer.Option("--root", metavar="DIR", help=_FIELDS[
 Env = Annotated[
     list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Environment of the guest; repeatable.")
 ]
+Findings = Annotated[
+    str | None,
+    typer.Option(
+        "--findings", metavar="FILE", help="Failures to choose from: a document of `durasim crash` or `campaign`."
+    ),
+]
+SourceRoot = Annotated[
+    str | None,
+    typer.Option("--source-root", metavar="DIR", help="Show source files of the program that are below this folder."),
+]
+Port = Annotated[
+    int, typer.Option("--port", min=0, max=65535, metavar="N", help="Port of the page (default: a free one).")
+]
 Shrink = Annotated[bool, typer.Option("--shrink", help="Minimize the first failure and print its timeline.")]
 MutatedWorkload = Annotated[
     str | None,
@@ -325,9 +338,18 @@ def scenario_of(**fields: Any) -> Scenario:
     return Scenario(settings=tuple(settings or ()), workload_args=pairs_of(workload_args), **fields)
 
 
-def takes_options(name: str, described: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Replaces the argument `name` of a command by the options that are the fields of a dataclass."""
-    added = [_option(field, described) for field in dataclasses.fields(described) if "internal" not in field.metadata]
+def takes_options(
+    name: str, described: type, without: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Replaces the argument `name` of a command by the options that are the fields of a dataclass.
+
+    Args:
+        name: The argument.
+        described: The dataclass.
+        without: A mark of fields that are left out.
+    """
+    marks = {"internal", without}
+    added = [_option(field, described) for field in dataclasses.fields(described) if not marks & field.metadata.keys()]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command, eval_str=True)

@@ -44,6 +44,7 @@ class Program(TyperGroup):
         "crash": "crash_commands",
         "campaign": "crash_commands",
         "mutation": "crash_commands",
+        "explore": "explore_command",
         "diff": "run_commands",
         "reproduce": "reproduce_command",
         "sensitivity": "sensitivity_command",
