@@ -153,7 +153,10 @@ def first_torn_pool(program: Path, pool: Path, failures: int, fault: str = "none
 
 
 @pytest.mark.parametrize("filters", FILTERS)
-@pytest.mark.parametrize("seeds", [2, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "seeds",
+    [2, pytest.param(40, marks=pytest.mark.long), pytest.param(200, marks=[pytest.mark.long, pytest.mark.deep])],
+)
 def test_threads_lose_no_store(native: NativeBuild, tmp_path: Path, filters: tuple[str, ...], seeds: int) -> None:
     program = native("object-sharing", BACKEND, hooks="object_turns", defines=filters)
     assert first_problem(program, tmp_path / "pool", seeds) is None
