@@ -7,6 +7,7 @@ need the runs, and are in the pages of `durasim reproduce NAME --report DIR` alo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from durasim.documents.reproduction import ReproducedRow
 from durasim.papers import charts
 from durasim.papers.paper_files import Claim, Figure, paper_named, paper_names
 from durasim.papers.recorded import place_of, place_of_published, recorded_rows
-from durasim.papers.verdicts import null_verdict
+from durasim.papers.rows import published_row
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = "figures"
@@ -58,30 +59,14 @@ def _charts(name: str) -> Iterator[tuple[Figure, charts.Drawn]]:
 
 def _row(name: str, claim: Claim, recorded: Mapping[str, str]) -> ReproducedRow:
     """Returns a recorded result as a row of a reproduction, without its runs."""
-    published = claim.published
     ours, interval = (tuple(map(float, recorded[column].split())) for column in ("values", "interval"))
-    return ReproducedRow(
-        paper=name,
-        figure=published.figure,
-        metric=published.metric,
-        design=published.design,
-        workload=published.workload,
-        baseline=published.baseline,
-        published=published.value,
-        unit=published.unit,
-        relation=published.relation,
+    return replace(
+        published_row(name, claim.published),
         ours=ours,
         interval=interval,
-        interval_from="",
-        sensitivity_range=(),
         text=recorded["ours"],
         class_=recorded["class"],
         verdict=recorded["verdict"],
-        null_verdict=null_verdict(published),
-        robust=None,
-        readings={},
         note=recorded["reason"],
-        error=None,
         command=recorded["command"],
-        runs=(),
     )

@@ -15,6 +15,7 @@ from durasim.papers.batches import Deviations
 from durasim.papers.cells import Cells
 from durasim.papers.grids import Cell
 from durasim.papers.paper_files import Claim, Figure, Formula, Measure
+from durasim.papers.rows import published_row
 from durasim.papers.selections import Found, groups_of, is_read, select
 from durasim.papers.series import Series
 from durasim.papers.slopes import moved_by_batches
@@ -67,26 +68,13 @@ def row_of(paper: str, figure: Figure, claim: Claim, evidence: Evidence) -> Repr
         note = "; ".join(part for part in (*beside, note) if part)
     sources = _sources(claim, evidence)
     more = f" (and {len(sources) - 1} more)" if len(sources) > 1 else ""
-    return ReproducedRow(
-        paper=paper,
-        figure=published.figure,
-        metric=published.metric,
-        design=published.design,
-        workload=published.workload,
-        baseline=published.baseline,
-        published=published.value,
-        unit=published.unit,
-        relation=published.relation,
+    return replace(
+        published_row(paper, published),
         ours=numbers,
         interval=interval,
         interval_from=interval_from,
-        sensitivity_range=(),
         text=_text(numbers, claim.measure.digits) if claim.measure is not None else "",
-        class_=verdicts.class_of(published),
         verdict=verdict_of(published, numbers, interval),
-        null_verdict=verdicts.null_verdict(published),
-        robust=None,
-        readings={},
         note=note,
         error=error,
         command=f"{sources[0][1]}{more}" if sources else "",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from durasim.documents.reproduction import ReproducedRow
-from durasim.errors import host_io, refusal
+from durasim.papers.csv_table import read_table
 from durasim.papers.paper_files import papers_folder
 from durasim.papers.verdicts import Published
 
@@ -31,18 +31,7 @@ def recorded_rows(paper: str) -> list[dict[str, str]]:
         ConfigError: The file is damaged.
         HostIoError: There is none.
     """
-    file = recorded_file(paper)
-    try:
-        with file.open(encoding="utf-8", newline="") as text:
-            reader = csv.DictReader(text)
-            rows = list(reader)
-    except OSError as error:
-        raise host_io(file, error) from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise refusal("recorded", f"{file} is no CSV file: {error}") from None
-    if tuple(reader.fieldnames or ()) != COLUMNS or any(None in row.values() for row in rows):
-        raise refusal("recorded", f"{file} does not have the columns {', '.join(COLUMNS)}")
-    return rows
+    return read_table(recorded_file(paper), COLUMNS, "recorded")
 
 
 def text_of(rows: Sequence[Mapping[str, str]]) -> str:

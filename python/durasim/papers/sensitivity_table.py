@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from durasim.documents.sensitivity import Sensitivity, SensitivityRow
-from durasim.errors import host_io, refusal
+from durasim.errors import refusal
+from durasim.papers.csv_table import read_table
 from durasim.papers.paper_files import papers_folder
 from durasim.papers.sensitivity_file import places
 from durasim.papers.sensitivity_study import planned, with_ratios
@@ -49,16 +50,7 @@ def recorded_rows(file: Path) -> list[SensitivityRow]:
     """
     if not file.exists():
         return []
-    try:
-        with file.open(encoding="utf-8", newline="") as text:
-            reader = csv.DictReader(text)
-            rows = list(reader)
-    except OSError as error:
-        raise host_io(file, error) from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise refusal("sensitivity", f"{file} is no CSV file: {error}") from None
-    if tuple(reader.fieldnames or ()) != COLUMNS or any(None in row.values() for row in rows):
-        raise refusal("sensitivity", f"{file} does not have the columns {', '.join(COLUMNS)}")
+    rows = read_table(file, COLUMNS, "sensitivity")
     builds = dict.fromkeys(row["build"] for row in rows)
     if len(builds) > 1:
         problem = f"has rows of the builds {', '.join(builds)}: measure all with one, by `durasim sensitivity`"
