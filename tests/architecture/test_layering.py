@@ -27,6 +27,7 @@ MAY_USE = {
     "crash": {"types", "contract", "machine"},
     "test_plans": {"types", "contract"},
     "random": {"types", "isa", "contract", "memory", "core", "machine", "crash", "test_plans"},
+    "debugger": {"types", "contract", "machine", "crash"},
     "models": set(),
     "binding": {
         "types",
@@ -39,6 +40,7 @@ MAY_USE = {
         "designs",
         "machine",
         "crash",
+        "debugger",
         "test_plans",
         "random",
     },

@@ -70,6 +70,7 @@ PATTERN_PLACES = [
     "crates/cache",
     "crates/contract",
     "crates/crash",
+    "crates/debugger",
     "crates/designs",
     "crates/isa",
     "crates/kernel",

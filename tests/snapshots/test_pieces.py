@@ -28,7 +28,8 @@ def _stops(instructions: int, count: int, seed: str) -> list[int]:
 )
 def test_a_run_in_pieces_is_the_run(design: str, threads: int) -> None:
     whole, text = run(scenario(design, threads))
-    for how, count in (("save", 25), ("fork", 40), ("ahead", 4)):
+    # Stops with "singly" lie between instructions of the same block, not only between blocks.
+    for how, count in (("save", 25), ("fork", 40), ("ahead", 4), ("singly", 40)):
         stops = _stops(whole["program"]["instructions"], count, f"{design} {threads} {how}")
         pieces = run_in_pieces(scenario(design, threads), stops, how)
         assert pieces["stops"] == count
@@ -49,7 +50,7 @@ def test_a_restored_core_counts_waits_for_narrower_stores_as_before() -> None:
     assert run_in_pieces(in_crowded_caches, stops, "save")["result"] == whole
 
 
-@pytest.mark.parametrize("how", ["save", "fork", "ahead"])
+@pytest.mark.parametrize("how", ["save", "fork", "ahead", "singly"])
 def test_stops_inside_of_hardware_transactions(how: str, program: Any) -> None:
     """The program has no other transactions: one that is open at a stop is a hardware transaction."""
     request = {

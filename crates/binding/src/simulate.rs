@@ -4,6 +4,7 @@ use crate::errors::to_python;
 use crate::registry::variants;
 use crate::supervise::{Cancellation, ProgressChannel, supervise};
 use durasim_crash::CrashRequest;
+use durasim_debugger::Waiting;
 use durasim_kernel::{Output, Stream};
 use durasim_machine::RunRequest;
 use durasim_types::{ConfigError, Error};
@@ -19,7 +20,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(profile, module)?)?;
     module.add_function(wrap_pyfunction!(crash, module)?)?;
-    module.add_function(wrap_pyfunction!(record_run, module)?)
+    module.add_function(wrap_pyfunction!(record_run, module)?)?;
+    module.add_function(wrap_pyfunction!(debug, module)?)
 }
 
 /// A message from a run to the interpreter.
@@ -133,4 +135,25 @@ fn record_run(py: Python<'_>, request: &str, cancellation: Option<&Cancellation>
     )?;
     let record = record.map_err(|error| to_python(py, &error))?;
     Ok(serde_json::to_string(&record).expect("a record is plain data"))
+}
+
+/// Replays the trial that a request names under gdb. `listening` is called with the port, whether the replay is at the store that
+/// the cause of the violation names, and a sentence about the place. Returns when gdb leaves.
+#[pyfunction]
+fn debug(py: Python<'_>, request: &str, port: u16, listening: &Bound<'_, PyAny>) -> PyResult<()> {
+    let request: CrashRequest = parse(py, request)?;
+    let ended = supervise(
+        py,
+        None,
+        |channel| {
+            durasim_debugger::debug(&request, variants(), port, channel.stop(), |waiting| {
+                channel.send(waiting);
+            })
+        },
+        |_, Waiting { port, is_at_blamed_store, place }: Waiting| {
+            listening.call1((port, is_at_blamed_store, place))?;
+            Ok(true)
+        },
+    )?;
+    ended.map_err(|error| to_python(py, &error))
 }

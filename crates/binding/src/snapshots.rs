@@ -32,7 +32,8 @@ struct Pieces {
 }
 
 /// Runs a program and stops it after each number of instructions. At a stop the run continues with a copy: `how` is "save"
-/// (through the bytes of a snapshot), "fork", or "ahead" (a fork runs to the end first, then the original continues).
+/// (through the bytes of a snapshot), "fork", "ahead" (a fork runs to the end first, then the original continues), or "singly" (the
+/// original continues, from then on with one instruction in a step).
 #[pyfunction]
 fn run_in_pieces(py: Python<'_>, request: &str, stops: Vec<u64>, how: &str) -> PyResult<String> {
     let request: RunRequest = parse(py, request)?;
@@ -75,7 +76,8 @@ fn pieces(request: &RunRequest, stops: &[u64], how: &str) -> Result<Pieces, Erro
                 let Ending::Exited(code) = ending else { unreachable!("nothing else ends this run") };
                 ahead.push((fork.digest(), code, further.text()));
             }
-            _ => return Err(ConfigError::new("how", format!("'{how}' is not one of save, fork, ahead")).into()),
+            "singly" => session.machine().execute_singly(),
+            _ => return Err(ConfigError::new("how", format!("'{how}' is not one of save, fork, ahead, singly")).into()),
         }
     }
     let ending = session.run(None, None, &mut output)?;

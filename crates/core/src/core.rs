@@ -30,7 +30,7 @@ use crate::store_sets::StoreSets;
 use crate::tlb::{TlbConfig, Tlbs};
 use crate::{CoreConfig, Outcome, Port, StoreBuffer, translations::Translations, window::Window};
 use durasim_isa::{BlockCache, BlockId, Hart, Stop};
-use durasim_types::{CoreId, Cycle, TxId};
+use durasim_types::{CoreId, Cycle, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 use std::ops::Range;
@@ -121,6 +121,11 @@ impl ThreadContext {
     }
 
     /// Its registers.
+    pub fn hart(&self) -> &Hart {
+        &self.hart
+    }
+
+    /// Its registers.
     pub fn hart_mut(&mut self) -> &mut Hart {
         &mut self.hart
     }
@@ -185,6 +190,9 @@ pub struct Core {
     /// The decoded block that is being executed, and how far it is.
     #[serde(skip)]
     position: Option<(BlockId, usize)>,
+    /// Whether [`Core::run_one`] has ended where [`Core::run`] does not look at its limits.
+    #[serde(skip)]
+    is_between_looks: bool,
     pause: Option<Pause>,
     /// The next store, marker or cache-block operation found the store buffer full.
     was_full: bool,
@@ -243,6 +251,7 @@ impl Core {
             checkpoint: None,
             hardware_checkpoint: None,
             position: None,
+            is_between_looks: false,
             pause: None,
             was_full: false,
             unfinished: None,
@@ -291,6 +300,11 @@ impl Core {
     /// The cycle of the youngest commit.
     pub fn cycle(&self) -> Cycle {
         self.window.commit_cycle()
+    }
+
+    /// Puts the bytes of stores that have not left the core over those of memory from `addr` on, as its loads get them.
+    pub fn put_buffered_stores_over(&self, addr: PhysAddr, bytes: &mut [u8]) {
+        self.unit.buffer.put_over(addr, bytes);
     }
 
     /// The cycle that the front end has reached.
@@ -480,6 +494,21 @@ impl Core {
     /// `budget` instructions.
     pub fn run<P: Port>(&mut self, port: &mut P, until: Cycle, budget: u64) -> Exit {
         let last = self.instructions.saturating_add(budget);
+        self.run_within(port, StepLimits { until, last, at_once: usize::MAX })
+    }
+
+    /// Acts as in [`Core::run`], and executes at most one instruction.
+    pub fn run_one<P: Port>(&mut self, port: &mut P, until: Cycle) -> Exit {
+        self.run_within(port, StepLimits { until, last: self.instructions.saturating_add(1), at_once: 1 })
+    }
+
+    /// Whether the last instruction was executed by [`Core::run_one`] and [`Core::run`] would not have ended after it.
+    pub fn is_between_looks(&self) -> bool {
+        self.is_between_looks
+    }
+
+    fn run_within<P: Port>(&mut self, port: &mut P, limits: StepLimits) -> Exit {
+        let StepLimits { until, last, .. } = limits;
         self.counted = self.instructions;
         loop {
             if (self.is_interrupted() || !self.stores_have_left(port, until))
@@ -493,7 +522,7 @@ impl Core {
             if self.instructions >= last || self.window.commit_cycle() > until {
                 return Exit::Budget;
             }
-            if let Some(exit) = self.run_block(port, StepLimits { until, last }) {
+            if let Some(exit) = self.run_block(port, limits) {
                 return exit;
             }
         }

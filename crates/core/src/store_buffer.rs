@@ -312,6 +312,19 @@ impl StoreBuffer {
         Forward::Miss
     }
 
+    /// Puts the bytes of the buffered stores over those of memory from `addr` on, as a load would get them.
+    pub fn put_over(&self, addr: PhysAddr, bytes: &mut [u8]) {
+        for slot in &self.slots {
+            let Entry::Store(store) = slot.entry else { continue };
+            for (at, byte) in (store.addr.0..).zip(store.data.to_le_bytes()).take(store.len.into()) {
+                let place = at.checked_sub(addr.0).and_then(|offset| bytes.get_mut(offset as usize));
+                if let Some(place) = place {
+                    *place = byte;
+                }
+            }
+        }
+    }
+
     /// Whether all stores have been executed by `cycle`.
     #[inline]
     pub fn all_executed_by(&self, cycle: Cycle) -> bool {

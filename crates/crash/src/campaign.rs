@@ -55,7 +55,7 @@ type Tried = (Trials, BTreeMap<Trial, Retry>);
 
 /// The outcome of a campaign or a replay.
 #[derive(Default)]
-struct CampaignOutcome {
+pub(crate) struct CampaignOutcome {
     /// Simulated instructions of the crashed run.
     instructions: u64,
     marks: BTreeMap<String, u64>,
@@ -82,14 +82,8 @@ pub fn crash(
     if request.run.functional {
         return Err(ConfigError::new("functional", "a functional run has no persist events to crash at").into());
     }
-    let trial: Option<Trial> = match &request.replay {
-        Some(text) => Some(text.parse().map_err(|problem: String| ConfigError::new("replay", problem))?),
-        None => None,
-    };
-    let mut prepared = prepare(&request.run, registry)?;
-    if let Some(planted) = &request.planted {
-        prepared.plan = prepared.plan.with_planted_fault(planted)?;
-    }
+    let trial = request.replay.as_deref().map(parse_trial).transpose()?;
+    let prepared = prepare_for_crashes(request, registry)?;
     let crash_free_run = crash_free_run(&prepared, request.run.max_instructions, stop)?;
     let crashing = Instant::now();
     let campaign = Campaign { request, prepared: &prepared, crash_free_run: &crash_free_run, stop };
@@ -109,15 +103,35 @@ pub fn crash(
     Ok(result)
 }
 
-struct Campaign<'a> {
-    request: &'a CrashRequest,
-    prepared: &'a Prepared,
-    crash_free_run: &'a CrashFreeRun,
-    stop: &'a AtomicBool,
+/// The trial with this id.
+///
+/// # Errors
+/// A text that is no id.
+pub(crate) fn parse_trial(id: &str) -> Result<Trial, ConfigError> {
+    id.parse().map_err(|problem: String| ConfigError::new("replay", problem))
+}
+
+/// The run of a request, with the planted fault that it asks for.
+///
+/// # Errors
+/// As from a run, and an unknown planted fault.
+pub(crate) fn prepare_for_crashes(request: &CrashRequest, registry: &[Variant]) -> Result<Prepared, Error> {
+    let mut prepared = prepare(&request.run, registry)?;
+    if let Some(planted) = &request.planted {
+        prepared.plan = prepared.plan.with_planted_fault(planted)?;
+    }
+    Ok(prepared)
+}
+
+pub(crate) struct Campaign<'a> {
+    pub request: &'a CrashRequest,
+    pub prepared: &'a Prepared,
+    pub crash_free_run: &'a CrashFreeRun,
+    pub stop: &'a AtomicBool,
 }
 
 impl Campaign<'_> {
-    fn context(&self) -> Context<'_> {
+    pub fn context(&self) -> Context<'_> {
         let recovery = match &self.request.recover_args {
             None => ProgramRecovery::Check,
             Some(_) if self.prepared.plan.variant.backend.hardware_recovers => ProgramRecovery::Nothing,
@@ -201,7 +215,7 @@ impl Campaign<'_> {
     }
 
     /// The causes of the violations among these trials of a program of the user's own. A replay does not test them.
-    fn causes(
+    pub fn causes(
         &self,
         workers: usize,
         tried: &Trials,
@@ -229,7 +243,7 @@ impl Campaign<'_> {
     }
 
     /// Executes this trial and records its timeline.
-    fn replay(
+    pub fn replay(
         &self,
         trial: &Trial,
         progress: &mut (dyn FnMut(u64, u64) -> bool + Send),

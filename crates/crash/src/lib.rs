@@ -28,6 +28,7 @@ mod timeline;
 mod timeline_document;
 mod timeline_recorder;
 mod trial;
+mod trial_runs;
 mod unfinished;
 
 pub use byte_oracle::{ByteOracle, Verdict};
@@ -47,3 +48,4 @@ pub use timeline_document::{
     TimelineEvent, TimelinePhase, Trace, Transaction, Words,
 };
 pub use trial::{NextFailure, PowerFault, Trial};
+pub use trial_runs::{BlamedStore, ProgramRun, TrialRun, TrialRuns, trial_runs};

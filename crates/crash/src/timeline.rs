@@ -100,15 +100,15 @@ fn line_end(recorded: &RecordedTimeline, line: LineAddr) -> FinalLine {
 }
 
 /// A trial that was carried out, with the worker that did it.
-struct Executed<'a> {
+pub(crate) struct Executed<'a> {
     instructions: u64,
     marks: BTreeMap<String, u64>,
     executor: Executor<'a>,
-    tried: Vec<(Trial, Outcome)>,
+    pub tried: Vec<(Trial, Outcome)>,
 }
 
 /// Runs the program from its begin up to the trial's first failure, and carries the trial out from there.
-fn execute<'a>(
+pub(crate) fn execute<'a>(
     context: Context<'a>,
     trial: &Trial,
     timeline_recorder: &TimelineRecorder,

@@ -2,7 +2,7 @@
 //! failed, the contents that were left, the writes of recovery, and the objections of the oracles.
 
 use crate::trial::PowerFault;
-use durasim_machine::{CopyLocation, LineCopy};
+use durasim_machine::LineCopy;
 use durasim_types::{Cycle, Line, LineAddr, Pages, PersistEvent};
 use serde::{Deserialize, Serialize};
 
@@ -230,29 +230,10 @@ pub struct LineCopyRecord {
 
 impl LineCopyRecord {
     pub(crate) fn of(line: LineAddr, copy: &LineCopy, left: &Line) -> Self {
-        let place = match copy.place {
-            CopyLocation::Cache(level, Some(core)) => format!("{} of core {}", level.name(), core.0),
-            CopyLocation::Cache(level, None) => level.name().to_owned(),
-            CopyLocation::PersistBuffer(core) => format!("persist buffer of core {}", core.0),
-            CopyLocation::Unfenced => "possible, unfenced".to_owned(),
-            CopyLocation::InFlight(controller) => format!("in flight to controller {controller}"),
-            CopyLocation::BeforeQueue(controller) => format!("before write queue {controller}"),
-            CopyLocation::Queue { controller, in_service, held } => {
-                let how = if held {
-                    ", held"
-                } else if in_service {
-                    ", to media"
-                } else {
-                    ""
-                };
-                format!("write queue {controller}{how}")
-            }
-            CopyLocation::Media => "media".to_owned(),
-        };
         let same = |byte: &usize| copy.mask >> byte & 1 == 0 || copy.data[*byte] == left[*byte];
         LineCopyRecord {
             line: line.base().0,
-            place,
+            place: copy.place.to_string(),
             dirty: copy.dirty,
             tag: copy.tag.0,
             survived: (0..left.len()).all(|byte| same(&byte)),

@@ -76,6 +76,8 @@ struct TimelineData {
     /// In the end: each line, and what it may be.
     end: BTreeMap<LineAddr, (Line, Vec<Line>)>,
     recovery_begins: usize,
+    starts: Vec<(RunKind, Pages)>,
+    recovered: Option<Pages>,
 }
 
 /// The record of a replay.
@@ -90,6 +92,10 @@ pub(crate) struct RecordedTimeline {
     pub end: BTreeMap<LineAddr, (Line, Vec<Line>)>,
     pub data_base: Option<PhysAddr>,
     pub data_bytes: u64,
+    /// The runs on the machine, each with persistent memory when it started.
+    pub starts: Vec<(RunKind, Pages)>,
+    /// Persistent memory after the last recovery by the hardware, unless that reported a loss.
+    pub recovered: Option<Pages>,
 }
 
 impl RecordedTimeline {
@@ -130,6 +136,8 @@ impl TimelineRecorder {
             end: std::mem::take(&mut data.end),
             data_base: data.data_base,
             data_bytes: data.data_bytes,
+            starts: std::mem::take(&mut data.starts),
+            recovered: data.recovered.take(),
         })
     }
 
@@ -141,6 +149,7 @@ impl TimelineRecorder {
             for &line in data.lines.iter().flatten() {
                 newest.insert(line, pmem.line(line));
             }
+            data.starts.push((program, pmem));
             data.run = RunRecording { program, regions, newest, names: names.cloned(), ..RunRecording::default() };
         });
     }
@@ -196,6 +205,7 @@ impl TimelineRecorder {
     pub fn recovered(&self, image: &mut CrashImage, cut: Option<u64>, report: Option<&RecoveryReport>) {
         let log = image.take_log();
         self.with(|data| {
+            data.recovered = report.filter(|report| report.losses.is_empty()).map(|_| image.pmem.clone());
             let Some(lines) = &data.lines else { return };
             let writes_total = log.len() as u64;
             let mut writes = Vec::new();

@@ -17,6 +17,7 @@ mod bus;
 mod c;
 mod checked;
 mod d;
+mod data_access;
 mod decode;
 pub mod encodings;
 mod execute;
@@ -46,6 +47,7 @@ mod zifencei;
 
 pub use block::{BlockCache, BlockId};
 pub use bus::{AmoOp, Bus, CacheBlockOp, Counter, FenceSet, HtmOperation};
+pub use data_access::DataAccess;
 pub use decode::{decode, disassemble};
 pub use encodings::{Marker, SITUATIONS};
 pub use execute::execute;

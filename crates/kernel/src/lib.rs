@@ -38,7 +38,7 @@ pub use pmem::{Extent, PmemError, PmemPool};
 pub use pool::PoolFile;
 pub use process::{Process, ProcessConfig, SavedProcess};
 pub use source_lines::{SourceFrame, SourceLines};
-pub use space::{AddressSpace, PAGE_TABLE_LEVELS, PMEM_WINDOW_BASE, PageCopy, Rights, USER_END};
+pub use space::{AddressSpace, PAGE_TABLE_LEVELS, PMEM_WINDOW_BASE, PageCopy, Rights, USER_END, Viewed};
 pub use symbols::Symbols;
 pub use syscalls::{CallState, SYSTEM_CALLS, SyscallOutcome, SystemCall};
 pub use threads::{ThreadEvent, ThreadId, Waiting, WaitsFor};

@@ -138,6 +138,25 @@ pub(crate) const fn page_up(addr: u64) -> u64 {
     page_down(addr.saturating_add(PAGE_BYTES - 1))
 }
 
+/// The memory at a virtual address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Viewed {
+    /// This physical address. Bytes up to the end of the page follow contiguously.
+    Frame(PhysAddr),
+    /// Zeros up to the end of the page, which was never touched.
+    Zeros,
+}
+
+impl Viewed {
+    /// The physical address, if there is one.
+    pub fn frame(self) -> Option<PhysAddr> {
+        match self {
+            Viewed::Frame(phys) => Some(phys),
+            Viewed::Zeros => None,
+        }
+    }
+}
+
 impl AddressSpace {
     /// An empty address space on the memories of `map`.
     pub(crate) fn new(map: MemoryMap) -> Result<Self, ConfigError> {
@@ -200,6 +219,21 @@ impl AddressSpace {
             (None, _) => self.back_page(page).ok_or(fault(AccessFaultKind::Unmapped))?,
         };
         Ok(frame.plus(vaddr % PAGE_BYTES))
+    }
+
+    /// The memory at a virtual address, for a debugger, whatever the program may do there: nothing is touched. `None`: nothing is
+    /// mapped. [`Viewed::Zeros`]: a page that has no frame yet.
+    pub fn view(&self, vaddr: u64) -> Option<Viewed> {
+        let (start, area) = self.area_at(vaddr)?;
+        let from_pmem = |offset_bytes: u64| Viewed::Frame(self.map.pmem_base.plus(offset_bytes + (vaddr - start)));
+        if let Backing::Pmem { offset_bytes } = area.backing {
+            return Some(from_pmem(offset_bytes));
+        }
+        Some(match (self.pages.get(vaddr / PAGE_BYTES), area.backing) {
+            (Some(frame), _) => Viewed::Frame(frame.plus(vaddr % PAGE_BYTES)),
+            (None, Backing::PmemCopy { offset_bytes }) => from_pmem(offset_bytes),
+            (None, _) => Viewed::Zeros,
+        })
     }
 
     /// The program runs on this processor now: first touches take frames from its list.

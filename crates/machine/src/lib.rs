@@ -15,11 +15,13 @@ mod setup;
 mod statistics;
 mod system;
 
-pub use durasim_kernel::{Output, PmemPool, SourceFrame, SourceLines, Stream, Symbols};
+pub use durasim_isa::DataAccess;
+pub use durasim_kernel::{Output, PmemPool, SourceFrame, SourceLines, Stream, Symbols, ThreadId};
 pub use functional::FunctionalRegion;
 pub use functional::LoadedProgram;
 pub use functional::{FunctionalEnding, run_functionally};
 pub use functional::{TxLines, TxProfile};
+pub use machine::debugging::{SingleStep, ThreadView};
 pub use machine::snapshot::{Snapshot, SnapshotDescription};
 pub use machine::{Ending, Machine};
 pub use parts::caches::CoherenceStats;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from durasim.cli import formats, hints, options, render
 from durasim.cli.options import check_json, finish
 from durasim.cli.shell import EXIT_NEGATIVE
 from durasim.crashes import known_findings
-from durasim.crashes.crash_request import FIELDS, CrashOptions, flag_of, has, options_of, prepare_crash
+from durasim.crashes.crash_request import FIELDS, CrashOptions, PreparedCrash, flag_of, has, options_of, prepare_crash
 from durasim.crashes.known_check import refuse_unknown_check
 from durasim.crashes.sarif import sarif_log
 from durasim.documents.results import CrashResult
@@ -31,6 +32,7 @@ def crash(
     ops: options.Ops = None,
     crash_options: options.OptionValues = None,
     shrink: options.Shrink = False,
+    gdb: options.Gdb = None,
     threads: options.Threads = 1,
     seed: options.Seed = DEFAULT_SEED,
     set_: options.Set = None,
@@ -57,6 +59,8 @@ def crash(
         raise refusal("design", "is required")
     chosen = options_of(crash_options or {})
     _refuse_without_effect(chosen)
+    if gdb is not None and chosen.replay is None:
+        raise refusal("gdb", "requires --replay: gdb follows one failure")
     kept = options.reused_store(reuse, store)
     check_json(json)
     formats.check(form, json, formats.FORMATS_OF_CRASH)
@@ -66,7 +70,7 @@ def crash(
         domain=domain, control=control, arg=arg, macros=macros,
         include_folders=include_folders, elf=elf, args=args, env=env, root=root,
     )  # fmt: skip
-    result = _crash_one(scenario, chosen, shrink, kept)
+    prepared, result = _crash_one(scenario, chosen, shrink, kept)
     if json is not None:
         output.write_json(json, result.to_dict())
     unknown = result.violations if findings is None else known_findings.unknown_violations(result, findings)
@@ -77,6 +81,8 @@ def crash(
         if findings is not None:
             shown.append(f"\n  {unknown:,} of {result.violations:,} violations are not among the known findings")
         formats.show(form, result.to_dict(), shown, lambda: formats.crash_csv(result))
+    if gdb is not None:
+        prepared.debug(gdb, _announce_debugger(str(prepared.request["elf"])))
     if unknown:
         raise typer.Exit(EXIT_NEGATIVE)
 
@@ -94,7 +100,21 @@ def _refuse_without_effect(chosen: CrashOptions) -> None:
         )
 
 
-def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool, kept: str | bool = False) -> CrashResult:
+def _announce_debugger(elf: str) -> Callable[[int, bool, str], None]:
+    """Returns the function that prints how gdb connects."""
+
+    def announce(port: int, is_at_blamed_store: bool, place: str) -> None:
+        where = "before the store that the cause names" if is_at_blamed_store else "at the first instruction"
+        typer.echo(f"durasim: the replay is {where}: {place}", err=True)
+        connect = f"gdb-multiarch {shlex.quote(elf)} -ex 'target remote 127.0.0.1:{port}'"
+        typer.echo(f"durasim: connect with: {connect}", err=True)
+
+    return announce
+
+
+def _crash_one(
+    scenario: Scenario, chosen: CrashOptions, shrink: bool, kept: str | bool = False
+) -> tuple[PreparedCrash, CrashResult]:
     with render.progress_bar() as bar:
         # The program runs twice: once to count its events, once for the crashes. Both may take long to populate.
         task = bar.add_task(f"running {scenario.design} up to the first crash", total=None)
@@ -113,7 +133,7 @@ def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool, kept: str
         if shrink:
             bar.update(task, description="minimizing the first failure", completed=0, total=None)
             result = api.shrink_first(prepared, result, lambda tried, _: bar.update(task, completed=tried))
-    return result
+    return prepared, result
 
 
 def _duration(seconds: float) -> str:

@@ -146,6 +146,16 @@ SourceRoot = Annotated[
 Port = Annotated[
     int, typer.Option("--port", min=0, max=65535, metavar="N", help="Port of the page (default: a free one).")
 ]
+Gdb = Annotated[
+    int | None,
+    typer.Option(
+        "--gdb",
+        min=0,
+        max=65535,
+        metavar="PORT",
+        help="Replay the failure under gdb, which connects to this port (0: a free one); requires --replay.",
+    ),
+]
 Shrink = Annotated[bool, typer.Option("--shrink", help="Minimize the first failure and print its timeline.")]
 MutatedWorkload = Annotated[
     str | None,

@@ -140,6 +140,16 @@ class PreparedCrash:
         document = _core.crash(json.dumps(self.request | changed), progress)
         return finish_crash(json.loads(document), self.scenario, self.options)
 
+    def debug(self, port: int, listening: Callable[[int, bool, str], None]) -> None:
+        """Replays the failure under gdb; returns when gdb leaves.
+
+        Args:
+            port: A port of the loopback interface; 0 is a free one.
+            listening: Called with the port, whether the replay is before the store that the cause of the violation
+                names, and a sentence about the place.
+        """
+        _core.debug(json.dumps(self.request), port, listening)
+
     def reuse_or_crash(self, reuse: Reuse, progress: Callable[[int, int], bool] | None = None) -> CrashResult:
         """Returns the stored result of the campaign, or runs it and stores the result, unless it is ended early."""
         ended = False

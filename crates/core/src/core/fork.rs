@@ -20,6 +20,7 @@ impl Core {
             checkpoint: self.checkpoint.clone(),
             hardware_checkpoint: self.hardware_checkpoint.clone(),
             position: self.position,
+            is_between_looks: self.is_between_looks,
             pause: self.pause,
             was_full: self.was_full,
             unfinished: self.unfinished,

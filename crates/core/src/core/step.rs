@@ -36,6 +36,8 @@ pub(super) struct StepLimits {
     pub until: Cycle,
     /// and until it has executed this many instructions since the start.
     pub last: u64,
+    /// Instructions of a block that are executed before the limits are looked at.
+    pub at_once: usize,
 }
 
 /// The wait of an access for its translation.
@@ -77,7 +79,11 @@ impl Core {
         // The code is out of the way of what changes while it is executed.
         let mut code = std::mem::take(&mut self.code);
         code.learn(&self.blocks, block, self.hart.pc, &self.window);
-        let (index, next) = self.run_code(port, limits, code.of(block), first);
+        self.is_between_looks = false;
+        let instructions = code.of(block);
+        let end = instructions.len().min(first.saturating_add(limits.at_once));
+        let is_cut = end < instructions.len();
+        let (index, next) = self.run_code(port, limits, &instructions[..end], first);
         if !self.code.is_forgotten() {
             self.code = code;
         }
@@ -89,6 +95,11 @@ impl Core {
         match next {
             Next::Again | Next::Counted => self.position = Some((block, index)),
             Next::Later => self.position = (index + 1 < block.range().len()).then_some((block, index + 1)),
+            Next::Block if is_cut => {
+                self.position = Some((block, end));
+                let stop = limits.until.saturating_add(1).min(self.unit.buffer.attention());
+                self.is_between_looks = !port.halted() && self.window.commit_cycle() < stop;
+            }
             Next::Inst | Next::Block => {}
             Next::Exit => return self.exit.take(),
         }

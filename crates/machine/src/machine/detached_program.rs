@@ -212,6 +212,7 @@ impl DetachedProgram {
             context_switch_cycles,
             skew_cycles: config.skew_cycles,
             physical_cores: config.cores.into(),
+            executes_singly: false,
             inserted: program.inserted.clone(),
         })
     }

@@ -26,6 +26,7 @@ impl Machine {
             context_switch_cycles: self.context_switch_cycles,
             skew_cycles: self.skew_cycles,
             physical_cores: self.physical_cores,
+            executes_singly: self.executes_singly,
             inserted: self.inserted.clone(),
         }
     }

@@ -12,6 +12,7 @@ use durasim_core::{Exit, ThreadContext};
 use durasim_isa::{AccessFault, AccessFaultKind, Hart, Marker, Stop, disassemble};
 use durasim_kernel::{LineWatch, Output, SyscallOutcome, ThreadEvent, ThreadId};
 use durasim_types::{CoreId, Cycle, Error, GuestFault, HistoryStep, Site, TxId};
+use std::ops::Range;
 
 /// Instructions between two polls for output and cancellation.
 const SLICE: u64 = 1 << 20;
@@ -26,6 +27,23 @@ enum NextStep {
     Sleepers(Cycle),
     /// No step is left, and no thread can run again.
     Deadlock,
+}
+
+/// A step that the machine has taken.
+pub(super) struct StepTaken {
+    /// The core that acted, if one did.
+    pub core: Option<CoreId>,
+    /// Instructions that it executed.
+    pub executed: u64,
+    /// The end of the run, if it ended.
+    pub ending: Option<Ending>,
+}
+
+impl StepTaken {
+    /// The run has ended before a core could act.
+    const fn ended(ending: Ending) -> Self {
+        StepTaken { core: None, executed: 0, ending: Some(ending) }
+    }
 }
 
 impl Machine {
@@ -55,30 +73,43 @@ impl Machine {
                     output.progress(self.measure.ops);
                 }
             }
-            if self.is_over_cycles(0) {
-                return Ok(Ending::CycleLimit);
-            }
-            let (step, budget) = match self.interrupted_step.take() {
-                Some(InterruptedStep { core, until, instructions }) => (NextStep::Core(core, until), instructions),
-                None => {
-                    self.fill_cores()?;
-                    (self.next_step(), SLICE)
-                }
-            };
-            if let NextStep::Memory(_) | NextStep::Sleepers(_) = step
-                && self.is_over_cycles(self.next_due())
-            {
-                return Ok(Ending::CycleLimit);
-            }
             let most = if self.measure.batches.is_some() { STEP_INSTRUCTIONS } else { u64::MAX };
-            let acting = if let NextStep::Core(core, _) = step { Some(usize::from(core.0)) } else { None };
-            let before = acting.map_or(0, |core| self.cores[core].instructions());
-            if let Some(ending) = self.perform(step, budget, most.min(limit - executed), output)? {
+            let step = self.take_step(most.min(limit - executed), output)?;
+            if let Some(ending) = step.ending {
                 return Ok(ending);
             }
-            executed += acting.map_or(0, |core| self.cores[core].instructions()) - before;
+            executed += step.executed;
             self.end_batch();
         }
+    }
+
+    /// Takes the next step of the machine. A core executes about `most` instructions in it, or fewer.
+    ///
+    /// # Errors
+    /// As from [`Machine::run`].
+    #[inline]
+    pub(super) fn take_step(&mut self, most: u64, output: &mut dyn Output) -> Result<StepTaken, Error> {
+        let most = if self.executes_singly { 1 } else { most };
+        if self.is_over_cycles(0) {
+            return Ok(StepTaken::ended(Ending::CycleLimit));
+        }
+        let (step, budget) = match self.interrupted_step.take() {
+            Some(InterruptedStep { core, until, instructions }) => (NextStep::Core(core, until), instructions),
+            None => {
+                self.fill_cores()?;
+                (self.next_step(), SLICE)
+            }
+        };
+        if let NextStep::Memory(_) | NextStep::Sleepers(_) = step
+            && self.is_over_cycles(self.next_due())
+        {
+            return Ok(StepTaken::ended(Ending::CycleLimit));
+        }
+        let core = if let NextStep::Core(core, _) = step { Some(core) } else { None };
+        let before = core.map_or(0, |core| self.core(core).instructions());
+        let ending = self.perform(step, budget, most, output)?;
+        let executed = core.map_or(0, |core| self.core(core).instructions()) - before;
+        Ok(StepTaken { core, executed, ending })
     }
 
     /// Cycle in which the memory system or a thread that sleeps is due; 0 if neither will ever be.
@@ -249,9 +280,10 @@ impl Machine {
     fn run_core(&mut self, id: CoreId, until: Cycle, budget: u64) -> Exit {
         self.swap_units(id);
         self.process.space().run_on(id.0.into());
-        let Machine { system, process, measure, inserted, cores, .. } = self;
+        let Machine { system, process, measure, inserted, cores, executes_singly, .. } = self;
         let mut port = MachinePort { system, process, measure, inserted, pc: 0 };
-        let exit = cores[usize::from(id.0)].run(&mut port, until, budget);
+        let core = &mut cores[usize::from(id.0)];
+        let exit = if *executes_singly { core.run_one(&mut port, until) } else { core.run(&mut port, until, budget) };
         self.swap_units(id);
         exit
     }
@@ -272,8 +304,8 @@ impl Machine {
             return Err(error.clone());
         }
         let done = self.cores[index].instructions() - before;
-        if exit == Exit::Budget && (limit..budget).contains(&done) {
-            self.interrupted_step = Some(InterruptedStep { core: id, until, instructions: budget - done });
+        if let Some(rest) = self.rest_of_step(id, until, limit..budget, done).filter(|_| exit == Exit::Budget) {
+            self.interrupted_step = Some(rest);
             return Ok(None);
         }
         match exit {
@@ -326,6 +358,16 @@ impl Machine {
             Exit::AccessFault(stop) => return Err(self.explain(id, stop).into()),
         }
         Ok(None)
+    }
+
+    /// The rest of a step that ends only for a limit, after `done` instructions. `limits` are that limit and the budget of the
+    /// step.
+    fn rest_of_step(&self, core: CoreId, until: Cycle, limits: Range<u64>, done: u64) -> Option<InterruptedStep> {
+        let is_between_looks = done > 0 && self.core(core).is_between_looks();
+        // A budget that is used up between two looks lasts to the next one.
+        let instructions = limits.end.saturating_sub(done).max(1);
+        let rest = InterruptedStep { core, until, instructions };
+        (limits.contains(&done) || is_between_looks).then_some(rest)
     }
 
     /// A core has let all its stores leave.

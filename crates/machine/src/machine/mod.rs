@@ -2,6 +2,7 @@
 
 mod batch_ends;
 mod counters;
+pub(crate) mod debugging;
 pub(crate) mod detached_program;
 mod fork;
 mod hardware_threads;
@@ -80,6 +81,8 @@ pub struct Machine {
     pub(crate) skew_cycles: Cycle,
     /// Number of physical cores. Each may have two hardware threads, with a [`Core`] for each in `cores`.
     pub(crate) physical_cores: usize,
+    /// Whether a core executes at most one instruction in a step.
+    pub(crate) executes_singly: bool,
     /// Operations that are added to the program.
     pub(crate) inserted: Inserted,
 }
@@ -119,6 +122,7 @@ impl Machine {
             context_switch_cycles: config.core.context_switch_cycles,
             skew_cycles: config.skew_cycles,
             physical_cores: config.cores.into(),
+            executes_singly: false,
             inserted: program.inserted.clone(),
         })
     }

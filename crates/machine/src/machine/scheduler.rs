@@ -235,6 +235,12 @@ impl Scheduler {
         start
     }
 
+    /// The threads that have no core.
+    pub fn waiting_contexts(&self) -> impl Iterator<Item = (ThreadId, &ThreadContext)> {
+        let ready = self.ready.iter().map(|ready| (ready.thread, &ready.context));
+        ready.chain(self.blocked.iter().map(|(&thread, blocked)| (thread, &blocked.context)))
+    }
+
     /// Program counter of a thread that does not have a core.
     pub fn pc(&self, thread: ThreadId) -> Option<u64> {
         let ready = self.ready.iter().find(|r| r.thread == thread).map(|r| r.context.pc());

@@ -189,6 +189,7 @@ impl Machine {
             context_switch_cycles: config.core.context_switch_cycles,
             skew_cycles: config.skew_cycles,
             physical_cores: config.cores.into(),
+            executes_singly: false,
             inserted: program.inserted.clone(),
         })
     }

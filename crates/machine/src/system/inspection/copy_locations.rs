@@ -3,6 +3,7 @@
 use crate::system::System;
 use durasim_contract::{LevelId, LineTag};
 use durasim_types::{CoreId, Line, LineAddr};
+use std::fmt;
 
 /// A place in which a version of a line can be, from the cores down to the media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,25 @@ pub enum CopyLocation {
     },
     /// The media.
     Media,
+}
+
+impl fmt::Display for CopyLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            CopyLocation::Cache(level, Some(core)) => write!(f, "{} of core {}", level.name(), core.0),
+            CopyLocation::Cache(level, None) => f.write_str(level.name()),
+            CopyLocation::PersistBuffer(core) => write!(f, "persist buffer of core {}", core.0),
+            CopyLocation::Unfenced => f.write_str("possible, unfenced"),
+            CopyLocation::InFlight(controller) => write!(f, "in flight to controller {controller}"),
+            CopyLocation::BeforeQueue(controller) => write!(f, "before write queue {controller}"),
+            CopyLocation::Queue { controller, held: true, .. } => write!(f, "write queue {controller}, held"),
+            CopyLocation::Queue { controller, in_service: true, .. } => {
+                write!(f, "write queue {controller}, to media")
+            }
+            CopyLocation::Queue { controller, .. } => write!(f, "write queue {controller}"),
+            CopyLocation::Media => f.write_str("media"),
+        }
+    }
 }
 
 /// A version of a line.

@@ -1,0 +1,440 @@
+//! The runs of a trial, executed forwards and backwards. A position in a run is the number of instructions that all cores have
+//! executed. Going back restores the checkpoint before a position and executes up to it: the run takes the same course each time.
+
+use crate::checkpoints::Checkpoints;
+use crate::stops::{Stop, Watchpoints};
+use durasim_crash::{BlamedStore, ProgramRun, TrialRun, TrialRuns};
+use durasim_machine::{
+    DataAccess, Ending, Machine, Observer, Output, PoolContents, Program, SingleStep, Stream, System, ThreadId,
+};
+use durasim_types::{CoreId, Error, PersistEvent};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts the persist events of a run, and stops the machine at the one after which power fails.
+struct EventCounter {
+    last: Arc<AtomicU64>,
+    fails_after: Option<u64>,
+}
+
+impl Observer for EventCounter {
+    fn event(&mut self, event: &PersistEvent, _: &System) -> bool {
+        self.last.store(event.number, Ordering::Relaxed);
+        Some(event.number) != self.fails_after
+    }
+}
+
+/// Passes on what the program writes, except what it has written before it went back.
+struct NewOutput {
+    is_new: bool,
+}
+
+impl Output for NewOutput {
+    fn write(&mut self, _: Stream, bytes: &[u8]) {
+        if self.is_new {
+            // Standard output has the result of the replay. The debugger goes on if the output cannot be written.
+            let _ = std::io::stderr().write_all(bytes);
+        }
+    }
+}
+
+/// A machine within a run.
+struct Live {
+    machine: Machine,
+    last_event: Arc<AtomicU64>,
+}
+
+impl Live {
+    fn new(mut machine: Machine, last_event: u64, fails_after: Option<u64>) -> Self {
+        let last_event = Arc::new(AtomicU64::new(last_event));
+        machine.execute_singly();
+        machine.system_mut().observe(Box::new(EventCounter { last: last_event.clone(), fails_after }));
+        Live { machine, last_event }
+    }
+
+    fn position(&self) -> u64 {
+        self.machine.instructions()
+    }
+
+    fn last_event(&self) -> u64 {
+        self.last_event.load(Ordering::Relaxed)
+    }
+}
+
+/// A run that was begun.
+struct Begun {
+    checkpoints: Checkpoints,
+    /// Output up to this position was passed on.
+    furthest: u64,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RunEnd {
+    /// Power failed after the event that the trial names.
+    PowerFailure,
+    /// The program exited with this code.
+    Exited(i32),
+    /// The program or the machine was stopped, as this says.
+    Failed(String),
+}
+
+/// The place of a replay, for messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub run: usize,
+    pub position: u64,
+    pub cycle: u64,
+    pub last_event: u64,
+}
+
+/// A trial that is replayed.
+pub(crate) struct Replay {
+    trial: TrialRuns,
+    begun: Vec<Begun>,
+    live: Live,
+    end: Option<RunEnd>,
+    /// The thread that the debugger was shown last.
+    pub thread: ThreadId,
+    pub breakpoints: BTreeSet<u64>,
+    pub watchpoints: Watchpoints,
+}
+
+impl Replay {
+    /// At the begin of the first run.
+    ///
+    /// # Errors
+    /// A machine that cannot be built.
+    pub fn new(trial: TrialRuns) -> Result<Self, Error> {
+        let live = Self::load(&trial, &trial.runs[0], None)?;
+        let mut replay = Replay {
+            trial,
+            begun: Vec::new(),
+            live,
+            end: None,
+            thread: ThreadId::FIRST,
+            breakpoints: BTreeSet::new(),
+            watchpoints: Watchpoints::default(),
+        };
+        replay.begin_here();
+        Ok(replay)
+    }
+
+    /// The machine at the begin of a run; `left`: the contents of persistent memory that the run before it has left.
+    fn load(trial: &TrialRuns, run: &TrialRun, left: Option<PoolContents>) -> Result<Live, Error> {
+        let with_pool;
+        let program = match left {
+            Some(pool) => {
+                with_pool = Program { pool: Some(pool), ..run.program.clone() };
+                &with_pool
+            }
+            None => &run.program,
+        };
+        let machine = Machine::new(&trial.prepared.config, &trial.prepared.plan, program)?;
+        Ok(Live::new(machine, 0, run.fails_after))
+    }
+
+    fn begin_here(&mut self) {
+        let checkpoints = Checkpoints::begin(self.live.machine.fork());
+        self.begun.push(Begun { checkpoints, furthest: 0 });
+        self.thread = ThreadId::FIRST;
+        self.end = None;
+    }
+
+    /// The number of the current run, from 0.
+    pub fn run(&self) -> usize {
+        self.begun.len() - 1
+    }
+
+    /// All runs of the trial.
+    pub fn runs(&self) -> &[TrialRun] {
+        &self.trial.runs
+    }
+
+    /// The purpose of the current run.
+    pub fn purpose(&self) -> ProgramRun {
+        self.trial.runs[self.run()].purpose
+    }
+
+    /// The end of the current run, if it is reached.
+    pub fn end(&self) -> Option<&RunEnd> {
+        self.end.as_ref()
+    }
+
+    /// The machine.
+    pub fn machine(&mut self) -> &mut Machine {
+        &mut self.live.machine
+    }
+
+    /// The core of a thread, if it has one; `None` if it has ended.
+    pub fn view(&self, thread: ThreadId) -> Option<Option<CoreId>> {
+        self.live.machine.program_thread(thread).map(|view| view.core)
+    }
+
+    /// The place of the machine.
+    pub fn place(&self) -> Place {
+        let Live { machine, .. } = &self.live;
+        Place {
+            run: self.run(),
+            position: self.live.position(),
+            cycle: machine.cycle(),
+            last_event: self.live.last_event(),
+        }
+    }
+
+    /// Goes to the begin of the run after the current one. False: there is none.
+    ///
+    /// # Errors
+    /// A machine that cannot be built.
+    pub fn next_run(&mut self) -> Result<bool, Error> {
+        let has_failed = matches!(self.end, Some(RunEnd::Failed(_)));
+        let Some(run) = self.trial.runs.get(self.begun.len()).filter(|_| !has_failed) else { return Ok(false) };
+        let left = run.continues.then(|| self.live.machine.fork().into_pool_contents(&self.trial.prepared.plan));
+        self.live = Self::load(&self.trial, run, left.transpose()?)?;
+        self.begin_here();
+        Ok(true)
+    }
+
+    /// Takes up to `steps_max` steps of the machine; the reason to stop, if there is one.
+    pub fn forward(&mut self, steps_max: u64, mut wants: impl FnMut(ThreadId) -> Option<Stop>) -> Option<Stop> {
+        for _ in 0..steps_max {
+            if self.end.is_some() {
+                return Some(Stop::End);
+            }
+            self.keep_checkpoint();
+            let begun = self.begun.last_mut().expect("the current run was begun");
+            let position = self.live.position();
+            let mut output = NewOutput { is_new: position >= begun.furthest };
+            begun.furthest = begun.furthest.max(position);
+            match self.live.machine.single_step(&mut output) {
+                Ok(SingleStep::NoInstruction) => {}
+                Ok(SingleStep::Executed(thread)) => {
+                    let stop = self.stop_after(thread).or_else(|| wants(thread));
+                    if stop.is_some() {
+                        self.thread = thread;
+                        return stop;
+                    }
+                }
+                Ok(SingleStep::Ended(ending)) => self.end = Some(self.end_of(ending)),
+                Err(error) => self.end = Some(RunEnd::Failed(error.to_string())),
+            }
+        }
+        self.end.is_some().then_some(Stop::End)
+    }
+
+    fn end_of(&self, ending: Ending) -> RunEnd {
+        let fails_after = self.trial.runs[self.run()].fails_after;
+        match ending {
+            Ending::Exited(code) => RunEnd::Exited(code),
+            Ending::Stopped if Some(self.live.last_event()) == fails_after => RunEnd::PowerFailure,
+            ending => RunEnd::Failed(format!("the run ended early: {ending:?}")),
+        }
+    }
+
+    fn keep_checkpoint(&mut self) {
+        let event = self.live.last_event();
+        let begun = self.begun.last_mut().expect("the current run was begun");
+        begun.checkpoints.offer(&mut self.live.machine, event);
+    }
+
+    /// The reason to stop after an instruction of a thread.
+    fn stop_after(&mut self, thread: ThreadId) -> Option<Stop> {
+        let watched = self.watchpoints.hit(thread);
+        self.watchpoints.look_ahead(&mut self.live.machine, thread);
+        if let Some(watchpoint) = watched {
+            return Some(Stop::Watchpoint(watchpoint));
+        }
+        let pc = self.live.machine.thread_pc(thread)?;
+        self.breakpoints.contains(&pc).then_some(Stop::Breakpoint)
+    }
+
+    /// Watchpoints know the next access of every thread from here on.
+    pub fn look_ahead(&mut self) {
+        let threads: Vec<ThreadId> = self.live.machine.program_threads().iter().map(|view| view.thread).collect();
+        for thread in threads {
+            self.watchpoints.look_ahead(&mut self.live.machine, thread);
+        }
+    }
+
+    /// Goes back to a position of the current run.
+    fn go_to(&mut self, position: u64) {
+        let fails_after = self.trial.runs[self.run()].fails_after;
+        let begun = self.begun.last_mut().expect("the current run was begun");
+        let (machine, event) = begun.checkpoints.before(position);
+        self.live = Live::new(machine, event, fails_after);
+        self.end = None;
+        let mut output = NewOutput { is_new: false };
+        while self.live.position() < position {
+            let step = self.live.machine.single_step(&mut output);
+            debug_assert!(matches!(step, Ok(SingleStep::Executed(_) | SingleStep::NoInstruction)), "{step:?}");
+            if !matches!(step, Ok(SingleStep::Executed(_) | SingleStep::NoInstruction)) {
+                break;
+            }
+        }
+    }
+
+    /// Undoes the last instruction of a thread. At the begin of a run it goes to the end of the one before it.
+    pub fn step_back(&mut self, thread: ThreadId) -> Stop {
+        let by_thread = |_: &mut Machine, by: ThreadId, position: u64, _: Option<DataAccess>| {
+            (by == thread).then(|| (position - 1, Stop::Step))
+        };
+        match self.find_back(by_thread) {
+            Some((position, stop)) => {
+                self.go_to(position);
+                self.thread = thread;
+                stop
+            }
+            None => self.leave_backwards(),
+        }
+    }
+
+    /// Goes back to the last place in the current run at which a breakpoint or a watchpoint stops. At the begin of a run it goes to
+    /// the end of the one before it.
+    pub fn continue_back(&mut self) -> Stop {
+        let (breakpoints, watchpoints) = (self.breakpoints.clone(), self.watchpoints.clone());
+        let here = self.live.position();
+        let is_at_end = self.end.is_some();
+        let mut stopped_by = ThreadId::FIRST;
+        let mut wanted = |machine: &mut Machine, by: ThreadId, position: u64, access: Option<DataAccess>| {
+            let watched = access.and_then(|access| watchpoints.concerned(access));
+            let stop = match watched {
+                Some(watchpoint) => Some((position - 1, Stop::Watchpoint(watchpoint))),
+                None => (position < here || is_at_end)
+                    .then(|| machine.thread_pc(by).filter(|pc| breakpoints.contains(pc)))
+                    .flatten()
+                    .map(|_| (position, Stop::Breakpoint)),
+            };
+            if stop.is_some() {
+                stopped_by = by;
+            }
+            stop
+        };
+        match self.find_back(&mut wanted) {
+            Some((position, stop)) => {
+                self.go_to(position);
+                self.thread = stopped_by;
+                stop
+            }
+            None => self.leave_backwards(),
+        }
+    }
+
+    /// The begin of the current run; if the machine is there, the end of the run before it.
+    fn leave_backwards(&mut self) -> Stop {
+        self.thread = ThreadId::FIRST;
+        if self.live.position() > 0 || self.run() == 0 {
+            self.go_to(0);
+            return Stop::Begin;
+        }
+        self.begun.pop();
+        let run = self.run();
+        let fails_after = self.trial.runs[run].fails_after;
+        let begun = self.begun.last_mut().expect("a run before this one was begun");
+        let (machine, event) = begun.checkpoints.before(u64::MAX);
+        self.live = Live::new(machine, event, fails_after);
+        self.end = None;
+        self.forward_to_end();
+        Stop::End
+    }
+
+    /// Runs to the end of the current run, whatever would stop on the way.
+    pub fn forward_to_end(&mut self) {
+        let stops = (std::mem::take(&mut self.breakpoints), std::mem::take(&mut self.watchpoints));
+        while self.forward(u64::MAX, |_| None).is_none() {}
+        (self.breakpoints, self.watchpoints) = stops;
+    }
+
+    /// The last place before here for which `wanted` gives a position of its own. It is asked after each instruction, with the
+    /// thread that has executed it, the position after it, and its access if there are watchpoints.
+    fn find_back(
+        &mut self,
+        mut wanted: impl FnMut(&mut Machine, ThreadId, u64, Option<DataAccess>) -> Option<(u64, Stop)>,
+    ) -> Option<(u64, Stop)> {
+        let mut end = self.live.position();
+        let has_watchpoints = !self.watchpoints.is_empty();
+        let fails_after = self.trial.runs[self.run()].fails_after;
+        let begun = self.begun.last_mut().expect("the current run was begun");
+        while end > 0 {
+            let (machine, event) = begun.checkpoints.before(end - 1);
+            let mut live = Live::new(machine, event, fails_after);
+            let start = live.position();
+            let mut accesses = Watchpoints::default();
+            if has_watchpoints {
+                let threads: Vec<ThreadId> = live.machine.program_threads().iter().map(|view| view.thread).collect();
+                threads.into_iter().for_each(|thread| accesses.note_next(&mut live.machine, thread));
+            }
+            let mut found = None;
+            let mut output = NewOutput { is_new: false };
+            while live.position() < end {
+                match live.machine.single_step(&mut output) {
+                    Ok(SingleStep::Executed(thread)) => {
+                        let access = accesses.next_of(thread);
+                        let position = live.position();
+                        found = wanted(&mut live.machine, thread, position, access).or(found);
+                        if has_watchpoints {
+                            accesses.note_next(&mut live.machine, thread);
+                        }
+                    }
+                    Ok(SingleStep::NoInstruction) => {}
+                    Ok(SingleStep::Ended(_)) | Err(_) => break,
+                }
+            }
+            if found.is_some() {
+                return found;
+            }
+            end = start;
+        }
+        None
+    }
+
+    /// Goes to the store that the cause of the violation names, before it is executed for the last time. False: no cause
+    /// names one, or no execution of it was found.
+    ///
+    /// # Errors
+    /// A machine that cannot be built.
+    pub fn go_to_blamed_store(&mut self) -> Result<bool, Error> {
+        let Some((run, BlamedStore { pc, thread, address })) = self.trial.blamed else { return Ok(false) };
+        while self.run() < run {
+            if self.trial.runs[self.begun.len()].continues {
+                self.forward_to_end();
+            }
+            if !self.next_run()? {
+                return Ok(false);
+            }
+        }
+        let thread = ThreadId(thread);
+        let mut last = None;
+        let mut note = |replay: &mut Replay| {
+            let machine = &mut replay.live.machine;
+            if machine.thread_pc(thread) != Some(pc) {
+                return;
+            }
+            // A system call stores too; its address is not known.
+            let is_there = match machine.next_access(thread) {
+                Some(access) => machine.physical_address(access.addr).is_some_and(|phys| phys.0 == address),
+                None => true,
+            };
+            if is_there {
+                last = Some(replay.live.position());
+            }
+        };
+        note(self);
+        while let Some(Stop::Step) = self.forward(u64::MAX, |by| (by == thread).then_some(Stop::Step)) {
+            note(self);
+        }
+        match last {
+            Some(position) => {
+                self.go_to(position);
+                self.thread = thread;
+                Ok(true)
+            }
+            None => {
+                self.go_to(0);
+                self.thread = ThreadId::FIRST;
+                Ok(false)
+            }
+        }
+    }
+}
