@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import compiled
 import durasim as ds
 import elf_files as ef
 from durasim.runs import scenario
@@ -194,6 +196,14 @@ def test_programs_that_have_to_be_stopped(refused, elf, tmp_path, code, words):
     path = tmp_path / "result.json"
     refused(["run", "--elf", elf(ef.elf64(code)), "--json", path], 3, *words)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("mode", [(), ("--functional",), ("--fast-forward", "roi")])
+def test_a_program_that_takes_memory_without_end(refused, mode):
+    elf = compiled.program(Path(__file__).parents[1] / "programs" / "allocates.c")
+    machine = ["--machine", "tiny", "--set", "dram.capacity_mib=1024"]
+    run = ["run", "--design", "opt", *machine, "--elf", elf, *mode, "--max-memory-mib", "16"]
+    refused(run, 2, "max_memory_mib", "more", "pc 0x")
 
 
 @pytest.mark.parametrize("call", [ef.SYS_UNKNOWN, ef.SYS_IO_URING_SETUP])

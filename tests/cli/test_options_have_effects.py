@@ -36,6 +36,7 @@ ELSEWHERE = {
     "persistence_report",
     "batches",
     "pool",
+    "max_memory_mib",
     "snapshot_at",
     "snapshot",
     "from_",

@@ -29,7 +29,7 @@ pub use runs::provenance::Provenance;
 pub use runs::result::{Host, Region, RunResult};
 pub use runs::run::{profile, run};
 pub use runs::session::Session;
-pub use setup::budget::{Budget, Exceeded, Unfinished};
+pub use setup::budget::{Budget, Exceeded, MEMORY_MIB, Unfinished};
 pub use setup::config::{CacheConfig, MachineConfig, PersistBufferConfig};
 pub use setup::config::{CleanLineAnswer, Inclusion, InterconnectConfig, RouterPorts, Topology};
 pub use setup::inserted::{Inserted, Insertion};

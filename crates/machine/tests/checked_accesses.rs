@@ -3,7 +3,7 @@
 use durasim_contract::{ErasedDesign, Variant};
 use durasim_designs::{PInspect, variant};
 use durasim_isa::encodings::*;
-use durasim_machine::{Captured, MachineConfig, Plan, Program, presets, run_functionally};
+use durasim_machine::{Budget, Captured, MachineConfig, Plan, Program, presets, run_functionally};
 use durasim_types::CheckRegisters;
 
 const CODE: u32 = 0x10_0000;
@@ -133,7 +133,7 @@ fn run_on(variant: &Variant, settings: &[&str], code: &[u32]) -> Result<i32, Str
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &settings).unwrap();
     let plan = Plan::new(&config, variant, variant.default_domain()).map_err(|e| e.to_string())?;
     let program = Program { elf: elf(code), elf_name: "program".into(), ..Program::default() };
-    let ending = run_functionally(&config, &plan, &program, 100_000, &mut Captured::default());
+    let ending = run_functionally(&config, &plan, &program, Budget::of_instructions(100_000), &mut Captured::default());
     ending.map(|ending| ending.exit_code.expect("the program ends")).map_err(|e| e.to_string())
 }
 

@@ -6,7 +6,7 @@ use crate::memory::{Fenced, small_map};
 use durasim_designs::variant;
 use durasim_isa::Access;
 use durasim_kernel::{PmemPool, Process, ProcessConfig};
-use durasim_machine::{Captured, MachineConfig, Plan, Program, presets, run_functionally};
+use durasim_machine::{Budget, Captured, MachineConfig, Plan, Program, presets, run_functionally};
 use durasim_types::Error;
 
 /// Instructions that a program which was loaded may execute.
@@ -44,7 +44,13 @@ fn run(data: &[u8]) {
     let variant = variant("opt").expect("a variant");
     let plan = Plan::new(&config, variant, variant.default_domain()).expect("a preset fits its variants");
     let program = Program { elf: data.to_vec(), elf_name: "program".into(), ..Program::default() };
-    match run_functionally(&config, &plan, &program, INSTRUCTIONS_MAX, &mut Captured::default()) {
+    match run_functionally(
+        &config,
+        &plan,
+        &program,
+        Budget::of_instructions(INSTRUCTIONS_MAX),
+        &mut Captured::default(),
+    ) {
         Ok(ending) if ending.exit_code.is_none() => reach("ELF runs into its bound"),
         Ok(_) => {}
         Err(error) => {

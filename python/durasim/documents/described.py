@@ -321,6 +321,7 @@ class RunOptions:
         root_write: Let the guest change files of the folder `root` on the host.
         pool: The file that keeps the guest's persistent memory; a fresh pool if not given.
         max_instructions: Stop the guest after this many instructions.
+        max_memory_mib: Stop the guest once it has written this much memory, in whole pages (default: 8,192 MiB).
         functional: Run functionally to the end, without caches and time: only instructions, operations, transactions
             and checks of the hardware are counted.
         snapshot_at: Save the machine when the guest passes the snapshot point of this number for the first time;
@@ -364,6 +365,14 @@ class RunOptions:
         metadata={
             "minimum": 1,
             "help": "Stop the guest after this many instructions.",
+        },
+    )
+    max_memory_mib: int | None = field(
+        default=None,
+        metadata={
+            "metavar": "MIB",
+            "minimum": 1,
+            "help": "Stop the guest once it has written this much memory, in whole pages (default: 8,192 MiB).",
         },
     )
     functional: bool = field(
@@ -442,6 +451,7 @@ class RunOptionArguments(TypedDict, total=False):
     root_write: bool
     pool: str | os.PathLike[str] | None
     max_instructions: int | None
+    max_memory_mib: int | None
     functional: bool
     snapshot_at: int | None
     snapshot: str | os.PathLike[str] | None

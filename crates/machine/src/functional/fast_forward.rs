@@ -7,7 +7,7 @@ use super::threads::RunQueue;
 use super::{Stopped, load, run_threads};
 use crate::machine::detached_program::{DetachedProgram, SnapshotPoint};
 use crate::machine::scheduler::{DetachedThreads, Ready};
-use crate::setup::budget::Budget;
+use crate::setup::budget::{Budget, Exceeded, Unfinished};
 use crate::setup::request::Prepared;
 use durasim_core::ThreadContext;
 use durasim_isa::BlockCache;
@@ -70,13 +70,13 @@ pub(crate) fn fast_forward(
     prepared: &Prepared,
     to: SnapshotPoint,
     warm: bool,
-    max_instructions: Option<u64>,
+    budget: Budget,
     output: &mut dyn Output,
 ) -> Result<DetachedProgram, Error> {
     if warm {
-        run_to_snapshot_point(prepared, to, WarmingObserver::new(prepared), max_instructions, output)
+        run_to_snapshot_point(prepared, to, WarmingObserver::new(prepared), budget, output)
     } else {
-        run_to_snapshot_point(prepared, to, NoObserver, max_instructions, output)
+        run_to_snapshot_point(prepared, to, NoObserver, budget, output)
     }
 }
 
@@ -84,7 +84,7 @@ fn run_to_snapshot_point<W: TrainingObserver>(
     prepared: &Prepared,
     to: SnapshotPoint,
     observer: W,
-    max_instructions: Option<u64>,
+    budget: Budget,
     output: &mut dyn Output,
 ) -> Result<DetachedProgram, Error> {
     let refuse = |problem: String| ConfigError::new("fast_forward", problem);
@@ -98,7 +98,6 @@ fn run_to_snapshot_point<W: TrainingObserver>(
     let state = FastForwardState::new(prepared.config.hardware_threads().into(), to, refusing_design);
     bus.fast_forward_state = Some(Box::new(state));
     let mut queue = RunQueue::new(hart);
-    let budget = Budget::of_instructions(max_instructions.unwrap_or(u64::MAX));
     let stopped = run_threads(&mut queue, &mut bus, &mut BlockCache::new(), budget, output)?;
     bus.account();
     let now_ns = bus.now_ns();
@@ -106,6 +105,10 @@ fn run_to_snapshot_point<W: TrainingObserver>(
         bus;
     filter_statistics.leave_functional_run();
     let state = *fast_forward_state.expect("it was put there");
+    if let Stopped::Limit(Unfinished { exceeded: Exceeded::Memory, pc }) = stopped {
+        let problem = format!("the program has written more memory than it may before {mark}, at pc {pc:#x}");
+        return Err(ConfigError::new("max_memory_mib", problem).into());
+    }
     if matches!(stopped, Stopped::Exit(_)) || !state.arrived {
         return Err(refuse(format!("the program does not reach {mark}")).into());
     }

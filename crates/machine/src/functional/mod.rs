@@ -61,7 +61,7 @@ pub struct FunctionalEnding {
     pub data_range: Option<DataRange>,
 }
 
-/// Runs a program to its end or up to `max_instructions`. One instruction takes one nanosecond of the guest's clock.
+/// Runs a program to its end or up to the limits of a budget. One instruction takes one nanosecond of the guest's clock.
 ///
 /// # Errors
 /// Refusals before the first instruction, and faults of the guest.
@@ -69,12 +69,11 @@ pub fn run_functionally(
     config: &MachineConfig,
     plan: &Plan,
     program: &Program,
-    max_instructions: u64,
+    budget: Budget,
     output: &mut dyn Output,
 ) -> Result<FunctionalEnding, Error> {
     let (mut bus, hart) = load(config, plan, program, NoObserver)?;
     let mut queue = RunQueue::new(hart);
-    let budget = Budget::of_instructions(max_instructions);
     let stopped = run_threads(&mut queue, &mut bus, &mut BlockCache::new(), budget, output)?;
     Ok(ending_of(bus, stopped))
 }

@@ -41,7 +41,7 @@ impl Machine {
     }
 
     /// The program counter of the thread that has come furthest; of one that waits, if none has a core.
-    fn last_pc(&self) -> u64 {
+    pub(crate) fn last_pc(&self) -> u64 {
         let running = (0..self.cores.len()).filter(|&index| self.scheduler.running(CoreId(index as u16)).is_some());
         // The first of those at the same cycle.
         let last = running.rev().max_by_key(|&index| self.cores[index].cycle());

@@ -1,6 +1,7 @@
 //! The end of a run: its exit code, its pool file and its digest.
 
 use crate::machine::Ending;
+use crate::setup::budget::MEMORY_MIB;
 use crate::setup::program::PoolContents;
 use crate::setup::request::RunRequest;
 use durasim_types::{ConfigError, Error};
@@ -22,6 +23,16 @@ pub(crate) fn exit_code(ending: &Ending, request: &RunRequest) -> Result<Option<
             Err(ConfigError::new("max_instructions", problem).into())
         }
     }
+}
+
+/// The end of a run that has written more memory than it may.
+pub(crate) fn memory_exceeded(request: &RunRequest, pc: u64) -> Error {
+    let limit_mib = request.max_memory_mib.unwrap_or(MEMORY_MIB);
+    ConfigError::new(
+        "max_memory_mib",
+        format!("the program has written more than {limit_mib} MiB of memory, at pc {pc:#x}"),
+    )
+    .into()
 }
 
 /// Ties the hash of a given pool file into a digest.

@@ -1,10 +1,11 @@
 //! From a request to a result.
 
-use super::ending::{exit_code, save_pool};
+use super::ending::{exit_code, memory_exceeded, save_pool};
 use super::result::{Host, Region, RunEnd, RunResult};
 use super::session::Session;
 use crate::functional::{FunctionalEnding, TxProfile, run_functionally};
 use crate::machine::Ending;
+use crate::setup::budget::{Budget, Exceeded, Unfinished};
 use crate::setup::request::{Prepared, RunRequest, prepare};
 use crate::statistics::metrics::Metrics;
 use durasim_contract::Variant;
@@ -44,9 +45,12 @@ pub fn profile(request: &RunRequest, registry: &[Variant], output: &mut dyn Outp
 
 fn run_flat(request: &RunRequest, prepared: &Prepared, output: &mut dyn Output) -> Result<RunResult, Error> {
     let started = Instant::now();
-    let limit = request.max_instructions.unwrap_or(u64::MAX);
-    let FunctionalEnding { exit_code, instructions, roi, pool, .. } =
-        run_functionally(&prepared.config, &prepared.plan, &prepared.program, limit, output)?;
+    let budget = Budget::of_request(request.max_instructions, request.max_memory_mib);
+    let FunctionalEnding { exit_code, unfinished, instructions, roi, pool, .. } =
+        run_functionally(&prepared.config, &prepared.plan, &prepared.program, budget, output)?;
+    if let Some(Unfinished { exceeded: Exceeded::Memory, pc }) = unfinished {
+        return Err(memory_exceeded(request, pc));
+    }
     let ending = exit_code.map_or(Ending::InstructionLimit, Ending::Exited);
     let guest_exit_code = self::exit_code(&ending, request)?;
     let mut digest = durasim_types::Digest::default();

@@ -77,6 +77,10 @@ pub struct RunRequest {
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub max_instructions: Option<u64>,
+    /// Stop the guest once it has written this much memory, in whole pages (default: 8,192 MiB).
+    #[serde(default)]
+    #[schemars(range(min = 1), extend("x-metavar" = "MIB"))]
+    pub max_memory_mib: Option<u64>,
     /// Run functionally to the end, without caches and time: only instructions, operations, transactions and checks of the
     /// hardware are counted.
     #[serde(default)]
