@@ -309,6 +309,8 @@ def described_crash(fields: dict[str, dict[str, Any]]) -> str:
         '"""Kinds of power failures; docs/crash.md explains each."""',
         f"DEFAULT_FAULTS = {tuple(faults['x-of-workloads'])}",
         '"""Faults of a workload if none are given."""',
+        f"FAULTS_UNDER_MODELS = {tuple(faults['x-under-models'])}",
+        '"""Faults that have a meaning under a persistency model."""',
     ]
     head = CRASH_HEAD + "\n\n" + "\n".join(names)
     return "\n\n\n".join([head, _crash_options_class(fields), _crash_arguments(fields)]) + "\n"
@@ -337,7 +339,9 @@ def _crash_type(schema: dict[str, Any]) -> str:
     if "anyOf" in schema:
         plain = [_plain_type(of) for of in schema["anyOf"] if "type" in of]
         words = ", ".join(map(json.dumps, _words(schema)))
-        return " | ".join([*plain, *([f"Literal[{words}]"] if words else [])])
+        # What may be absent is named last.
+        kinds = [*plain, *([f"Literal[{words}]"] if words else [])]
+        return " | ".join(sorted(kinds, key=lambda kind: kind == "None"))
     kinds = _types(schema)
     found = "tuple[str, ...]" if "array" in kinds else _plain_type(schema)
     return found if "default" in schema and "null" not in kinds and schema["default"] is not None else _optional(found)
@@ -354,7 +358,7 @@ def _choices(schema: dict[str, Any]) -> list[str]:
 
 
 def _words(schema: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the words that an option takes instead of a number."""
+    """Returns the words that an option takes, alone or instead of a number."""
     parts = [part for of in schema.get("anyOf", ()) for part in of.get("oneOf", ())]
     return tuple(part["const"] for part in parts)
 
@@ -397,6 +401,8 @@ def _campaign_key(schema: dict[str, Any]) -> dict[str, Any]:
     if "array" in _types(schema):
         names = {"type": "string", "enum": ["all", *_choices(schema)]}
         return head | {"type": "array", "items": names, "minItems": 1}
+    if {"type": "null"} in schema.get("anyOf", ()):
+        return head | {"type": "string", "enum": list(_words(schema))}
     if "anyOf" in schema:
         return head | {"$ref": "#/$defs/points"}
     (kind,) = (of for of in _types(schema) if of != "null")

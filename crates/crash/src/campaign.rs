@@ -5,7 +5,8 @@
 use crate::causes::{self, CauseLook, Causes, Rerun, Rerunner};
 use crate::coverage::not_tried;
 use crate::crashed_run::{
-    Crash, CrashFreeRun, CrashPointSelector, CrashedRun, EndedRun, crash_free_run, initial_pmem, run_with_crashes,
+    Crash, CrashFreeRun, CrashPointSelector, CrashedRun, EndedRun, Selection, crash_free_run, initial_pmem,
+    run_with_crashes,
 };
 use crate::executor::{Executor, Retry};
 use crate::explore::explore;
@@ -13,6 +14,7 @@ use crate::failure_kind::FailureKind;
 use crate::judge::{Context, Judge, ProgramRecovery};
 use crate::limits::RecoveryLimits;
 use crate::outcome::Outcome;
+use crate::persistency::{ModelChoice, Persistency, PersistencyModel, Refusal};
 use crate::postponed::Postponed;
 use crate::power_faults::PowerFaultDraw;
 use crate::request::CrashRequest;
@@ -21,9 +23,10 @@ use crate::schedule::{All, DrawnFailures, Points, check_event, schedule};
 use crate::timeline::{Replayed, check_followed, replay};
 use crate::timeline_document::Timeline;
 use crate::trial::{PowerFault, Trial};
-use durasim_contract::{CrashImage, Variant};
+use durasim_contract::Variant;
 use durasim_machine::{
-    DistinctImages, Host, Inserted, Prepared, Provenance, RunRequest, System, configuration, prepare,
+    DistinctImages, Host, Inserted, PowerFailureOptions, Prepared, Provenance, RunRequest, System, configuration,
+    prepare,
 };
 use durasim_types::{ConfigError, Error, EventKind, PersistEvent, Rng};
 use std::collections::BTreeMap;
@@ -84,9 +87,11 @@ pub fn crash(
     }
     let trial = request.replay.as_deref().map(parse_trial).transpose()?;
     let prepared = prepare_for_crashes(request, registry)?;
+    let persistency = persistency(request, &prepared, trial.as_ref())?;
     let crash_free_run = crash_free_run(&prepared, request.run.max_instructions, stop)?;
     let crashing = Instant::now();
-    let campaign = Campaign { request, prepared: &prepared, crash_free_run: &crash_free_run, stop };
+    let persistency = persistency.as_ref();
+    let campaign = Campaign { request, prepared: &prepared, crash_free_run: &crash_free_run, persistency, stop };
     let workers = request.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
     let ended = match &trial {
         None => campaign.run(workers.max(1), progress)?,
@@ -123,10 +128,48 @@ pub(crate) fn prepare_for_crashes(request: &CrashRequest, registry: &[Variant]) 
     Ok(prepared)
 }
 
+/// The persistency model of a campaign, or of the replay of a trial.
+///
+/// # Errors
+/// It has no meaning for the run, for faults that are asked for, or for the trial.
+pub(crate) fn persistency(
+    request: &CrashRequest,
+    prepared: &Prepared,
+    trial: Option<&Trial>,
+) -> Result<Option<Persistency>, ConfigError> {
+    let model_of = |fault: PowerFault| if let PowerFault::Model(model, _) = fault { Some(model) } else { None };
+    let other = trial.and_then(|trial| trial.power_faults().map(model_of).find(|of| *of != request.persistency_model));
+    if let (Some(trial), Some(other)) = (trial, other) {
+        let problem = match (other, request.persistency_model) {
+            (Some(model), _) => {
+                format!("'{trial}' has an image of the persistency model {0}: ask for {0}", model.name())
+            }
+            (None, asked) => format!(
+                "'{trial}' has an image of the machine, and none of the persistency model {}",
+                asked.map_or("", PersistencyModel::name)
+            ),
+        };
+        return Err(ConfigError::new("replay", problem));
+    }
+    let Some(model) = request.persistency_model else { return Ok(None) };
+    let persistency = Persistency::of(model, prepared)?;
+    let asked = request.faults.iter().flatten();
+    if let Some(fault) = asked.copied().find(|fault| !FailureKind::UNDER_MODELS.contains(fault)) {
+        let names = FailureKind::UNDER_MODELS.map(FailureKind::name).join(", ");
+        let problem = format!(
+            "'{}' has no meaning under a persistency model, whose images take its place (allowed: {names})",
+            fault.name()
+        );
+        return Err(ConfigError::new("fault", problem));
+    }
+    Ok(Some(persistency))
+}
+
 pub(crate) struct Campaign<'a> {
     pub request: &'a CrashRequest,
     pub prepared: &'a Prepared,
     pub crash_free_run: &'a CrashFreeRun,
+    pub persistency: Option<&'a Persistency>,
     pub stop: &'a AtomicBool,
 }
 
@@ -148,6 +191,7 @@ impl Campaign<'_> {
             crash_free: &self.crash_free_run.left,
             recovery_limit: self.request.recovery_limit,
             all_cuts: self.request.cut_every_write || matches!(self.request.points, Points::All(_)),
+            persistency: self.persistency,
             stop: self.stop,
         }
     }
@@ -172,7 +216,9 @@ impl Campaign<'_> {
             marks: BTreeMap::new(),
             points_at_risk: 0,
             is_exhaustive: request.points == Points::All(All::Exhaustive),
+            model: self.persistency.map(|persistency| persistency.model),
             too_many: None,
+            refusal: None,
         };
         let first = Executor::new(Judge::new(self.context())?);
         let mut executors = vec![first; workers];
@@ -193,6 +239,7 @@ impl Campaign<'_> {
                     recovers_first: false,
                     limits: None,
                     store_recorder: None,
+                    persistency: self.persistency,
                 };
                 let EndedRun { instructions, selector, ended } =
                     run_with_crashes(run, selector, None, None, self.stop)?;
@@ -316,13 +363,20 @@ struct CampaignCrashPoints {
     points_at_risk: u64,
     /// Whether every image is taken that reordered cleans and early evictions can leave.
     is_exhaustive: bool,
+    /// The persistency model whose images are taken in place of those of the machine.
+    model: Option<PersistencyModel>,
     /// An event at which these are too many, and their number.
     too_many: Option<(u64, u64)>,
+    /// An event at which images of the model are not taken, with the reason.
+    refusal: Option<(u64, Refusal)>,
 }
 
 impl CampaignCrashPoints {
     /// Refuses a run with too many images at an event.
     fn check_images(&self) -> Result<(), ConfigError> {
+        if let Some(((event, refusal), model)) = self.refusal.zip(self.model) {
+            return Err(ConfigError::new("points", refusal.sentence(event, model)));
+        }
         let Some((event, images)) = self.too_many else { return Ok(()) };
         let problem = format!(
             "persist event {event} has {images} images, more than {IMAGES_MAX}: clean lines earlier, or make the run smaller"
@@ -332,20 +386,29 @@ impl CampaignCrashPoints {
 }
 
 impl CrashPointSelector for CampaignCrashPoints {
-    fn select(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(PowerFault, CrashImage)>> {
+    fn select(&mut self, event: &PersistEvent, system: &System) -> Option<Selection> {
         let (last, _) = self.draws.last_key_value()?;
         if event.number > *last {
             return None;
         }
-        let Some(draw) = self.draws.get(&event.number) else { return Some(Vec::new()) };
+        let Some(draw) = self.draws.get(&event.number) else { return Some(Selection::NOTHING) };
         system.marks(&mut |mark| *self.marks.entry(mark.to_owned()).or_default() += 1);
+        let mut rng = Rng::new(draw.seed ^ 0x626c_6f77);
+        if self.model.is_some() {
+            self.points_at_risk +=
+                u64::from(system.power_failure(&PowerFailureOptions::default()).lost_dirty_lines > 0);
+            return Some(Selection::OfModel(match self.is_exhaustive {
+                true => ModelChoice::All,
+                false => ModelChoice::Drawn { others: self.variants, seed: rng.next_u64() },
+            }));
+        }
         let mut faults = draw.faults.clone();
         if self.is_exhaustive {
             faults.remove(&FailureKind::Reorder);
             faults.remove(&FailureKind::Evict);
         }
-        let power_faults = PowerFaultDraw { faults, variants: self.variants };
-        let mut drawn = power_faults.draw(system, &mut Rng::new(draw.seed ^ 0x626c_6f77));
+        let power_faults = PowerFaultDraw { faults, variants: self.variants, of_model: false };
+        let mut drawn = power_faults.draw(system, &mut rng);
         self.points_at_risk += u64::from(drawn.loses_dirty_lines);
         if self.is_exhaustive {
             match system.distinct_images(IMAGES_MAX) {
@@ -360,7 +423,11 @@ impl CrashPointSelector for CampaignCrashPoints {
                 }
             }
         }
-        Some(drawn.images)
+        Some(Selection::Images(drawn.images))
+    }
+
+    fn refused(&mut self, event: u64, refusal: Refusal) {
+        self.refusal = Some((event, refusal));
     }
 
     fn record(&mut self, crashes: Vec<Crash>) -> bool {

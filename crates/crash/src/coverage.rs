@@ -19,6 +19,7 @@ pub(crate) fn not_tried(
     let names: BTreeSet<&str> = names.iter().flat_map(|name| name.split('+')).collect();
     let is_tried = |fault: FailureKind| match fault {
         FailureKind::Background => crash_free_run.background.contains(&true),
+        FailureKind::Clean => names.contains(context.plainest_fault().name()),
         FailureKind::Reorder | FailureKind::Evict if names.contains(PowerFault::IMAGE) => true,
         fault => names.contains(fault.name()),
     };

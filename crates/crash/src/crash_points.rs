@@ -1,9 +1,9 @@
 //! The images taken from a run: for one trial, or for the failures that are drawn after a first one.
 
-use crate::crashed_run::{Crash, CrashPointSelector};
+use crate::crashed_run::{Crash, CrashPointSelector, Selection};
+use crate::persistency::{ModelChoice, Refusal};
 use crate::power_faults::PowerFaultDraw;
 use crate::trial::PowerFault;
-use durasim_contract::CrashImage;
 use durasim_machine::System;
 use durasim_types::{PersistEvent, Rng};
 use std::collections::BTreeMap;
@@ -18,6 +18,8 @@ pub(crate) struct SingleCrashPoint {
     crash: Option<Crash>,
     /// The number of choices at the event, if the one of the failure is not among them.
     pub too_few_choices: Option<u64>,
+    /// The reason for taking no image of a persistency model.
+    pub refusal: Option<Refusal>,
     /// Rare situations that the machine was in when the image was taken.
     marks: BTreeMap<String, u64>,
 }
@@ -25,7 +27,15 @@ pub(crate) struct SingleCrashPoint {
 impl SingleCrashPoint {
     /// A failure of this kind after this event.
     pub fn with(event: u64, fault: PowerFault) -> Self {
-        SingleCrashPoint { event, fault, is_closed: false, crash: None, too_few_choices: None, marks: BTreeMap::new() }
+        SingleCrashPoint {
+            event,
+            fault,
+            is_closed: false,
+            crash: None,
+            too_few_choices: None,
+            refusal: None,
+            marks: BTreeMap::new(),
+        }
     }
 
     /// The crash; `None` if there was no such event.
@@ -40,12 +50,12 @@ impl SingleCrashPoint {
 }
 
 impl CrashPointSelector for SingleCrashPoint {
-    fn select(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(PowerFault, CrashImage)>> {
+    fn select(&mut self, event: &PersistEvent, system: &System) -> Option<Selection> {
         if event.number > self.event && !self.is_closed {
             return None;
         }
         if event.number < self.event || self.is_closed {
-            return Some(Vec::new());
+            return Some(Selection::NOTHING);
         }
         let ways = self.fault.ways(system);
         if self.fault.choice() >= ways {
@@ -53,7 +63,14 @@ impl CrashPointSelector for SingleCrashPoint {
             return None;
         }
         system.marks(&mut |mark| *self.marks.entry(mark.to_owned()).or_default() += 1);
-        Some(vec![self.fault.image(system)])
+        Some(match self.fault {
+            PowerFault::Model(_, number) => Selection::OfModel(ModelChoice::These(vec![number])),
+            fault => Selection::Images(vec![fault.image(system)]),
+        })
+    }
+
+    fn refused(&mut self, _event: u64, refusal: Refusal) {
+        self.refusal = Some(refusal);
     }
 
     fn take_no_more(&mut self) {
@@ -119,16 +136,16 @@ impl DrawnCrashPoints {
 }
 
 impl CrashPointSelector for DrawnCrashPoints {
-    fn select(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(PowerFault, CrashImage)>> {
+    fn select(&mut self, event: &PersistEvent, system: &System) -> Option<Selection> {
         if self.is_closed {
-            return Some(Vec::new());
+            return Some(Selection::NOTHING);
         }
         let seen = self.seen.fetch_add(1, Ordering::Relaxed) + 1;
         if !self.draws(event.number, seen) {
-            return Some(Vec::new());
+            return Some(Selection::NOTHING);
         }
         let mut rng = Rng::new(self.seed ^ event.number);
-        Some(self.power_faults.draw(system, &mut rng).images)
+        Some(self.power_faults.select(system, &mut rng))
     }
 
     fn take_no_more(&mut self) {

@@ -3,6 +3,7 @@
 use crate::byte_oracle::ByteOracle;
 use crate::history::HistoryRecorder;
 use crate::order::{Checking, OrderChecker};
+use crate::persistency::{CrashMoment, ModelChoice, ModelState, Persistency, Recorders, Refusal};
 use crate::store_log::StoreRecorder;
 use crate::timeline_recorder::TimelineRecorder;
 use crate::trial::PowerFault;
@@ -158,6 +159,8 @@ struct JournalState {
     waiting: VecDeque<Vec<Crash>>,
     /// Recording is complete.
     is_recording_complete: bool,
+    /// The stores under a persistency model, if one is asked for.
+    model: Option<ModelState>,
 }
 
 impl JournalState {
@@ -168,15 +171,29 @@ impl JournalState {
         let is_ready = !first.iter().any(|crash| crash.oracle.awaits(&self.oracle));
         if is_ready { self.waiting.pop_front() } else { None }
     }
+
+    /// A step follows that may make stores certain under the model.
+    fn before_step(&mut self, note: impl FnOnce(&mut ModelState, &ByteOracle)) {
+        if let Some(model) = &mut self.model {
+            note(model, &self.oracle);
+        }
+    }
 }
 
 /// A journal that the observer can read, and that also feeds the recorders.
 struct JournalTap(Arc<Mutex<JournalState>>, Option<TimelineRecorder>, Option<StoreRecorder>);
 
 impl JournalTap {
+    fn journal_state(&self) -> MutexGuard<'_, JournalState> {
+        self.0.lock().expect("no thread panics while it holds the oracle")
+    }
+
     fn with(&mut self, act: impl Fn(&mut dyn Journal)) {
         let mut journal_state = self.0.lock().expect("no thread panics while it holds the oracle");
         act(&mut journal_state.oracle);
+        if let Some(model) = &mut journal_state.model {
+            act(model);
+        }
         if let Some(timeline_recorder) = self.1.as_mut().filter(|_| !journal_state.is_recording_complete) {
             act(timeline_recorder);
         }
@@ -195,6 +212,9 @@ impl Journal for JournalTap {
         if let Some(store_recorder) = &mut self.2 {
             store_recorder.site(site);
         }
+        if let Some(model) = &mut self.journal_state().model {
+            model.site(site);
+        }
     }
     fn data_range(&mut self, range: DataRange) {
         self.with(|o| o.data_range(range));
@@ -208,15 +228,19 @@ impl Journal for JournalTap {
         let journal_state = &mut *self.0.lock().expect("no thread panics while it holds the oracle");
         let number = journal_state.oracle.last_store();
         let waiting = journal_state.waiting.iter_mut().flatten().map(|crash| &mut crash.oracle);
-        waiting.chain(&mut journal_state.then).for_each(|oracle| oracle.allow_store_inside_commit(tx, number, &write));
+        let moments = journal_state.model.iter_mut().flat_map(ModelState::oracles);
+        let earlier = waiting.chain(&mut journal_state.then).chain(moments);
+        earlier.for_each(|oracle| oracle.allow_store_inside_commit(tx, number, &write));
     }
     fn store_is_durable(&mut self, tx: Option<TxId>, write: Write) {
         self.with(|o| o.store_is_durable(tx, write));
     }
     fn cleaned(&mut self, core: CoreId, line: LineAddr) {
+        self.journal_state().before_step(|model, now| model.before_clean(line, now));
         self.with(|o| o.cleaned(core, line));
     }
     fn fenced(&mut self, core: CoreId) {
+        self.journal_state().before_step(|model, now| model.before_fence(core, now));
         self.with(|o| o.fenced(core));
     }
     fn fenced_without_writes(&mut self, core: CoreId) {
@@ -249,12 +273,29 @@ pub(crate) struct Crash {
     pub fault: PowerFault,
     pub image: CrashImage,
     pub oracle: ByteOracle,
+    /// The moment, under a persistency model; else it follows from event and fault.
+    pub moment: Option<CrashMoment>,
+}
+
+/// What is taken at a persist event.
+pub(crate) enum Selection {
+    /// These images.
+    Images(Vec<(PowerFault, CrashImage)>),
+    /// Images that the persistency model of the run permits between this event and the next one.
+    OfModel(ModelChoice),
+}
+
+impl Selection {
+    pub const NOTHING: Selection = Selection::Images(Vec::new());
 }
 
 /// Decides at each persist event which images are taken.
 pub(crate) trait CrashPointSelector: Send + 'static {
     /// The failures to take at this event, or `None` if no later event is of interest.
-    fn select(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(PowerFault, CrashImage)>>;
+    fn select(&mut self, event: &PersistEvent, system: &System) -> Option<Selection>;
+
+    /// The images that were asked for after this event are not taken; the run ends.
+    fn refused(&mut self, _event: u64, _refusal: Refusal) {}
 
     /// Nothing more is to be taken.
     fn take_no_more(&mut self) {}
@@ -267,6 +308,8 @@ pub(crate) trait CrashPointSelector: Send + 'static {
 struct Pending {
     event: u64,
     images: Vec<(PowerFault, CrashImage)>,
+    /// Images of a model to be taken when the next event comes, with what the machine would leave otherwise.
+    of_model: Option<(ModelChoice, CrashImage)>,
 }
 
 /// An image is judged against what is acknowledged just before the next event, so it waits until that event comes: nothing
@@ -287,14 +330,23 @@ struct CrashPointObserver<M> {
 impl<M: CrashPointSelector> CrashPointObserver<M> {
     /// Hands out the images of the last event, and those before it, as far as they need not wait.
     fn release(&mut self) -> bool {
-        if let Some(Pending { event, images }) = self.pending.take() {
+        if let Some(Pending { event, images, of_model }) = self.pending.take() {
             let then = self.journal_state().then.take();
             let now = self.now();
             let crash = |(fault, image): (PowerFault, CrashImage)| {
                 let oracle = then.as_ref().filter(|_| fault.revokes_accepted_writes()).unwrap_or(&now).clone();
-                Crash { event, fault, image, oracle }
+                Crash { event, fault, image, oracle, moment: None }
             };
-            let crashes = images.into_iter().map(crash).collect();
+            let mut crashes: Vec<Crash> = images.into_iter().map(crash).collect();
+            if let Some((choice, otherwise)) = &of_model {
+                match self.of_model(event, choice, otherwise, &now) {
+                    Ok(of_model) => crashes.extend(of_model),
+                    Err(refusal) => {
+                        self.selector.refused(event, refusal);
+                        return false;
+                    }
+                }
+            }
             if !self.awaits_commits {
                 return self.selector.record(crashes);
             }
@@ -307,6 +359,19 @@ impl<M: CrashPointSelector> CrashPointObserver<M> {
                 return false;
             }
         }
+    }
+
+    /// The images of a choice that the model permits since this event.
+    fn of_model(
+        &self,
+        event: u64,
+        choice: &ModelChoice,
+        otherwise: &CrashImage,
+        now: &ByteOracle,
+    ) -> Result<Vec<Crash>, Refusal> {
+        let mut journal_state = self.journal_state();
+        let model = journal_state.model.as_mut().expect("images of a model are asked for in runs with one");
+        model.interval_ends(event, choice, otherwise, now)
     }
 
     /// Hands out all images: the run is over.
@@ -328,6 +393,44 @@ impl<M: CrashPointSelector> CrashPointObserver<M> {
         self.journal_state().oracle.clone()
     }
 
+    /// Takes what is selected at an event.
+    fn take(&mut self, event: &PersistEvent, system: &System, selected: Option<Selection>) {
+        if let Some(model) = &mut self.journal_state().model {
+            model.interval_begins(event.number, matches!(selected, Some(Selection::OfModel(_))));
+        }
+        match selected {
+            Some(Selection::Images(images)) if images.is_empty() => {}
+            Some(Selection::Images(images)) => {
+                if let Some((fault, image)) = images.first() {
+                    self.power_fails(event, *fault, image, system);
+                }
+                let then = images.iter().any(|(fault, _)| fault.revokes_accepted_writes()).then(|| self.now());
+                self.journal_state().then = then;
+                self.pending = Some(Pending { event: event.number, images, of_model: None });
+            }
+            Some(Selection::OfModel(choice)) => {
+                let otherwise = PowerFault::Clean.image(system).1;
+                let model = self.journal_state().model.as_ref().map(ModelState::model);
+                if let (ModelChoice::These(numbers), Some(model)) = (&choice, model) {
+                    let number = numbers.first().copied().unwrap_or_default();
+                    self.power_fails(event, PowerFault::Model(model, number), &otherwise, system);
+                }
+                self.pending =
+                    Some(Pending { event: event.number, images: Vec::new(), of_model: Some((choice, otherwise)) });
+            }
+            None => {
+                self.over = true;
+                self.journal_state().is_recording_complete = true;
+            }
+        }
+    }
+
+    fn power_fails(&self, event: &PersistEvent, fault: PowerFault, image: &CrashImage, system: &System) {
+        if let Some(timeline_recorder) = &self.timeline_recorder {
+            timeline_recorder.power_fails(event, fault, image, system);
+        }
+    }
+
     fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
         if let Some(store_recorder) = &self.store_recorder {
             store_recorder.event();
@@ -339,23 +442,8 @@ impl<M: CrashPointSelector> CrashPointObserver<M> {
             timeline_recorder.event(event, system);
         }
         if !self.over {
-            match self.selector.select(event, system) {
-                Some(images) if images.is_empty() => {}
-                Some(images) => {
-                    if let (Some(timeline_recorder), [(fault, image), ..]) =
-                        (&self.timeline_recorder, images.as_slice())
-                    {
-                        timeline_recorder.power_fails(event, *fault, image, system);
-                    }
-                    let then = images.iter().any(|(fault, _)| fault.revokes_accepted_writes()).then(|| self.now());
-                    self.journal_state().then = then;
-                    self.pending = Some(Pending { event: event.number, images });
-                }
-                None => {
-                    self.over = true;
-                    self.journal_state().is_recording_complete = true;
-                }
-            }
+            let selected = self.selector.select(event, system);
+            self.take(event, system, selected);
         }
         // After the last point only the acknowledgements up to the next event are of interest, and commits in progress.
         !self.over || self.pending.is_some() || !self.journal_state().waiting.is_empty()
@@ -385,6 +473,8 @@ pub(crate) struct CrashedRun<'a> {
     pub limits: Option<(Budget, Budget)>,
     /// Logs its stores.
     pub store_recorder: Option<StoreRecorder>,
+    /// The model that says which images power failures leave.
+    pub persistency: Option<&'a Persistency>,
 }
 
 /// A run at which a selector has looked.
@@ -407,7 +497,7 @@ pub(crate) fn run_with_crashes<M: CrashPointSelector>(
     timeline_recorder: Option<&TimelineRecorder>,
     stop: &AtomicBool,
 ) -> Result<EndedRun<M>, Error> {
-    let CrashedRun { prepared, program, expected, declares, recovers_first, limits, store_recorder } = run;
+    let CrashedRun { prepared, program, expected, declares, recovers_first, limits, store_recorder, persistency } = run;
     if let Some(store_recorder) = &store_recorder {
         store_recorder.run_begins(initial_pmem(prepared, program));
     }
@@ -419,9 +509,18 @@ pub(crate) fn run_with_crashes<M: CrashPointSelector>(
     // A timeline shows what is expected, whether it is compared or not.
     let oracle = if declares || timeline_recorder.is_some() { oracle } else { oracle.of_nothing_declared() };
     let oracle = if recovers_first { oracle.recovering() } else { oracle };
-    let journal_state = JournalState { oracle, then: None, waiting: VecDeque::new(), is_recording_complete: false };
-    let journal_state = Arc::new(Mutex::new(journal_state));
     let timeline_recorder = timeline_recorder.cloned();
+    // The moments of a model are places in the history.
+    let own_history = persistency.map(|_| HistoryRecorder::default());
+    let history = history.or(own_history.as_ref());
+    let model = persistency.zip(history).map(|(persistency, history)| {
+        let (stores, timeline) = (store_recorder.clone(), timeline_recorder.clone());
+        let recorders = Recorders { history: history.clone(), stores, timeline };
+        ModelState::new(persistency, initial_pmem(prepared, program), recorders)
+    });
+    let journal_state =
+        JournalState { oracle, then: None, waiting: VecDeque::new(), is_recording_complete: false, model };
+    let journal_state = Arc::new(Mutex::new(journal_state));
     let awaits_commits = prepared.plan.variant.backend.stores_inside_commit;
     let observer = CrashPointObserver {
         selector,

@@ -261,7 +261,8 @@ impl<'a> Executor<'a> {
             Ok(ran) => ran,
             // The run ends without a power failure then, and raises the same objection.
             Err(outcome) => {
-                let trial = point.trial.and(run.then(events.load(Ordering::Relaxed) + 1, PowerFault::Clean));
+                let fault = self.judge.context.plainest_fault();
+                let trial = point.trial.and(run.then(events.load(Ordering::Relaxed) + 1, fault));
                 if outcome.unfinished.is_some() {
                     self.retries.insert(trial.clone(), Retry::Run { point: point.clone(), run, draw });
                 }
@@ -484,8 +485,17 @@ impl<'a> Executor<'a> {
         let declares = context.crash_free.declares;
         let recovers_first = matches!(context.recovery, ProgramRecovery::Check);
         let store_recorder = self.judge.store_recorder.clone();
-        let run =
-            CrashedRun { prepared, program: &program, expected, declares, recovers_first, limits, store_recorder };
+        let persistency = context.persistency;
+        let run = CrashedRun {
+            prepared,
+            program: &program,
+            expected,
+            declares,
+            recovers_first,
+            limits,
+            store_recorder,
+            persistency,
+        };
         let failed = |error: Error| Stopped::Failed(error.to_string());
         let EndedRun { selector, ended, .. } =
             run_with_crashes(run, selector, history, timeline_recorder, context.stop).map_err(failed)?;

@@ -6,7 +6,7 @@ use crate::failure_kind::FailureKind;
 use crate::outcome::Outcome;
 use crate::power_faults::PowerFaultDraw;
 use crate::schedule::DrawnFailures;
-use crate::trial::{NextFailure, PowerFault, Trial};
+use crate::trial::{NextFailure, Trial};
 use durasim_types::Rng;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,14 +28,15 @@ pub(crate) fn explore(
     variants: u64,
 ) -> Vec<(Trial, Outcome)> {
     let mut rng = Rng::new(draw.seed);
-    let is_clean = crash.fault == PowerFault::Clean;
+    let is_plainest = crash.fault.is_plainest();
     let point = match executor.crash_point(crash) {
         Ok(point) => point,
         Err(tried) => return vec![*tried],
     };
     let context = executor.judge().context;
-    let is_nested = is_clean && draw.faults.contains(&FailureKind::Nested);
-    let power_faults = PowerFaultDraw { faults: draw.faults.clone(), variants };
+    let is_nested = is_plainest && draw.faults.contains(&FailureKind::Nested);
+    let of_model = context.persistency.is_some();
+    let power_faults = PowerFaultDraw { faults: draw.faults.clone(), variants, of_model };
     let mut later = Later { executor, power_faults, rng: &mut rng, tried: Vec::new(), is_nested };
     let events_max = if context.all_cuts { LATER_EVENTS_MAX } else { CUTS_DRAWN };
     if is_nested {
@@ -47,7 +48,7 @@ pub(crate) fn explore(
             later.fail_again(&point, LaterRun::Recovery, events_max, depth);
         }
     }
-    if is_clean && draw.faults.contains(&FailureKind::Recrash) {
+    if is_plainest && draw.faults.contains(&FailureKind::Recrash) {
         later.fail_again(&point, LaterRun::Work, events_max, 1);
     }
     later.conclude(&point);

@@ -41,6 +41,9 @@ impl FailureKind {
     /// Those that are tried on a workload if nothing else is asked for.
     pub const OF_WORKLOADS: [FailureKind; 2] = [FailureKind::Clean, FailureKind::Nested];
 
+    /// Those that have a meaning under a persistency model. Its images are in the place of clean failures.
+    pub const UNDER_MODELS: [FailureKind; 3] = [FailureKind::Clean, FailureKind::Nested, FailureKind::Recrash];
+
     /// The name in options and results.
     pub const fn name(self) -> &'static str {
         match self {

@@ -6,8 +6,10 @@ use crate::history::{Dump, HistoryOracle, HistoryRecorder, Position};
 use crate::limits::{Limits, Stage};
 use crate::outcome::{Oracle, Outcome};
 use crate::output_oracle::{OutputOracle, Passed};
+use crate::persistency::Persistency;
 use crate::store_log::StoreRecorder;
 use crate::timeline_recorder::TimelineRecorder;
+use crate::trial::PowerFault;
 use crate::unfinished::UnfinishedStage;
 use durasim_contract::{CrashImage, Promise, RecoveryReport};
 use durasim_machine::{
@@ -49,6 +51,8 @@ pub(crate) struct Context<'a> {
     pub recovery_limit: Option<u64>,
     /// Whether a recovery is cut at each of its writes, not at some.
     pub all_cuts: bool,
+    /// The model that says which images power failures leave; `None`: the machine does.
+    pub persistency: Option<&'a Persistency>,
     pub stop: &'a AtomicBool,
 }
 
@@ -60,6 +64,11 @@ impl<'a> Context<'a> {
             ProgramRecovery::Command(args) => Some(args),
             ProgramRecovery::Check => Some(self.check_args),
         }
+    }
+
+    /// The power failure that undoes nothing.
+    pub fn plainest_fault(&self) -> PowerFault {
+        self.persistency.map_or(PowerFault::Clean, |persistency| PowerFault::Model(persistency.model, 0))
     }
 }
 
@@ -108,13 +117,16 @@ pub(crate) struct Allowed {
 
 impl Allowed {
     pub fn after(crash: &Crash, operations: &OperationOracles) -> Self {
-        let position = |history: &HistoryOracle| match crash.fault.revokes_accepted_writes() {
-            true => history.position_at(crash.event),
-            false => history.position_after(crash.event),
+        let reported = crash.moment.map(|moment| moment.reported);
+        let position = |history: &HistoryOracle| match (reported, crash.fault.revokes_accepted_writes()) {
+            (Some(reported), _) => reported.position,
+            (None, true) => history.position_at(crash.event),
+            (None, false) => history.position_after(crash.event),
         };
-        let passed = |output: &OutputOracle| match crash.fault.revokes_accepted_writes() {
-            true => output.passed_at(crash.event),
-            false => output.passed_after(crash.event),
+        let passed = |output: &OutputOracle| match (reported, crash.fault.revokes_accepted_writes()) {
+            (Some(reported), _) => output.passed_until(reported),
+            (None, true) => output.passed_at(crash.event),
+            (None, false) => output.passed_after(crash.event),
         };
         Allowed {
             bytes: crash.oracle.clone(),

@@ -6,7 +6,7 @@
 //! The contents after each operation come from a functional run of the program, in which every store is durable at once.
 
 use crate::byte_oracle::Verdict;
-use crate::history::HistoryRecorder;
+use crate::history::{HistoryRecorder, RecordedMoment};
 use durasim_machine::{Budget, LoadedProgram, Output, Prepared, Program, Stream};
 use durasim_types::{Boundary, BoundaryKind, Error, Pages};
 use std::sync::{Arc, OnceLock};
@@ -138,6 +138,11 @@ impl OutputOracle {
     /// The moment of this persist event.
     pub fn passed_at(&self, event: u64) -> Passed {
         Passed(self.0.after.partition_point(|&after| after < event))
+    }
+
+    /// The moment of a run that was recorded up to there.
+    pub fn passed_until(&self, moment: RecordedMoment) -> Passed {
+        Passed(moment.boundaries(self.0.kind))
     }
 
     /// Judges what the check printed of an image of this moment. `print` is the check.

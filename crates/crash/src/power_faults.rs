@@ -1,6 +1,8 @@
 //! In which ways power fails at an event where a campaign takes images.
 
+use crate::crashed_run::Selection;
 use crate::failure_kind::FailureKind;
+use crate::persistency::ModelChoice;
 use crate::trial::PowerFault;
 use durasim_contract::CrashImage;
 use durasim_machine::System;
@@ -12,6 +14,8 @@ use std::collections::BTreeSet;
 pub(crate) struct PowerFaultDraw {
     pub faults: BTreeSet<FailureKind>,
     pub variants: u64,
+    /// Whether the images are those of a persistency model, which stand for all of these kinds.
+    pub of_model: bool,
 }
 
 /// The images of one event.
@@ -22,6 +26,14 @@ pub(crate) struct DrawnPowerFaults {
 }
 
 impl PowerFaultDraw {
+    /// The power failures to try at this moment.
+    pub fn select(&self, system: &System, rng: &mut Rng) -> Selection {
+        match self.of_model {
+            true => Selection::OfModel(ModelChoice::Drawn { others: self.variants, seed: rng.next_u64() }),
+            false => Selection::Images(self.draw(system, rng).images),
+        }
+    }
+
     /// The power failures to try at this moment, with what each leaves.
     pub fn draw(&self, system: &System, rng: &mut Rng) -> DrawnPowerFaults {
         let cut = |fault: PowerFault| system.power_failure(&fault.power_failure());

@@ -1,6 +1,7 @@
 //! The request of a campaign: a run, and the failures to try on it.
 
 use crate::failure_kind::FailureKind;
+use crate::persistency::PersistencyModel;
 use crate::schedule::Points;
 use durasim_machine::RunRequest;
 use schemars::JsonSchema;
@@ -35,7 +36,12 @@ pub struct CrashRequest {
     #[serde(default)]
     #[schemars(extend("x-flag" = "fault", "x-metavar" = "NAME", "x-drawn" = true, "x-file" = true))]
     #[schemars(extend("x-of-workloads" = FailureKind::OF_WORKLOADS.map(FailureKind::name)))]
+    #[schemars(extend("x-under-models" = FailureKind::UNDER_MODELS.map(FailureKind::name)))]
     pub faults: Option<BTreeSet<FailureKind>>,
+    /// A persistency model: its images take the place of those that the machine leaves at a power failure.
+    #[serde(default)]
+    #[schemars(extend("x-metavar" = "strict|epoch|x86|x86-clflush", "x-file" = true))]
+    pub persistency_model: Option<PersistencyModel>,
     /// Samples per crash point for faults with many possible outcomes; all outcomes if there are fewer.
     #[serde(default = "variants")]
     #[schemars(range(min = 1, max = 1024), extend("x-drawn" = true, "x-file" = true))]
@@ -99,6 +105,9 @@ impl CrashRequest {
     pub fn faults(&self) -> BTreeSet<FailureKind> {
         let by_default = if self.history { &FailureKind::OF_WORKLOADS[..] } else { &FailureKind::ALL[..] };
         let mut faults = self.faults.clone().unwrap_or_else(|| by_default.iter().copied().collect());
+        if self.persistency_model.is_some() {
+            faults.retain(|fault| FailureKind::UNDER_MODELS.contains(fault));
+        }
         faults.insert(FailureKind::Clean);
         faults
     }

@@ -88,6 +88,11 @@ impl StoreRecorder {
         self.with(|recording| recording.log.events.push(recording.log.steps.len()));
     }
 
+    /// The number of steps so far.
+    pub fn steps(&self) -> usize {
+        self.with(|recording| recording.log.steps.len())
+    }
+
     /// The log so far, which starts again.
     pub fn take(&self) -> StoreLog {
         self.with(|recording| std::mem::take(&mut recording.log))

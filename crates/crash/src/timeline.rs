@@ -128,6 +128,7 @@ pub(crate) fn execute<'a>(
         recovers_first: false,
         limits: None,
         store_recorder: None,
+        persistency: context.persistency,
     };
     let EndedRun { instructions, selector: single, ended } =
         run_with_crashes(run, single, None, Some(timeline_recorder), context.stop)?;
@@ -138,6 +139,10 @@ pub(crate) fn execute<'a>(
             trial.event,
             trial.fault.name()
         );
+        return Err(ConfigError::new("replay", problem).into());
+    }
+    if let Some((refusal, persistency)) = single.refusal.zip(context.persistency) {
+        let problem = format!("'{trial}' does not exist: {}", refusal.sentence(trial.event, persistency.model));
         return Err(ConfigError::new("replay", problem).into());
     }
     let (crash, marks) = single.crash_and_marks();

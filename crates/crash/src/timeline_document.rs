@@ -154,6 +154,9 @@ impl PowerFailure {
                 )
             }
             PowerFault::Evict(choice) => format!("dirty lines have left the caches early (choice {choice})"),
+            PowerFault::Model(model, number) => {
+                format!("persistent memory has an image that the persistency model {} permits ({number})", model.name())
+            }
             PowerFault::Energy(bytes) => format!("the energy of the crash flush ends after {bytes} bytes"),
         };
         PowerFailure { event: event.number, event_kind: event.kind.name().to_owned(), cycle: event.cycle, how }

@@ -37,7 +37,7 @@ pub(crate) struct TransactionRecord {
 }
 
 /// A run that is being written down.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct RunRecording {
     program: RunKind,
     /// Core and cycle of the next report of the journal.
@@ -79,6 +79,10 @@ struct TimelineData {
     starts: Vec<(RunKind, Pages)>,
     recovered: Option<Pages>,
 }
+
+/// The record of a run up to a moment.
+#[derive(Clone, Debug)]
+pub(crate) struct TimelineMoment(RunRecording);
 
 /// The record of a replay.
 #[derive(Default)]
@@ -174,6 +178,23 @@ impl TimelineRecorder {
                 run.copies.insert(line, system.copies(line));
             }
             run.image = Some(image.clone());
+        });
+    }
+
+    /// The record of the run so far.
+    pub fn moment(&self) -> TimelineMoment {
+        self.with(|data| TimelineMoment(data.run.clone()))
+    }
+
+    /// Power has failed at this moment, and has left this.
+    pub fn power_failed_at(&self, moment: TimelineMoment, left: &Pages) {
+        self.with(|data| {
+            let TimelineMoment(recorded) = moment;
+            let RunRecording { failure, copies, mut image, .. } = std::mem::take(&mut data.run);
+            if let Some(image) = &mut image {
+                image.pmem = left.clone();
+            }
+            data.run = RunRecording { failure, copies, image, closed: true, ..recorded };
         });
     }
 

@@ -7,6 +7,7 @@
 //! | `e17:reorder.3` | and of the cleans that no fence has waited for another part was accepted: choice 3 |
 //! | `e17:evict.2` | and of the dirty lines in the caches those of subset 2 had been evicted |
 //! | `e17:image.9` | and of all images of reordered cleans and early evictions this one is left |
+//! | `e17:x86.7` | and persistent memory has image 7 of those that a persistency model permits: `strict`, `epoch`, `x86`, `x86-clflush` |
 //! | `e17:energy.640` | and the energy of the crash flush ends after 640 bytes |
 //! | `…/r4` | the hardware's recovery fails at its fourth write |
 //! | `…/g9` | the program's recovery fails after its persist event 9 |
@@ -16,6 +17,7 @@
 //! `+e8` take `:torn.5`, `:reorder.3` and `:energy.640` as the first failure does: `e4/g1:reorder.0`.
 
 use crate::failure_kind::FailureKind;
+use crate::persistency::PersistencyModel;
 use durasim_contract::CrashImage;
 use durasim_machine::{PowerFailureOptions, System};
 use std::collections::BTreeSet;
@@ -37,6 +39,8 @@ pub enum PowerFault {
     Evict(u64),
     /// [`PowerFailureOptions::image`].
     Image(u64),
+    /// An image that a persistency model permits, by its number ([`crate::persistency`]).
+    Model(PersistencyModel, u64),
 }
 
 impl PowerFault {
@@ -57,6 +61,7 @@ impl PowerFault {
             PowerFault::Energy(_) => FailureKind::Energy.name(),
             PowerFault::Evict(_) => FailureKind::Evict.name(),
             PowerFault::Image(_) => PowerFault::IMAGE,
+            PowerFault::Model(model, _) => model.name(),
         }
     }
 
@@ -64,7 +69,8 @@ impl PowerFault {
     pub fn power_failure(self) -> PowerFailureOptions {
         let clean = PowerFailureOptions::default();
         match self {
-            PowerFault::Clean => clean,
+            // A model changes no more than the contents of persistent memory, which the machine does not know.
+            PowerFault::Clean | PowerFault::Model(..) => clean,
             PowerFault::Torn(choice) => PowerFailureOptions { torn: Some(choice), ..clean },
             PowerFault::Reorder(choice) => PowerFailureOptions { reorder: Some(choice), ..clean },
             PowerFault::Energy(bytes) => PowerFailureOptions { energy_bytes: Some(bytes), ..clean },
@@ -73,11 +79,16 @@ impl PowerFault {
         }
     }
 
+    /// Whether it undoes nothing: further failures are drawn after one such power failure at each crash point.
+    pub(crate) const fn is_plainest(self) -> bool {
+        matches!(self, PowerFault::Clean | PowerFault::Model(_, 0))
+    }
+
     /// The number of choices that the machine has at this moment for failures of this kind.
     pub(crate) fn ways(self, system: &System) -> u64 {
         let choices = system.power_failure_choices();
         match self {
-            PowerFault::Clean | PowerFault::Energy(_) => u64::MAX,
+            PowerFault::Clean | PowerFault::Energy(_) | PowerFault::Model(..) => u64::MAX,
             PowerFault::Torn(_) => choices.torn,
             PowerFault::Reorder(_) => choices.reorder,
             PowerFault::Evict(_) => choices.evict,
@@ -93,7 +104,8 @@ impl PowerFault {
             | PowerFault::Reorder(number)
             | PowerFault::Energy(number)
             | PowerFault::Evict(number)
-            | PowerFault::Image(number) => number,
+            | PowerFault::Image(number)
+            | PowerFault::Model(_, number) => number,
         }
     }
 
@@ -171,6 +183,11 @@ impl Trial {
         if names.is_empty() { PowerFault::Clean.name().to_owned() } else { names.join("+") }
     }
 
+    /// The ways in which power fails, in their order.
+    pub(crate) fn power_faults(&self) -> impl Iterator<Item = PowerFault> {
+        [self.fault].into_iter().chain(self.then.iter().filter_map(|then| then.fault()))
+    }
+
     /// The number of recoveries in a row that fail.
     pub fn depth(&self) -> u64 {
         let in_a_row = self.then.split(|then| then.is_work()).map(<[NextFailure]>::len);
@@ -219,7 +236,7 @@ fn event_and_fault(text: &str) -> Option<(u64, PowerFault)> {
         "energy" => PowerFault::Energy(choice),
         "evict" => PowerFault::Evict(choice),
         PowerFault::IMAGE => PowerFault::Image(choice),
-        _ => return None,
+        model => PowerFault::Model(PersistencyModel::named(model)?, choice),
     };
     Some((number(event)?, fault))
 }
@@ -273,6 +290,8 @@ mod tests {
             "e3+e8:energy.640/r2",
             "e3:evict.9/g4:evict.2",
             "e3:image.12+e4",
+            "e3:x86.12/g4:x86.0",
+            "e3:x86-clflush.1+e4:strict.2",
         ] {
             let trial: Trial = text.parse().unwrap();
             assert_eq!(trial.to_string(), text);
@@ -299,11 +318,12 @@ mod tests {
         let mut rng = Rng::new(7);
         let mut texts = std::collections::BTreeMap::new();
         for _ in 0..5000 {
-            let fault = |rng: &mut Rng| match rng.below(5) {
+            let fault = |rng: &mut Rng| match rng.below(6) {
                 0 => PowerFault::Clean,
                 1 => PowerFault::Torn(rng.next_u64()),
                 2 => PowerFault::Reorder(rng.below(4)),
                 3 => PowerFault::Evict(rng.next_u64()),
+                4 => PowerFault::Model(PersistencyModel::ALL[rng.below(4) as usize], rng.below(9)),
                 _ => PowerFault::Energy(8 * rng.below(1000)),
             };
             let mut trial = Trial::new(rng.below(100), fault(&mut rng));
@@ -329,6 +349,7 @@ mod tests {
         assert_eq!(name("e17/r4/g2"), "nested");
         assert_eq!(name("e4/g1:reorder.0/g3:reorder.1"), "nested+reorder");
         assert_eq!(name("e3:torn.1/g2+e8:energy.640/r2"), "recrash+torn+energy");
+        assert_eq!(name("e3:epoch.1/g2:epoch.5"), "nested+epoch");
     }
 
     #[test]

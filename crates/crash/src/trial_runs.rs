@@ -1,7 +1,7 @@
 //! The programs that a trial runs one after the other, for a debugger: the run whose power fails, recoveries and further work that
 //! fail too, and the check.
 
-use crate::campaign::{Campaign, parse_trial, prepare_for_crashes};
+use crate::campaign::{Campaign, parse_trial, persistency, prepare_for_crashes};
 use crate::causes::StorePlace;
 use crate::crashed_run::crash_free_run;
 use crate::judge::{Context, ProgramRecovery};
@@ -87,9 +87,11 @@ pub fn trial_runs(request: &CrashRequest, registry: &[Variant], stop: &AtomicBoo
     };
     let trial = parse_trial(id)?;
     let prepared = prepare_for_crashes(request, registry)?;
+    let persistency = persistency(request, &prepared, Some(&trial))?;
     let crash_free_run = crash_free_run(&prepared, request.run.max_instructions, stop)?;
     check_event(&trial, &crash_free_run)?;
-    let campaign = Campaign { request, prepared: &prepared, crash_free_run: &crash_free_run, stop };
+    let persistency = persistency.as_ref();
+    let campaign = Campaign { request, prepared: &prepared, crash_free_run: &crash_free_run, persistency, stop };
     let context = campaign.context();
     let recorder = TimelineRecorder::searching();
     let tried = execute(context, &trial, &recorder, false)?.tried;

@@ -16,7 +16,7 @@ mod statistics;
 mod system;
 
 pub use durasim_isa::DataAccess;
-pub use durasim_kernel::{Output, PmemPool, SourceFrame, SourceLines, Stream, Symbols, ThreadId};
+pub use durasim_kernel::{Instructions, Output, PmemPool, SourceFrame, SourceLines, Stream, Symbols, ThreadId};
 pub use functional::FunctionalRegion;
 pub use functional::LoadedProgram;
 pub use functional::{FunctionalEnding, run_functionally};

@@ -43,6 +43,10 @@ def explore(
 
     if design is None:
         raise refusal("design", "is required")
+    chosen_options = options_of(crash_options or {})
+    if chosen_options.persistency_model is not None:
+        problem = "the page shows what the machine leaves; durasim crash --replay prints the image of a model"
+        raise refusal("persistency-model", problem)
     server.check_page()
     folder = None if source_root is None else _folder(source_root)
     # A port in use is refused before the program is compiled and run.
@@ -52,7 +56,7 @@ def explore(
             domain=domain, control=control, arg=arg, macros=macros,
             include_folders=include_folders, elf=elf, args=args, env=env, root=root,
         )  # fmt: skip
-        prepared = prepare_crash(scenario, options_of(crash_options or {}))
+        prepared = prepare_crash(scenario, chosen_options)
         refuse_unknown_check(prepared)
         chosen = [] if findings is None else explored_run.read_findings(findings, prepared)
         run = explored_run.ExploredRun(prepared, findings=chosen, source_root=folder)

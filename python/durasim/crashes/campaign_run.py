@@ -20,7 +20,7 @@ from durasim.crashes.campaign_file import CampaignFile, Unit
 from durasim.crashes.crash_request import crash_command, finish_crash
 from durasim.crashes.shrink import shrink
 from durasim.crashes.workers import worker_processes
-from durasim.documents.described_crash import FAULTS
+from durasim.documents.described_crash import FAULTS, FAULTS_UNDER_MODELS
 from durasim.documents.results import CrashFailure
 from durasim.errors import DurasimError, HostIoError, InternalError
 from durasim.runs.scenario import design_variants
@@ -72,6 +72,8 @@ class Tally:
         self.sums.update({name: document[name] for name in _SUMS})
         self.faults.update(document["trials_by_fault"])
         asked = set(unit.options.faults or FAULTS)
+        if unit.options.persistency_model is not None:
+            asked &= set(FAULTS_UNDER_MODELS)
         self.faults_asked |= asked
         self.faults_tried |= asked - document["not_tried"].keys()
         self.marks.setdefault(scenario.design, Counter()).update(document["marks"])

@@ -94,6 +94,9 @@ def _problem(value: Any, described: Mapping[str, Any]) -> str | None:
     if "choices" in described:
         unknown = [name for name in value if name not in (*described["choices"], "all")]
         return f"'{unknown[0]}' is unknown (allowed: {', '.join(described['choices'])})" if unknown else None
+    if "words" in described and "minimum" not in described:
+        allowed = ", ".join(described["words"])
+        return None if value in described["words"] else f"'{_shown(value)}' is unknown (allowed: {allowed})"
     if "minimum" not in described or value in described.get("words", ()):
         return None
     lowest, highest = described["minimum"], described.get("maximum", _U64_MAX)

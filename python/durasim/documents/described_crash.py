@@ -13,6 +13,8 @@ FAULTS = ("clean", "torn", "reorder", "evict", "energy", "nested", "background",
 """Kinds of power failures; docs/crash.md explains each."""
 DEFAULT_FAULTS = ("clean", "nested")
 """Faults of a workload if none are given."""
+FAULTS_UNDER_MODELS = ("clean", "nested", "recrash")
+"""Faults that have a meaning under a persistency model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class CrashOptions:
             and early evictions.
         faults: Kinds of power failures (default: clean and nested for a workload, all with --elf); clean failures are
             always included.
+        persistency_model: A persistency model: its images take the place of those that the machine leaves at a power
+            failure.
         variants: Samples per crash point for faults with many possible outcomes; all outcomes if there are fewer.
         replay: Replay only the failure with this id.
         check_args: Arguments with which the --elf program recovers and checks its pool; durasim then compares the
@@ -59,6 +63,16 @@ class CrashOptions:
             "metavar": "NAME",
             "help": "Kinds of power failures (default: clean and nested for a workload, all with --elf); clean "
             "failures are always included.",
+        },
+    )
+    persistency_model: Literal["strict", "epoch", "x86", "x86-clflush"] | None = field(
+        default=None,
+        metadata={
+            "file": True,
+            "words": ("strict", "epoch", "x86", "x86-clflush"),
+            "metavar": "strict|epoch|x86|x86-clflush",
+            "help": "A persistency model: its images take the place of those that the machine leaves at a power "
+            "failure.",
         },
     )
     variants: int = field(
@@ -136,6 +150,7 @@ class CrashOptionArguments(TypedDict, total=False):
 
     points: int | Literal["all", "exhaustive"]
     faults: Iterable[str] | None
+    persistency_model: Literal["strict", "epoch", "x86", "x86-clflush"] | None
     variants: int
     replay: str | None
     check_args: Iterable[str] | None

@@ -1,9 +1,10 @@
 //! The images of failing trials, taken once more in a run whose stores are logged.
 
-use crate::crashed_run::{Crash, CrashPointSelector, CrashedRun, EndedRun, initial_pmem, run_with_crashes};
+use crate::crashed_run::{Crash, CrashPointSelector, CrashedRun, EndedRun, Selection, initial_pmem, run_with_crashes};
 use crate::executor::Executor;
 use crate::judge::{Allowed, Concluded, Context, Judge};
 use crate::outcome::Oracle;
+use crate::persistency::ModelChoice;
 use crate::store_log::{StoreLog, StoreRecorder};
 use crate::trial::{NextFailure, PowerFault, Trial};
 use durasim_contract::{CrashImage, RecoveryReport};
@@ -64,6 +65,7 @@ pub(super) fn retake<'a>(context: Context<'a>, failing: &[&Trial], most: usize) 
         recovers_first: false,
         limits: None,
         store_recorder: Some(recorder.clone()),
+        persistency: context.persistency,
     };
     let selector = Again { wanted, crashes: BTreeMap::new() };
     let EndedRun { selector, ended, .. } = run_with_crashes(run, selector, None, None, context.stop)?;
@@ -98,7 +100,9 @@ fn steps_before(log: &StoreLog, event: u64, fault: PowerFault) -> usize {
 }
 
 fn first_case(judge: &mut Judge<'_>, crash: Crash, log: &StoreLog, trials: u64) -> Option<Case> {
-    let (trial, made) = (Trial::new(crash.event, crash.fault), steps_before(log, crash.event, crash.fault));
+    let made = crash.moment.and_then(|moment| moment.steps);
+    let made = made.unwrap_or_else(|| steps_before(log, crash.event, crash.fault));
+    let trial = Trial::new(crash.event, crash.fault);
     let point = Executor::new(judge.clone()).crash_point(crash).ok()?;
     let (image, report, allowed) = point.recovered_image();
     let objections = judge.conclude(image.clone(), report, allowed).objections;
@@ -139,9 +143,14 @@ struct Again {
 }
 
 impl CrashPointSelector for Again {
-    fn select(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(PowerFault, CrashImage)>> {
-        let faults = self.wanted.get(&event.number).into_iter().flatten();
-        Some(faults.map(|&fault| (fault, system.power_failure(&fault.power_failure()).image)).collect())
+    fn select(&mut self, event: &PersistEvent, system: &System) -> Option<Selection> {
+        let Some(faults) = self.wanted.get(&event.number) else { return Some(Selection::NOTHING) };
+        let number = |fault: &PowerFault| if let PowerFault::Model(_, number) = fault { Some(*number) } else { None };
+        let of_model: Vec<u64> = faults.iter().filter_map(number).collect();
+        if !of_model.is_empty() {
+            return Some(Selection::OfModel(ModelChoice::These(of_model)));
+        }
+        Some(Selection::Images(faults.iter().map(|fault| fault.image(system)).collect()))
     }
 
     fn record(&mut self, crashes: Vec<Crash>) -> bool {

@@ -11,6 +11,21 @@ pub(super) const NEVER: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position(pub(super) u64);
 
+/// A moment of a run, by all that is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecordedMoment {
+    pub position: Position,
+    markers: usize,
+    lines: usize,
+}
+
+impl RecordedMoment {
+    /// The number of boundaries of a kind that the run has passed.
+    pub fn boundaries(&self, kind: BoundaryKind) -> usize {
+        if kind == BoundaryKind::Markers { self.markers } else { self.lines }
+    }
+}
+
 /// The report of a transaction about an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Touch {
@@ -235,6 +250,15 @@ impl HistoryRecorder {
     /// The moment up to which the run has been recorded.
     pub fn position(&self) -> Position {
         self.with(|log| Position(log.after.len() as u64))
+    }
+
+    /// As [`HistoryRecorder::position`], with the boundaries.
+    pub(crate) fn moment(&self) -> RecordedMoment {
+        self.with(|log| RecordedMoment {
+            position: Position(log.after.len() as u64),
+            markers: log.markers.boundaries.len(),
+            lines: log.lines.boundaries.len(),
+        })
     }
 
     pub(super) fn with<T>(&self, act: impl FnOnce(&mut Log) -> T) -> T {

@@ -31,4 +31,5 @@ mod tests;
 
 pub use dump::Dump;
 pub use judge::HistoryOracle;
+pub(crate) use log::RecordedMoment;
 pub use log::{HistoryRecorder, Position};
