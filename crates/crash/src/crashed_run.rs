@@ -3,7 +3,7 @@
 use crate::byte_oracle::ByteOracle;
 use crate::history::HistoryRecorder;
 use crate::order::{Checking, OrderChecker};
-use crate::persistency::{CrashMoment, ModelChoice, ModelState, Persistency, Recorders, Refusal};
+use crate::persistency::{CrashMoment, ModelChoice, ModelState, PermittedImage, Persistency, Recorders, Refusal};
 use crate::store_log::StoreRecorder;
 use crate::timeline_recorder::TimelineRecorder;
 use crate::trial::PowerFault;
@@ -361,7 +361,8 @@ impl<M: CrashPointSelector> CrashPointObserver<M> {
         }
     }
 
-    /// The images of a choice that the model permits since this event.
+    /// The images of a choice that the model permits since this event: each is as the machine would leave it otherwise, but with other
+    /// contents of persistent memory.
     fn of_model(
         &self,
         event: u64,
@@ -371,7 +372,13 @@ impl<M: CrashPointSelector> CrashPointObserver<M> {
     ) -> Result<Vec<Crash>, Refusal> {
         let mut journal_state = self.journal_state();
         let model = journal_state.model.as_mut().expect("images of a model are asked for in runs with one");
-        model.interval_ends(event, choice, otherwise, now)
+        let of = model.model();
+        let crash = |PermittedImage { number, pmem, oracle, moment }: PermittedImage| {
+            let mut image = otherwise.clone();
+            image.pmem = pmem;
+            Crash { event, fault: PowerFault::Model(of, number), image, oracle, moment: Some(moment) }
+        };
+        Ok(model.interval_ends(choice, now)?.into_iter().map(crash).collect())
     }
 
     /// Hands out all images: the run is over.

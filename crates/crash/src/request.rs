@@ -1,7 +1,7 @@
 //! The request of a campaign: a run, and the failures to try on it.
 
 use crate::failure_kind::FailureKind;
-use crate::persistency::PersistencyModel;
+use crate::persistency_model::PersistencyModel;
 use crate::schedule::Points;
 use durasim_machine::RunRequest;
 use schemars::JsonSchema;

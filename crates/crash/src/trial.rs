@@ -17,7 +17,7 @@
 //! `+e8` take `:torn.5`, `:reorder.3` and `:energy.640` as the first failure does: `e4/g1:reorder.0`.
 
 use crate::failure_kind::FailureKind;
-use crate::persistency::PersistencyModel;
+use crate::persistency_model::PersistencyModel;
 use durasim_contract::CrashImage;
 use durasim_machine::{PowerFailureOptions, System};
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ pub enum PowerFault {
     Evict(u64),
     /// [`PowerFailureOptions::image`].
     Image(u64),
-    /// An image that a persistency model permits, by its number ([`crate::persistency`]).
+    /// An image that a persistency model permits, by its number (`persistency`).
     Model(PersistencyModel, u64),
 }
 

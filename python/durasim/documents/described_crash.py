@@ -71,8 +71,8 @@ class CrashOptions:
             "file": True,
             "words": ("strict", "epoch", "x86", "x86-clflush"),
             "metavar": "strict|epoch|x86|x86-clflush",
-            "help": "A persistency model: its images take the place of those that the machine leaves at a power "
-            "failure.",
+            "help": "A persistency model: its images take the place of those that the machine leaves at a power"
+            " failure.",
         },
     )
     variants: int = field(

@@ -3,17 +3,15 @@
 //! Stores add images, and a step that makes some of them certain takes images away. So the images of an interval are those just before
 //! each such step, and those at its end.
 
+use super::Persistency;
 use super::images::{IMAGES_MAX, ImageSet, Images};
 use super::persists::Persists;
 use super::run::ModelledRun;
-use super::{Persistency, PersistencyModel};
 use crate::byte_oracle::ByteOracle;
-use crate::crashed_run::Crash;
 use crate::history::{HistoryRecorder, RecordedMoment};
+use crate::persistency_model::PersistencyModel;
 use crate::store_log::StoreRecorder;
 use crate::timeline_recorder::{TimelineMoment, TimelineRecorder};
-use crate::trial::PowerFault;
-use durasim_contract::CrashImage;
 use durasim_types::{CoreId, Cycle, DataRange, Journal, LineAddr, Pages, Rng, Site, TxId, Write};
 
 /// Stores of a run that are not durable for certain at one time. A run with more is refused: 300 MB.
@@ -76,6 +74,16 @@ struct Moment {
     oracle: ByteOracle,
     crash: CrashMoment,
     timeline: Option<TimelineMoment>,
+}
+
+/// An image that the model permits.
+pub(crate) struct PermittedImage {
+    pub number: u64,
+    /// Persistent memory.
+    pub pmem: Pages,
+    /// The byte oracle of its moment.
+    pub oracle: ByteOracle,
+    pub moment: CrashMoment,
 }
 
 /// The recorders of a run that is crashed under a model.
@@ -145,18 +153,11 @@ impl ModelState {
         self.moments.iter_mut().map(|moment| &mut moment.oracle)
     }
 
-    /// The interval of an event ends: the images of a choice, each as the machine would leave it otherwise, but with the contents of
-    /// persistent memory of the model.
+    /// The interval of an event ends: the images of a choice.
     ///
     /// # Errors
     /// The reason for taking none.
-    pub fn interval_ends(
-        &mut self,
-        event: u64,
-        choice: &ModelChoice,
-        otherwise: &CrashImage,
-        now: &ByteOracle,
-    ) -> Result<Vec<Crash>, Refusal> {
+    pub fn interval_ends(&mut self, choice: &ModelChoice, now: &ByteOracle) -> Result<Vec<PermittedImage>, Refusal> {
         if self.run.persists().pending_count() > PENDING_MAX {
             return Err(Refusal::TooManyStores);
         }
@@ -169,14 +170,11 @@ impl ModelState {
         {
             timeline.power_failed_at(moment, &set.pages(&persists));
         }
-        let crash = |(number, set): (u64, ImageSet)| {
+        let permitted = |(number, set): (u64, ImageSet)| {
             let Moment { oracle, crash, .. } = &moments[set.moment];
-            let mut image = otherwise.clone();
-            image.pmem = set.pages(&persists);
-            let fault = PowerFault::Model(self.model(), number);
-            Crash { event, fault, image, oracle: oracle.clone(), moment: Some(*crash) }
+            PermittedImage { number, pmem: set.pages(&persists), oracle: oracle.clone(), moment: *crash }
         };
-        Ok(chosen.into_iter().map(crash).collect())
+        Ok(chosen.into_iter().map(permitted).collect())
     }
 }
 

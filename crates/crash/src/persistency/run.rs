@@ -1,11 +1,12 @@
 //! A run as a persistency model sees it: the steps of its journal become stores with an order.
 
+use super::Persistency;
 use super::certain::Awaited;
 use super::epoch::Epoch;
 use super::persists::{PersistId, Persists, StoredWord};
 use super::strict::Strict;
 use super::x86::X86;
-use super::{Persistency, PersistencyModel};
+use crate::persistency_model::PersistencyModel;
 use durasim_types::{CoreId, LineAddr, Pages, PhysAddr, Site, Write};
 
 const WORD_BYTES: u64 = 8;

@@ -1,9 +1,10 @@
 //! Litmus programs with all images that each model permits, and the sentences of the models against the sets that are built.
 
+use super::Persistency;
 use super::images::Images;
 use super::persists::Persists;
 use super::run::ModelledRun;
-use super::{Persistency, PersistencyModel};
+use crate::persistency_model::PersistencyModel;
 use durasim_machine::Instructions;
 use durasim_types::{CoreId, LineAddr, Pages, PhysAddr, Rng, Site, Write};
 use std::collections::BTreeSet;
