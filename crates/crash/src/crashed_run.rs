@@ -277,7 +277,7 @@ pub(crate) struct Crash {
     pub moment: Option<CrashMoment>,
 }
 
-/// What is taken at a persist event.
+/// The images that are taken at a persist event.
 pub(crate) enum Selection {
     /// These images.
     Images(Vec<(PowerFault, CrashImage)>),

@@ -38,10 +38,6 @@ pub struct CrashRequest {
     #[schemars(extend("x-of-workloads" = FailureKind::OF_WORKLOADS.map(FailureKind::name)))]
     #[schemars(extend("x-under-models" = FailureKind::UNDER_MODELS.map(FailureKind::name)))]
     pub faults: Option<BTreeSet<FailureKind>>,
-    /// A persistency model: its images take the place of those that the machine leaves at a power failure.
-    #[serde(default)]
-    #[schemars(extend("x-metavar" = "strict|epoch|x86|x86-clflush", "x-file" = true))]
-    pub persistency_model: Option<PersistencyModel>,
     /// Samples per crash point for faults with many possible outcomes; all outcomes if there are fewer.
     #[serde(default = "variants")]
     #[schemars(range(min = 1, max = 1024), extend("x-drawn" = true, "x-file" = true))]
@@ -75,6 +71,10 @@ pub struct CrashRequest {
     #[serde(default)]
     #[schemars(extend("x-flag" = "oracle", "x-metavar" = "NAME", "x-elf" = true))]
     pub oracles: Option<BTreeSet<ProgramOracle>>,
+    /// A persistency model: its images take the place of those that the machine leaves at a power failure.
+    #[serde(default)]
+    #[schemars(extend("x-metavar" = "strict|epoch|x86|x86-clflush", "x-file" = true))]
+    pub persistency_model: Option<PersistencyModel>,
     /// Instruction limit of recovery, check and rerun, each (default: 20 times the crash-free count, at least 10 million).
     #[serde(default)]
     #[schemars(range(min = 1, max = 1_000_000_000_000_000_u64))]

@@ -1,11 +1,11 @@
-//! What is durable for certain (M4): stores whose line a core has cleaned, and non-temporal stores, once a fence of that core has
+//! The stores that are durable for certain (M4): those whose line a core has cleaned, and non-temporal stores, once a fence of that core has
 //! waited for them.
 
 use super::persists::{PersistId, Persists};
 use durasim_types::{CoreId, LineAddr};
 use std::collections::BTreeMap;
 
-/// What the next fence of each core waits for.
+/// The cleans and non-temporal stores that the next fence of each core waits for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Awaited(BTreeMap<CoreId, OfCore>);
 
@@ -27,7 +27,7 @@ impl Awaited {
         self.0.entry(core).or_default().non_temporal.push(id);
     }
 
-    /// What a fence of a core makes certain.
+    /// The stores that a fence of a core makes certain.
     pub fn at_fence(&self, core: CoreId, persists: &Persists) -> Vec<PersistId> {
         let Some(of_core) = self.0.get(&core) else { return Vec::new() };
         let cleaned = of_core.cleaned.iter().flat_map(|(line, before)| persists.pending_of(*line, *before));

@@ -27,7 +27,7 @@ struct OfThread {
 }
 
 impl Epoch {
-    /// What is directly before the store `id` of a thread to a word.
+    /// The stores and the barrier directly before the store `id` of a thread to a word.
     pub fn store(&mut self, id: PersistId, thread: u32, word: PhysAddr) -> Vec<PersistId> {
         let of_thread = self.threads.entry(thread).or_default();
         of_thread.stores.push(id);

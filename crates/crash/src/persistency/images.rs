@@ -42,7 +42,7 @@ pub(crate) enum Images {
 }
 
 impl Images {
-    /// The images of these moments, of which the last one is the latest. One that several moments permit belongs to the latest of
+    /// The images of these moments, the latest one last. An image that several moments permit belongs to the latest of
     /// these (M6).
     pub fn of(moments: &[&Persists]) -> Self {
         let words = words(moments);

@@ -62,7 +62,7 @@ impl Refusal {
 /// The moment of an image, as the recorders count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrashMoment {
-    /// What the program had reported of its operations.
+    /// The reports of the program about its operations so far.
     pub reported: RecordedMoment,
     /// Steps in the log of stores, if there is one.
     pub steps: Option<usize>,

@@ -65,7 +65,7 @@ impl Persists {
         &self.durable
     }
 
-    /// What is not durable for certain, by the visible order.
+    /// The stores and barriers that are not durable for certain, by the visible order.
     pub(super) fn pending(&self) -> &BTreeMap<PersistId, Persist> {
         &self.pending
     }

@@ -90,7 +90,7 @@ impl ModelledRun {
         }
     }
 
-    /// What a clean that is performed now makes certain.
+    /// The stores that a clean makes certain if it is performed now.
     pub fn certain_at_clean(&self, line: LineAddr) -> Vec<PersistId> {
         let is_clflush = matches!(self.order, Order::X86 { has_clflush: true, .. })
             && self.persistency.instructions.is_flush(self.site.pc);
@@ -104,7 +104,7 @@ impl ModelledRun {
         self.awaited.clean(core, line, &self.persists);
     }
 
-    /// What a fence of a core that is done now makes certain.
+    /// The stores that a fence of a core makes certain if it is done now.
     pub fn certain_at_fence(&self, core: CoreId) -> Vec<PersistId> {
         self.awaited.at_fence(core, &self.persists)
     }

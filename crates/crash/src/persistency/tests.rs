@@ -189,7 +189,7 @@ fn stores_of_two_threads_to_one_word_order_their_epochs() {
     assert_eq!(images(Epoch, &program), expected);
 }
 
-/// What is durable for certain takes with it all that is before it.
+/// A store that is durable for certain takes with it all that is before it.
 #[test]
 fn a_certain_store_makes_earlier_epochs_certain() {
     let program = [Store(0, X, 1), Fence(0), Store(0, Y, 1), Clean(0, Y), Fence(0)];
