@@ -9,12 +9,16 @@ mod hardware_tx;
 mod order;
 mod places;
 mod resume;
+mod stall_place;
+mod stall_trace;
 mod stalls;
 mod stats;
 mod step;
 
 pub use places::PlacePauses;
-pub use stalls::{StallCycles, StallPlace};
+pub use stall_place::StallPlace;
+pub use stall_trace::{StallKind, StallSlice};
+pub use stalls::StallCycles;
 pub use stats::CoreStats;
 
 use hardware_tx::HardwareCheckpoint;
@@ -328,6 +332,7 @@ impl Core {
     pub fn reset_stats(&mut self) {
         self.stats = CoreStats::default();
         self.stalls.cycles = StallCycles::default();
+        self.begin_traced_region();
         self.unit.forwards = 0;
         self.unit.buffer.reset_stats();
         if let Some(tlbs) = &mut self.unit.tlbs {

@@ -15,6 +15,7 @@ mod setup;
 mod statistics;
 mod system;
 
+pub use durasim_core::{StallKind, StallSlice};
 pub use durasim_isa::DataAccess;
 pub use durasim_kernel::{Instructions, Output, PmemPool, SourceFrame, SourceLines, Stream, Symbols, ThreadId};
 pub use functional::FunctionalRegion;
@@ -23,6 +24,7 @@ pub use functional::{FunctionalEnding, run_functionally};
 pub use functional::{TxLines, TxProfile};
 pub use machine::debugging::{SingleStep, ThreadView};
 pub use machine::snapshot::{Snapshot, SnapshotDescription};
+pub use machine::stall_traces::CoreStalls;
 pub use machine::{Ending, Machine};
 pub use parts::caches::CoherenceStats;
 pub use runs::provenance::Provenance;

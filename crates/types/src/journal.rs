@@ -86,6 +86,13 @@ pub trait Journal: Send {
     /// A version of a line of persistent memory that is newer than those below it leaves a cache level to make room. `level` is
     /// the name of the level; the core is that of a private level, and for the last level the core that needs the room.
     fn evicted(&mut self, _core: CoreId, _level: &'static str, _line: LineAddr) {}
+    /// A line of any memory leaves a cache level to make room, as the level's counter `evictions` counts it; core and level are as
+    /// for [`Journal::evicted`]. Whether it was dirty, or a version that the design keeps apart.
+    fn made_room(&mut self, _core: CoreId, _at: Cycle, _level: &'static str, _line: LineAddr, _is_written_back: bool) {}
+    /// A controller has a request for a line since `asked`, and its data since `done`.
+    fn read_from_memory(&mut self, _line: LineAddr, _asked: Cycle, _done: Cycle) {}
+    /// The region of interest begins, and counters start again from zero; or it ends, and they are read.
+    fn region(&mut self, _at: Cycle, _begins: bool) {}
     /// The stores that the thread of `tx` executes from now on are not part of it. Earlier ones may still follow.
     fn suspended(&mut self, _tx: TxId) {}
     /// They are again.

@@ -6,6 +6,7 @@ mod checked;
 mod digest;
 mod error;
 mod event;
+mod event_room;
 mod history;
 mod journal;
 mod pages;
@@ -22,6 +23,7 @@ pub use checked::{
 pub use digest::Digest;
 pub use error::{ConfigError, Error, ExitCode, GuestFault};
 pub use event::{EventKind, PersistEvent};
+pub use event_room::EventRoom;
 pub use history::{Boundary, BoundaryKind, History, HistoryStep};
 pub use journal::{BlockOperation, DataRange, Journal, Site, Write};
 pub use pages::Pages;

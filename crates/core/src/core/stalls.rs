@@ -6,50 +6,11 @@
 //! port names the causes of that ([`Port::explain_wait`]).
 
 use super::Core;
+use super::stall_place::StallPlace;
+use super::stall_trace::{StallKind, StallTrace};
 use crate::Port;
 use durasim_types::{Cycle, LineAddr, StallCause, StallSegment};
 use serde::{Deserialize, Serialize};
-
-/// Kind of the instruction at the head of the reorder buffer that waits for the memory system or for a design.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StallPlace {
-    /// A load, or a load into a log register.
-    Load,
-    /// A store, or a cache-block operation, that waits for its translation.
-    Store,
-    /// An instruction that is not dispatched, because the store queue is full.
-    StoreQueue,
-    /// A fence, or a begin that waits for the store buffer.
-    Fence,
-    /// An atomic operation.
-    Atomic,
-    /// The commit of a transaction.
-    Commit,
-}
-
-impl StallPlace {
-    /// All of them, in the order of results.
-    pub const ALL: [StallPlace; 6] = [
-        StallPlace::Load,
-        StallPlace::Store,
-        StallPlace::StoreQueue,
-        StallPlace::Fence,
-        StallPlace::Atomic,
-        StallPlace::Commit,
-    ];
-
-    /// The name in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            StallPlace::Load => "load",
-            StallPlace::Store => "store",
-            StallPlace::StoreQueue => "store_queue",
-            StallPlace::Fence => "fence",
-            StallPlace::Atomic => "atomic",
-            StallPlace::Commit => "commit",
-        }
-    }
-}
 
 type CyclesByCause = [u64; StallCause::COUNT];
 
@@ -94,14 +55,35 @@ impl StallCycles {
 /// Adds the cycles of a wait to their causes, and what no segment explains to another one.
 struct Distribution<'a> {
     into: &'a mut CyclesByCause,
+    trace: WaitTrace<'a>,
     at: Cycle,
     until: Cycle,
     otherwise: StallCause,
 }
 
+/// The trace of the waits at a place. Their cycles count so much later there.
+struct WaitTrace<'a> {
+    trace: &'a mut StallTrace,
+    place: StallPlace,
+    later_cycles: Cycle,
+}
+
+impl WaitTrace<'_> {
+    #[inline]
+    fn add(&mut self, cause: StallCause, from: Cycle, until: Cycle) {
+        self.trace.add(StallKind::Wait(self.place, cause), from + self.later_cycles, until + self.later_cycles);
+    }
+}
+
 impl<'a> Distribution<'a> {
-    fn new(into: &'a mut CyclesByCause, from: Cycle, until: Cycle, otherwise: StallCause) -> Self {
-        Distribution { into, at: from, until, otherwise }
+    fn new(
+        into: &'a mut CyclesByCause,
+        trace: WaitTrace<'a>,
+        from: Cycle,
+        until: Cycle,
+        otherwise: StallCause,
+    ) -> Self {
+        Distribution { into, trace, at: from, until, otherwise }
     }
 
     #[inline]
@@ -110,13 +92,16 @@ impl<'a> Distribution<'a> {
         if begin < end {
             self.into[self.otherwise.index()] += begin - self.at;
             self.into[segment.cause.index()] += end - begin;
+            self.trace.add(self.otherwise, self.at, begin);
+            self.trace.add(segment.cause, begin, end);
             self.at = end;
         }
     }
 
     #[inline]
-    fn end(self) {
+    fn end(mut self) {
         self.into[self.otherwise.index()] += self.until.saturating_sub(self.at);
+        self.trace.add(self.otherwise, self.at, self.until);
     }
 }
 
@@ -124,6 +109,8 @@ impl<'a> Distribution<'a> {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct StallCounter {
     pub cycles: StallCycles,
+    #[serde(skip)]
+    pub trace: StallTrace,
     /// Cycles from dispatch to the earliest commit.
     refill_cycles: Cycle,
     /// Cycles from completion to commit.
@@ -155,6 +142,8 @@ impl StallCounter {
         let rest = self.until_dispatched(before, committed, dispatched);
         self.cycles.front_end += rest - before - 1;
         self.cycles.execution += committed - rest;
+        self.trace.add(StallKind::FrontEnd, before + 1, rest);
+        self.trace.add(StallKind::Execution, rest, committed);
     }
 
     /// A store or cache-block operation has committed that waited for its translation, `before` being the commit before it.
@@ -164,9 +153,13 @@ impl StallCounter {
         self.cycles.front_end += rest - before - 1;
         // The commit follows so much later on the moments that count.
         let later = |cycle: Cycle| (cycle + self.commit_cycles).clamp(rest, committed);
-        let waited = later(wait.until) - later(wait.from);
-        self.cycles.waits[StallPlace::Store as usize][wait.cause.index()] += waited;
-        self.cycles.execution += committed - rest - waited;
+        let (from, until) = (later(wait.from), later(wait.until));
+        self.cycles.waits[StallPlace::Store as usize][wait.cause.index()] += until - from;
+        self.cycles.execution += committed - rest - (until - from);
+        self.trace.add(StallKind::FrontEnd, before + 1, rest);
+        self.trace.add(StallKind::Execution, rest, from);
+        self.trace.add(StallKind::Wait(StallPlace::Store, wait.cause), from, until);
+        self.trace.add(StallKind::Execution, until, committed);
     }
 
     /// A load has committed whose access began in `executed`, cycles after the commit before it, `before`. False: it took
@@ -179,6 +172,8 @@ impl StallCounter {
         let rest = self.until_dispatched(before, committed, dispatched);
         self.cycles.front_end += rest - before - 1;
         self.cycles.waits[StallPlace::Load as usize][StallCause::PrivateCaches.index()] += committed - rest;
+        self.trace.add(StallKind::FrontEnd, before + 1, rest);
+        self.trace.add(StallKind::Wait(StallPlace::Load, StallCause::PrivateCaches), rest, committed);
         true
     }
 }
@@ -221,13 +216,15 @@ impl Core {
         dispatched: Cycle,
         translated: Option<StallSegment>,
     ) {
-        let StallCounter { cycles, commit_cycles, .. } = &mut self.stalls;
+        let StallCounter { cycles, trace, commit_cycles, .. } = &mut self.stalls;
         let rest = (dispatched + 1 + *commit_cycles).clamp(before + 1, committed);
         cycles.front_end += rest - before - 1;
+        trace.add(StallKind::FrontEnd, before + 1, rest);
         let row = &mut cycles.waits[StallPlace::Load as usize];
         // The commit follows so much later on the moments that count.
         let (from, until) = (rest.saturating_sub(*commit_cycles), committed.saturating_sub(*commit_cycles));
-        let mut wait = Distribution::new(row, from, until, StallCause::PrivateCaches);
+        let traced = WaitTrace { trace, place: StallPlace::Load, later_cycles: committed - until };
+        let mut wait = Distribution::new(row, traced, from, until, StallCause::PrivateCaches);
         if let Some(translated) = translated {
             wait.add(translated);
         }
@@ -240,13 +237,17 @@ impl Core {
     #[inline(never)]
     pub(super) fn count_store_queue_stall(&mut self, before: Cycle, committed: Cycle, dispatched: Cycle, room: Cycle) {
         let rest = self.stalls.until_dispatched(before, committed, dispatched);
-        let row = &mut self.stalls.cycles.waits[StallPlace::StoreQueue as usize];
+        let StallCounter { cycles, trace, .. } = &mut self.stalls;
+        let row = &mut cycles.waits[StallPlace::StoreQueue as usize];
         let free = room.clamp(before + 1, rest);
-        let mut wait = Distribution::new(row, before + 1, free, StallCause::StoreBuffer);
+        let traced = WaitTrace { trace, place: StallPlace::StoreQueue, later_cycles: 0 };
+        let mut wait = Distribution::new(row, traced, before + 1, free, StallCause::StoreBuffer);
         self.unit.buffer.waits(before + 1).for_each(|segment| wait.add(segment));
         wait.end();
         row[StallCause::StoreBuffer.index()] += rest - free;
-        self.stalls.cycles.execution += committed - rest;
+        cycles.execution += committed - rest;
+        trace.add(StallKind::Wait(StallPlace::StoreQueue, StallCause::StoreBuffer), free, rest);
+        trace.add(StallKind::Execution, rest, committed);
     }
 
     /// An atomic operation on `line` has committed, before which the store buffer had to be empty.
@@ -265,6 +266,7 @@ impl Core {
         let (from, until) = (wait.from.min(committed), wait.until.min(committed));
         self.stalls.cycles.waits[StallPlace::Atomic as usize][wait.cause.index()] += until - from;
         self.count_wait(port, StallPlace::Atomic, line, before + 1, from);
+        self.stalls.trace.add(StallKind::Wait(StallPlace::Atomic, wait.cause), from, until);
         self.count_wait(port, StallPlace::Atomic, line, until, committed);
     }
 
@@ -279,25 +281,32 @@ impl Core {
         committed: Cycle,
         done: Cycle,
     ) {
-        let row = &mut self.stalls.cycles.waits[place as usize];
+        let StallCounter { cycles, trace, .. } = &mut self.stalls;
+        let row = &mut cycles.waits[place as usize];
         let left = self.unit.buffer.left().clamp(committed, done.max(committed));
-        let mut wait = Distribution::new(row, committed, left, StallCause::StoreBuffer);
+        let traced = WaitTrace { trace, place, later_cycles: 0 };
+        let mut wait = Distribution::new(row, traced, committed, left, StallCause::StoreBuffer);
         self.unit.buffer.waits(committed).for_each(|segment| wait.add(segment));
         wait.end();
         let otherwise = if line.is_some() { StallCause::PrivateCaches } else { StallCause::Commit };
-        let mut wait = Distribution::new(row, left, done, otherwise);
+        let traced = WaitTrace { trace, place, later_cycles: 0 };
+        let mut wait = Distribution::new(row, traced, left, done, otherwise);
         port.explain_wait(self.unit.id, line, left, done, |segment| wait.add(segment));
         wait.end();
     }
 
     /// The pipeline is stopped until `cycle`, for a reason outside of the memory system.
     pub(super) fn count_system(&mut self, cycle: Cycle) {
-        self.stalls.cycles.system += cycle.saturating_sub(self.window.commit_cycle());
+        let from = self.window.commit_cycle();
+        self.stalls.cycles.system += cycle.saturating_sub(from);
+        self.stalls.trace.add(StallKind::System, from, cycle);
     }
 
     /// Counts the stall of an abort.
     pub(super) fn count_abort(&mut self, cycle: Cycle) {
-        self.stalls.cycles.abort += cycle.saturating_sub(self.window.commit_cycle());
+        let from = self.window.commit_cycle();
+        self.stalls.cycles.abort += cycle.saturating_sub(from);
+        self.stalls.trace.add(StallKind::Abort, from, cycle);
     }
 }
 
@@ -310,7 +319,9 @@ mod tests {
     }
 
     fn distribute(row: &mut CyclesByCause, segments: &[StallSegment], from: Cycle, until: Cycle) {
-        let mut wait = Distribution::new(row, from, until, StallCause::Llc);
+        let mut trace = StallTrace::default();
+        let traced = WaitTrace { trace: &mut trace, place: StallPlace::Load, later_cycles: 0 };
+        let mut wait = Distribution::new(row, traced, from, until, StallCause::Llc);
         segments.iter().for_each(|&segment| wait.add(segment));
         wait.end();
     }

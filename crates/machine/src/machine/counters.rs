@@ -3,7 +3,7 @@
 use super::Machine;
 use crate::statistics::latency::LoadLatency;
 use durasim_core::tlb::TlbStats;
-use durasim_core::{Core, CoreStats, StallCycles, StallPlace};
+use durasim_core::{Core, CoreStats, StallCycles, StallKind, StallPlace};
 use durasim_types::{StallCause, Stats};
 
 impl Machine {
@@ -137,12 +137,7 @@ fn stall_stats(stats: &mut Stats, stalls: &StallCycles, structures: &[&str]) {
             let cycles = stalls.of(place, cause);
             // Most pairs never occur.
             if cycles > 0 {
-                let name = match cause {
-                    StallCause::Structure(number) => {
-                        format!("{}.{}.{}", place.name(), cause.name(), structures[usize::from(number)])
-                    }
-                    _ => format!("{}.{}", place.name(), cause.name()),
-                };
+                let name = StallKind::Wait(place, cause).name(structures);
                 set(name, cycles, &format!("{what} was {}", cause.description()));
             }
         }

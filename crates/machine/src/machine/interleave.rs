@@ -619,6 +619,8 @@ impl Machine {
             self.begin_region(now);
         } else if self.measure.roi_begin.is_some() {
             self.measure.roi_end = Some(self.region_end(now));
+            self.system.region_ends(now.cycle);
+            self.cores.iter_mut().for_each(|core| core.end_traced_region());
             return true;
         }
         false

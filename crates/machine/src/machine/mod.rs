@@ -12,6 +12,7 @@ mod port;
 mod run_within;
 pub(crate) mod scheduler;
 pub(crate) mod snapshot;
+pub(crate) mod stall_traces;
 
 use crate::machine::kernel_memory::KernelMemory;
 use crate::machine::port::MachinePort;

@@ -354,6 +354,10 @@ impl DesignPort {
         self.design.marks(mark);
     }
 
+    pub(crate) fn occupancies(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        self.design.occupancies(report);
+    }
+
     pub(crate) fn digest(&self, hasher: &mut dyn Hasher) {
         self.design.digest(hasher);
     }

@@ -386,6 +386,34 @@ impl<O: ?Sized> Observers<O> {
         }
     }
 
+    /// A line leaves a level to make room, as the counter of evictions counts it.
+    pub(crate) fn made_room(
+        &mut self,
+        core: CoreId,
+        at: Cycle,
+        level: &'static str,
+        line: LineAddr,
+        is_written_back: bool,
+    ) {
+        if let Some(journal) = &mut self.journal {
+            journal.made_room(core, at, level, line, is_written_back);
+        }
+    }
+
+    /// A controller has read a line.
+    pub(crate) fn read_from_memory(&mut self, line: LineAddr, asked: Cycle, done: Cycle) {
+        if let Some(journal) = &mut self.journal {
+            journal.read_from_memory(line, asked, done);
+        }
+    }
+
+    /// The region of interest begins or ends.
+    pub(crate) fn region(&mut self, at: Cycle, begins: bool) {
+        if let Some(journal) = &mut self.journal {
+            journal.region(at, begins);
+        }
+    }
+
     /// A fence has waited for the cache-block operations of `core`.
     pub(crate) fn fenced(&mut self, core: CoreId, at: Cycle) {
         self.report(core, at, Step::Fenced);

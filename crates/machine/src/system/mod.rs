@@ -238,6 +238,23 @@ impl System {
         self.filters.reset_stats();
         self.transactions.reset_stats(now);
         self.design.reset_stats();
+        self.observers.region(now, true);
+    }
+
+    /// The region of interest has ended, and its counters were read.
+    pub(crate) fn region_ends(&mut self, now: Cycle) {
+        self.observers.region(now, false);
+    }
+
+    /// Entries in use of the write queue of a controller of persistent memory.
+    pub fn write_queue_entries(&self, controller: u16) -> u32 {
+        let queue = self.memories.occupancy(controller);
+        queue.held + queue.ordinary
+    }
+
+    /// Entries in use of structures of the design, by the name of the structure.
+    pub fn design_occupancies(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        self.design.occupancies(report);
     }
 
     /// The counters of caches, controllers, transactions and the design.
@@ -268,7 +285,7 @@ impl System {
     }
 
     /// The structures of the design that requests may wait for, by their number.
-    pub(crate) fn structures(&self) -> &'static [&'static str] {
+    pub fn structures(&self) -> &'static [&'static str] {
         self.design.structures()
     }
 

@@ -35,7 +35,14 @@ impl System {
         let is_design_asked = self.design.is_asked_in_private(line);
         // On a mesh the cores are notified by messages; where the last level alone is durable, it first gathers what is above.
         let is_plain = level != LevelId::Llc || (self.interconnect.mesh().is_none() && !self.llc_alone_is_durable());
-        is_plain && !is_design_asked && !is_older(line) && self.caches.drop_clean(level, core, victim, &self.design)
+        let is_dropped = is_plain
+            && !is_design_asked
+            && !is_older(line)
+            && self.caches.drop_clean(level, core, victim, &self.design);
+        if is_dropped {
+            self.observers.made_room(core, self.work.now(), level.name(), line, false);
+        }
+        is_dropped
     }
 
     pub(super) fn enforce_tag_limit(&mut self, level: LevelId, core: CoreId, line: LineAddr, tag: LineTag) {
@@ -58,6 +65,7 @@ impl System {
         let inclusive = self.caches.inclusive();
         let stats = &mut self.caches.array_mut(level, core).stats;
         stats.evictions += 1;
+        self.observers.made_room(core, self.work.now(), level.name(), line, important);
         if !important && (level == LevelId::L1d || !inclusive) {
             return self.caches.take_out(level, core, line);
         }

@@ -16,6 +16,7 @@ impl System {
         at: Cycle,
     ) -> LineRead {
         let read = self.memories.read(&mut self.interconnect, by, missed, line, at);
+        self.observers.read_from_memory(line, read.asked, read.done);
         self.agenda.memories_are_due(self.memories.due());
         read
     }
@@ -23,6 +24,7 @@ impl System {
     /// Reads for the controller of a line the version below the oldest held entry of the line.
     pub(in crate::system) fn read_below_held(&mut self, line: LineAddr, at: Cycle) -> LineRead {
         let read = self.memories.read_below_held(line, at);
+        self.observers.read_from_memory(line, read.asked, read.done);
         self.agenda.memories_are_due(self.memories.due());
         read
     }
