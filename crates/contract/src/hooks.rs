@@ -500,6 +500,10 @@ pub trait Durability: AnyState + Send {
     /// Names the rare situations the design is in right now, for the report of where crash points fell.
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {}
 
+    /// Names the structures whose size limits the design, each with its entries in use, added up over cores and controllers: for
+    /// traces of a run. Always the same names.
+    fn occupancies(&self, report: &mut dyn FnMut(&'static str, u64)) {}
+
     /// The design's own counters.
     fn stats(&self, stats: &mut Stats);
 }

@@ -516,6 +516,11 @@ impl Durability for State {
         marks.into_iter().filter(|(_, there)| *there).for_each(|(name, _)| mark(name));
     }
 
+    fn occupancies(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        report("log_buffer", self.protocol.log.buffered());
+        report("log", self.protocol.log.used());
+    }
+
     fn stats(&self, stats: &mut Stats) {
         let c = &self.counters;
         let mut count = |name: &str, value, text| stats.count(format!("fwb.{name}"), value, text);

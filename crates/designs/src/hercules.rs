@@ -506,6 +506,10 @@ impl Durability for State {
         self.mark_situations(mark);
     }
 
+    fn occupancies(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        report("log", self.contents.parts.iter().map(|part| part.ewpq.window()).sum());
+    }
+
     fn stats(&self, stats: &mut Stats) {
         self.counters.list(self.cores, stats);
     }

@@ -566,6 +566,11 @@ impl Durability for State {
         marks.into_iter().filter(|(_, is)| *is).for_each(|(name, _)| mark(name));
     }
 
+    fn occupancies(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        report("line_table", self.protocol.lines.len() as u64);
+        report("mapping_table", self.protocol.mapping.len() as u64);
+    }
+
     fn stats(&self, stats: &mut Stats) {
         let c = &self.counters;
         let mut count = |name: &str, value, text| stats.count(format!("hoop.{name}"), value, text);

@@ -404,6 +404,11 @@ impl Durability for State {
         }
     }
 
+    fn occupancies(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        let entries: usize = self.contents.fifos.iter().map(|fifo| fifo.len()).sum();
+        report("fifo", entries as u64);
+    }
+
     fn stats(&self, stats: &mut Stats) {
         let c = &self.contents.counters;
         let design = if self.contents.banks.is_some() { "lad-llc" } else { "kiln" };

@@ -368,6 +368,11 @@ impl Durability for State {
         situations.into_iter().filter(|(_, is_there)| *is_there).for_each(|(name, _)| mark(name));
     }
 
+    fn occupancies(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        let records: usize = self.protocol.controllers.iter().map(|mc| mc.records.len()).sum();
+        report("undo_log", records as u64);
+    }
+
     fn stats(&self, stats: &mut Stats) {
         let (c, controllers) = (&self.counters, &self.protocol.controllers);
         let sum = |of: fn(&McExtension) -> u64| controllers.iter().map(of).sum::<u64>();

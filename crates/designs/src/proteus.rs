@@ -340,6 +340,11 @@ impl Durability for State {
         mark_if(self.contents.open.values().any(|open| open.phase == Phase::Cleaning), "cleaning_lines");
     }
 
+    fn occupancies(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        let flushes: usize = self.contents.cores.iter().map(|core| core.logq.len()).sum();
+        report("logq", flushes as u64);
+    }
+
     fn stats(&self, stats: &mut Stats) {
         self.counters.add_to(stats);
     }

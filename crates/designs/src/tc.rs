@@ -439,6 +439,11 @@ impl Durability for State {
         }
     }
 
+    fn occupancies(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        let entries: usize = self.contents.caches.iter().map(|cache| cache.entries.len()).sum();
+        report("transaction_cache", entries as u64);
+    }
+
     fn stats(&self, stats: &mut Stats) {
         let c = &self.counters;
         let mut count = |name: &str, value, text| stats.count(format!("tc.{name}"), value, text);
