@@ -28,6 +28,7 @@ MAY_USE = {
     "test_plans": {"types", "contract"},
     "random": {"types", "isa", "contract", "memory", "core", "machine", "crash", "test_plans"},
     "debugger": {"types", "contract", "machine", "crash"},
+    "trace": {"types", "contract", "machine", "crash"},
     "models": set(),
     "binding": {
         "types",
@@ -43,6 +44,7 @@ MAY_USE = {
         "debugger",
         "test_plans",
         "random",
+        "trace",
     },
     "py": {"binding"},
     # Tests all crates from outside. It is in no other set, because no shipped crate depends on it.

@@ -7,6 +7,7 @@ use durasim_crash::CrashRequest;
 use durasim_debugger::Waiting;
 use durasim_kernel::{Output, Stream};
 use durasim_machine::RunRequest;
+use durasim_trace::TraceRequest;
 use durasim_types::{ConfigError, Error};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -21,7 +22,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(profile, module)?)?;
     module.add_function(wrap_pyfunction!(crash, module)?)?;
     module.add_function(wrap_pyfunction!(record_run, module)?)?;
-    module.add_function(wrap_pyfunction!(debug, module)?)
+    module.add_function(wrap_pyfunction!(debug, module)?)?;
+    module.add_function(wrap_pyfunction!(trace, module)?)
 }
 
 /// A message from a run to the interpreter.
@@ -73,7 +75,26 @@ fn profile(py: Python<'_>, request: &str, output: &Bound<'_, PyAny>) -> PyResult
     watched(py, output, None, None, |channel| durasim_machine::profile(&request, variants(), &mut Forward(channel)))
 }
 
-/// Does the work and passes the guest's output to `output` and its operations to `progress`. Returns the result as JSON.
+/// Runs a program and traces a window of the run: the result of the run with the size and the window of the trace, and the trace
+/// itself. The other arguments are those of `run`.
+#[pyfunction]
+#[pyo3(signature = (request, output, progress = None, cancellation = None))]
+fn trace<'py>(
+    py: Python<'py>,
+    request: &str,
+    output: &Bound<'py, PyAny>,
+    progress: Option<&Bound<'py, PyAny>>,
+    cancellation: Option<&Cancellation>,
+) -> PyResult<(String, Bound<'py, PyBytes>)> {
+    let request: TraceRequest = parse(py, request)?;
+    let traced = watched_result(py, output, progress, cancellation, |channel| {
+        durasim_trace::trace(&request, variants(), &mut Forward(channel))
+    })?;
+    let document = serde_json::to_string(&traced).expect("a result is plain data");
+    Ok((document, PyBytes::new(py, &traced.trace)))
+}
+
+/// Does the work as [`watched_result`] does, and returns the result as JSON.
 fn watched<T: Serialize + Send>(
     py: Python<'_>,
     output: &Bound<'_, PyAny>,
@@ -81,6 +102,18 @@ fn watched<T: Serialize + Send>(
     cancellation: Option<&Cancellation>,
     work: impl FnOnce(&ProgressChannel<'_, GuestEvent>) -> Result<T, Error> + Send,
 ) -> PyResult<String> {
+    let result = watched_result(py, output, progress, cancellation, work)?;
+    Ok(serde_json::to_string(&result).expect("a result is plain data"))
+}
+
+/// Does the work and passes the guest's output to `output` and its operations to `progress`.
+fn watched_result<T: Send>(
+    py: Python<'_>,
+    output: &Bound<'_, PyAny>,
+    progress: Option<&Bound<'_, PyAny>>,
+    cancellation: Option<&Cancellation>,
+    work: impl FnOnce(&ProgressChannel<'_, GuestEvent>) -> Result<T, Error> + Send,
+) -> PyResult<T> {
     let result = supervise(py, cancellation, work, |py, event: GuestEvent| {
         match (event, progress) {
             (GuestEvent::Written(Stream::Stdout, bytes), _) => output.call1(("stdout", PyBytes::new(py, &bytes)))?,
@@ -90,8 +123,7 @@ fn watched<T: Serialize + Send>(
         };
         Ok(true)
     })?;
-    let result = result.map_err(|error| to_python(py, &error))?;
-    Ok(serde_json::to_string(&result).expect("a result is plain data"))
+    result.map_err(|error| to_python(py, &error))
 }
 
 pub(crate) fn parse<T: DeserializeOwned>(py: Python<'_>, request: &str) -> PyResult<T> {
