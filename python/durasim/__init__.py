@@ -38,8 +38,10 @@ if TYPE_CHECKING:
         run,
         suite_members,
         sweep,
+        trace,
         workloads,
     )
+    from durasim.crashes.traced_run import TracedRun
     from durasim.documents.artifact import Artifact, Deviation, Rerun, RerunPoint
     from durasim.documents.campaign import CampaignResult
     from durasim.documents.difference import Difference, diff
@@ -95,6 +97,7 @@ __all__ = [
     "StatTree",
     "StuckError",
     "SweepResult",
+    "TracedRun",
     "TxLines",
     "TxProfile",
     "__version__",
@@ -123,6 +126,7 @@ __all__ = [
     "sensitivity",
     "suite_members",
     "sweep",
+    "trace",
     "workloads",
 ]
 
@@ -131,8 +135,9 @@ _NAMES = {
     "durasim.api": (
         "campaign", "check_designs", "compare", "crash", "describe_design", "describe_machine", "designs",
         "explain", "machine_schema", "machine_toml", "machines", "measure_workload", "mutation", "random_campaign",
-        "random_replay", "run", "suite_members", "sweep", "workloads",
+        "random_replay", "run", "suite_members", "sweep", "trace", "workloads",
     ),
+    "durasim.crashes.traced_run": ("TracedRun",),
     "durasim.documents.artifact": ("Artifact", "Deviation", "Rerun", "RerunPoint"),
     "durasim.documents.campaign": ("CampaignResult",),
     "durasim.documents.difference": ("Difference", "diff"),

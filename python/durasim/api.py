@@ -40,6 +40,7 @@ from durasim.studies.described_study import StudyArguments
 
 if TYPE_CHECKING:
     from durasim.crashes.mutants import MutationResult, Outcome
+    from durasim.crashes.traced_run import TracedRun
     from durasim.documents.explanation import Explanation
     from durasim.documents.mechanisms import Mechanism
     from durasim.documents.sweep import SweepResult
@@ -116,6 +117,42 @@ def run_scenario(
         if _written_at(scenario.snapshot) != written_before:
             interrupt.add_note(f"the snapshot {scenario.snapshot} was saved")
         raise
+
+
+@takes_fields_of(Scenario)
+def trace(
+    file: str | os.PathLike[str],
+    *,
+    from_cycle: int = 0,
+    to_cycle: int | None = None,
+    replay: str | None = None,
+    guest_output: GuestOutput = output.pass_through,
+    progress: RunProgress | None = None,
+    **fields: Unpack[ScenarioArguments],
+) -> TracedRun:
+    """Runs a workload or a program and writes what happens over time to a file for https://ui.perfetto.dev.
+
+    Args:
+        file: The file, which appears whole or not at all.
+        from_cycle: First cycle of the trace.
+        to_cycle: Cycle after its last one; None is the end of the run.
+        replay: Id of a power failure, as `crash` gives it, that ends the trace. A workload then runs as in `crash`.
+        guest_output: Called with the output of the guest, as for `run`.
+        progress: Called from time to time with the operations done in the region of interest and their total.
+
+    Raises:
+        ConfigError: The configuration is refused, the window is empty, outside of the run or has too many events, or
+            the run has no such power failure.
+        GuestFault: The guest was stopped.
+        StuckError: The modelled machine cannot continue.
+        HostIoError: A host file could not be read or written.
+        ToolchainError: The guest program cannot be built.
+    """
+    from durasim.crashes import traced_run  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    output.check_file(os.fspath(file))
+    request = traced_run.trace_request(scenario_of(**fields), from_cycle, to_cycle, replay)
+    return traced_run.write_trace(os.fspath(file), request, guest_output, progress)
 
 
 def _written_at(path: str | None) -> int | None:

@@ -62,6 +62,30 @@ def write_json(path: str, document: Any) -> None:
         raise host_io(path, error) from None
 
 
+def check_file(path: str) -> None:
+    """Checks before a long run that `path` can be a file that `write_file` writes.
+
+    Raises:
+        HostIoError: The folder is missing or not writable, or `path` is a folder, a device or a pipe.
+    """
+    if path == STANDARD_OUTPUT or _is_special(Path(path)):
+        raise host_io(path, OSError(0, "is no file: these bytes go to a file that appears whole"))
+    check_writable(path)
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Writes bytes to a file as `write_json` does, so that readers never see a partial one.
+
+    Raises:
+        HostIoError: The disk is full, the folder is not writable, or `path` is no file; no temporary file remains.
+    """
+    check_file(path)
+    try:
+        replace_file(Path(path), data)
+    except OSError as error:
+        raise host_io(path, error) from None
+
+
 def replace_file(target: Path, data: bytes) -> None:
     """Writes a file that readers never see partially: see `write_json`."""
     # Follow a link, to replace its target and not the link.

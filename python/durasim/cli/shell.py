@@ -45,6 +45,7 @@ class Program(TyperGroup):
         "campaign": "crash_commands",
         "mutation": "crash_commands",
         "explore": "explore_command",
+        "trace": "trace_command",
         "diff": "run_commands",
         "reproduce": "reproduce_command",
         "sensitivity": "sensitivity_command",
