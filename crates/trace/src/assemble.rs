@@ -9,7 +9,7 @@ use durasim_types::{Cycle, PersistEvent};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a trace is made from.
+/// The parts of a trace.
 pub(crate) struct Parts {
     pub stalls: Vec<CoreStalls>,
     /// The structures of the design that stalls name.
@@ -104,7 +104,8 @@ pub(crate) struct Tracks {
     pub arguments: Vec<Arguments>,
     /// In order of time, and on a track in the order in which slices enclose each other.
     pub events: Vec<Event>,
-    numbers: BTreeMap<String, u32>,
+    /// The number of each name.
+    pub numbers: BTreeMap<String, u32>,
 }
 
 impl Tracks {
@@ -203,7 +204,7 @@ fn add_run(tracks: &mut Tracks, run: &RunResult, recording: &Recording, window: 
     }
     if let (Some(id), Some(at)) = (failure, recording.power_failure()) {
         let arguments = vec![("replay", text(id))];
-        tracks.named(at, track, EventType::Instant, (Category::Run, false), "power failure", arguments);
+        tracks.named(at, track, EventType::InstantEvent, (Category::Run, false), "power failure", arguments);
     }
     tracks.end(window.end, track, Category::Run);
 }
@@ -248,7 +249,7 @@ fn add_transaction(tracks: &mut Tracks, track: u32, slice: &Slice<(TransactionSl
     tracks.end(slice.until, track, Category::Transaction);
     if transaction.end == TransactionEnd::Committed {
         let of_commit = (Category::Commit, *is_counted);
-        tracks.named(slice.until, track, EventType::Instant, of_commit, "commit", tx());
+        tracks.named(slice.until, track, EventType::InstantEvent, of_commit, "commit", tx());
     }
 }
 
@@ -292,7 +293,7 @@ fn add_evictions(tracks: &mut Tracks, recording: &Recording, window: &Range<Cycl
         let name = if *is_written_back { "write-back" } else { "eviction" };
         let arguments = vec![("line", Value::Address(line.base().0)), ("core", Value::Number(core.0.into()))];
         let of_eviction = (Category::Eviction, recording.counts_eviction(eviction));
-        tracks.named(*at, track, EventType::Instant, of_eviction, name, arguments);
+        tracks.named(*at, track, EventType::InstantEvent, of_eviction, name, arguments);
     }
 }
 
@@ -306,7 +307,7 @@ fn add_events(tracks: &mut Tracks, events: &[(PersistEvent, bool)], window: &Ran
         arguments.extend(event.core.map(|core| ("core", Value::Number(core.0.into()))));
         arguments.extend(event.cause.map(|cause| ("cause", Value::Text(cause.name().to_owned()))));
         let of_event = (Category::PersistEvent, *is_counted);
-        tracks.named(event.cycle, track, EventType::Instant, of_event, event.kind.name(), arguments);
+        tracks.named(event.cycle, track, EventType::InstantEvent, of_event, event.kind.name(), arguments);
     }
 }
 

@@ -108,7 +108,7 @@ pub(crate) enum EventType {
     Unspecified = 0,
     SliceBegin = 1,
     SliceEnd = 2,
-    Instant = 3,
+    InstantEvent = 3,
     Counter = 4,
 }
 

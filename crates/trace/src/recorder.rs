@@ -62,7 +62,7 @@ struct OpenTransaction {
     committing: Option<Cycle>,
 }
 
-/// What was recorded.
+/// The steps of the run in the window.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
     window: Range<Cycle>,
@@ -171,7 +171,7 @@ impl Recorder {
         act(&mut self.0.lock().expect("no thread panics while it holds the recording"))
     }
 
-    /// What was recorded; nothing is kept from now on.
+    /// The recorded steps; none are kept from now on.
     pub fn take(&self) -> Recording {
         self.with(std::mem::take)
     }

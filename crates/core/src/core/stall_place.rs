@@ -1,4 +1,4 @@
-//! What stands at the head of the reorder buffer while nothing commits.
+//! The instruction at the head of the reorder buffer while nothing commits.
 
 /// Kind of the instruction at the head of the reorder buffer that waits for the memory system or for a design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -98,7 +98,7 @@ impl Slices {
         }
     }
 
-    /// What was counted so far belongs to no region, and what follows does.
+    /// Slices so far belong to no region, and those that follow do.
     fn begin_region(&mut self) {
         self.slices.iter_mut().for_each(|slice| slice.is_in_region = false);
         self.is_in_region = true;
