@@ -1,20 +1,16 @@
 """Helpers of the tests of the command line, which call it inside the process of the test."""
 
-import json
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
-from referencing import Registry, Resource
 
 import command_line
-import durasim
 import elf_files
+import schemas
 
-SCHEMAS = Path(durasim.__file__).parent / "schemas"
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -65,12 +61,4 @@ def hello(elf: Callable[[bytes], Path]) -> Path:
 @pytest.fixture(scope="session")
 def conforms() -> Callable[[str, Any], None]:
     """Checks a document against one of the checked-in schemas."""
-    documents = {path.name: json.loads(path.read_text()) for path in sorted(SCHEMAS.glob("*.json"))}
-    registry = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in documents.items())
-    for schema in documents.values():
-        jsonschema.Draft202012Validator.check_schema(schema)
-
-    def check(name: str, document: Any) -> None:
-        jsonschema.Draft202012Validator(documents[f"{name}.json"], registry=registry).validate(document)
-
-    return check
+    return schemas.validate

@@ -124,14 +124,45 @@ def sweep(name: str = "sizes", workloads: tuple[str, ...] = ("btree",), **change
         {"workload": workload, "design": design, "llc.size_bytes": size}
         for workload in workloads for design in ("opt", "tc") for size in (4096, 8192)
     ]  # fmt: skip
-    point = {"key": "0", "state": "simulated", "seconds": 1.0, "command": "durasim run", "digest": "0", "error": None}
+    point = {
+        "key": "0",
+        "state": "simulated",
+        "seconds": 1.0,
+        "command": "durasim run",
+        "digest": "0",
+        "error": None,
+        "failures": [],
+        "causes": None,
+    }
     points = [point | {"values": of, "metrics": metrics | {"ipc": 0.5 + at}} for at, of in enumerate(values)]
     points[-1] |= {"state": "failed", "digest": None, "metrics": {}, "error": "stuck"}
     document: dict[str, Any] = {
-        "schema": "durasim-sweep/1", "durasim_version": "0.1.0", "name": name, "kind": "run", "axes": list(values[0]),
+        "schema": "durasim-sweep/2", "durasim_version": "0.1.0", "name": name, "kind": "run", "axes": list(values[0]),
         "points": points, "simulated": len(points) - 1, "reused": 0, "failed": 1, "notes": [], "refined": [],
     }  # fmt: skip
     return document | changes
+
+
+def causes(function: str, file: str = "list.c") -> dict[str, Any]:
+    """Returns the causes of two violations: a store of this function that is not cleaned."""
+    frame = {"function": function, "file": file, "line": 48}
+    place = {"pc": 4096, "at": frame, "inlined_into": [], "caller": None, "thread": 0}
+    store = place | {"address": 1 << 40, "data_offset": None, "size_bytes": 8, "value": "0x1", "tx": None}
+    cause = {
+        "violations": 2, "first": "e3", "what": "lost", "missing": "no-clean", "stores": [store], "relied": None,
+        "inserted": [place | {"what": "clean"}], "confirmed": True, "tested": {"trials": 9, "violations": 0},
+        "unconfirmed_because": None,
+    }  # fmt: skip
+    numbers = {"examined": 2, "unexplained": 0, "not_examined": 0}
+    return {"found": [cause], **numbers, "debug_information": None, "not_searched": None}
+
+
+def crash_sweep(text: str) -> dict[str, Any]:
+    """Returns the document of a study of crashes whose names, messages and causes have this text."""
+    document = sweep(text, (text,), kind="crash")
+    (failure,) = crash(messages=(text,))["failures"]
+    found = {"failures": [failure], "causes": causes(text, text), "metrics": {"violations": 2}}
+    return document | {"points": [point | found for point in document["points"]]}
 
 
 def stalled(stalls: dict[str, int], base: int = 400, **changes: Any) -> dict[str, Any]:

@@ -334,7 +334,7 @@ def test_forms_and_charts(program, conforms, saved, tmp_path):
         (["opt.json", "tc.json", "--no-store"], "no-store: is about runs"),
         (["opt.json", "tc.json", "--plot", "a.pdf"], "plot: 'a.pdf' ends with none of .svg, .png, .html"),
         (["opt.json", "text"], "text is not JSON"),
-        (["opt.json", "sweep"], "sweep is a document durasim-sweep/1, and no result of `durasim run --json`"),
+        (["opt.json", "sweep"], "sweep is a document durasim-sweep/2, and no result of `durasim run --json`"),
         (["opt.json", "list"], "list is a document without a schema"),
         (["--workload", "btree", "--designs", "opt"], "designs: gives only opt, the baseline"),
         (["--workload", "btree", "--designs", "tc", "--baseline", "otp"], "baseline: unknown name 'otp'"),

@@ -26,7 +26,7 @@ COMPARED = comparison_document(
     "paper",
 )
 CAMPAIGN = ds.CampaignResult(
-    name="quick", trials=30, failed_checks=["control x: violation expected, survival found"], failures=[],
+    name="quick", trials=30, failed_checks=["control x: violation expected, survival found"], failures=[], causes=[],
     results=[{"design": "tc", "domain": "adr", "workload": "btree", "threads": 1, "runs": 1, "trials": 30,
               "violations": 2}],
 )  # fmt: skip

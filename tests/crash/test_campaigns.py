@@ -1,6 +1,5 @@
 """Campaigns: files, controls, marks, persistent verdicts, and the final document."""
 
-import json
 import os
 import shutil
 import signal
@@ -10,12 +9,11 @@ import sys
 import time
 from pathlib import Path
 
-import jsonschema
 import pytest
-from referencing import Registry, Resource
 
 import command_line
 import durasim as ds
+import schemas
 from durasim.crashes.campaign_file import read
 from durasim.crashes.campaign_run import ordered
 
@@ -53,10 +51,7 @@ def file(tmp_path):
 
 
 def conforms(document):
-    folder = Path(ds.__file__).parent / "schemas"
-    schemas = {path.name: json.loads(path.read_text()) for path in folder.glob("*.json")}
-    registry = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in schemas.items())
-    jsonschema.Draft202012Validator(schemas["campaign.json"], registry=registry).validate(document)
+    schemas.validate("campaign", document)
 
 
 def test_the_quick_campaign_passes():

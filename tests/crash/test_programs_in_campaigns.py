@@ -1,5 +1,6 @@
 """Programs of the user in campaign files, and the minimization of their failures."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 import command_line
 import compiled
 import durasim as ds
+import schemas
 
 CAUSES = Path(__file__).with_name("causes.c")
 PRINTED = Path(__file__).with_name("printed.c")
@@ -70,6 +72,31 @@ def test_a_wrong_program_fails_with_a_command_and_a_second_campaign_repeats_noth
     second = campaign(folder, "", store=path)
     assert (first["units_resumed"], second["units_resumed"]) == (0, first["units"])
     assert second["failures"] == first["failures"]
+    assert second["causes"] == first["causes"] != []
+
+
+def test_violations_of_a_program_are_listed_with_their_causes(folder):
+    store = folder / "results.sqlite"
+    result = campaign(folder, "", store=store)
+    found = [(of["domain"], of["seed"], cause) for of in result["causes"] for cause in of["causes"]["found"]]
+    assert {("adr", 1), ("adr", 2)} <= {(domain, seed) for domain, seed, _ in found}
+    assert all(of["command"].startswith("durasim crash ") for of in result["causes"])
+    (line,) = [n for n, text in enumerate(CAUSES.read_text().splitlines(), 1) if "/* missing-clean */" in text]
+    stores = [cause["stores"][0] for _, _, cause in found]
+    assert {(store["at"]["line"], cause["missing"]) for store, (_, _, cause) in zip(stores, found, strict=True)} == {
+        (line, "no-clean")
+    }
+    frame = result.causes_frame()
+    assert frame.height == len(found)
+    assert set(frame["place"]) == {f"causes.c:{line} in missing_clean"}
+    assert frame["violations"].sum() == result["violations"]
+    path = folder / "campaign.toml"
+    shown = command_line.run("campaign", path, "--store", store, "--json", folder / "campaign.json")
+    assert shown.returncode == 1
+    assert f"one cause: causes.c:{line} in missing_clean: the store of 8 bytes is lost" in shown.stdout
+    document = json.loads((folder / "campaign.json").read_text())
+    schemas.validate("campaign", document)
+    assert document["causes"] == result["causes"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import durasim as ds
-from durasim.crashes.causes import cause_lines
+from durasim.documents.causes import cause_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "libpmem-root"

@@ -1,6 +1,7 @@
 """Studies of crashes and of own programs, seeds, and notes about keys without effect."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from in_process import sweep
 import command_line
 import compiled
 import durasim as ds
+import schemas
 
 ROOT = Path(__file__).resolve().parents[2]
 BANK = ROOT / "guest" / "examples" / "stamp" / "bank.c"
@@ -72,6 +74,81 @@ def test_own_programs_are_crashed(bank):
     result = program_study(bank, kind="crash", crash={"points": 6, "check_args": ["check"], "faults": ["clean"]})
     assert [point.metrics["violations"] for point in result.points] == [0, 0]
     assert "--check check" in result.points[0].command
+
+
+PROGRAM_STUDY = """
+name = "programs"
+kind = "crash"
+designs = ["opt"]
+machine = "tiny"
+crash = { points = 20, faults = ["clean", "reorder"] }
+seeds = 2
+[[programs]]
+name = "wrong"
+elf = "causes"
+args = ["run", "{mistake}", "{threads}", "{seed}"]
+check = "check {mistake} {threads} {seed}"
+[[programs]]
+name = "right"
+elf = "causes"
+args = ["run", "{mistake}", "right"]
+check = "check {mistake} right"
+again = "run {mistake} right"
+[axes]
+"arg.mistake" = ["missing-clean", "missing-fence"]
+"""
+CAUSES = Path(__file__).resolve().parents[1] / "crash" / "causes.c"
+
+
+def test_a_study_crashes_programs_with_checks_and_keeps_their_failures_and_causes(tmp_path):
+    (tmp_path / "causes").symlink_to(compiled.program(CAUSES))
+    study, store = tmp_path / "study.toml", tmp_path / "s.sqlite"
+    study.write_text(PROGRAM_STUDY)
+    keys = {"workloads": None, "ops": None, "args": None} | tomllib.loads(PROGRAM_STUDY)
+    result = sweep(store, folder=str(tmp_path), **keys)
+    by_program = {name: [of for of in result.points if of.values["program"] == name] for name in ("wrong", "right")}
+    assert all(of.metrics["violations"] == 0 and of.causes is None and not of.failures for of in by_program["right"])
+    lines = CAUSES.read_text().splitlines()
+    for point in by_program["wrong"]:
+        mistake, seed = point.values["arg.mistake"], point.values["seed"]
+        (line,) = [number for number, text in enumerate(lines, 1) if f"/* {mistake} */" in text]
+        assert {cause["stores"][0]["at"]["line"] for cause in point.causes["found"]} == {line}
+        assert f"--check 'check {mistake} 1 {seed}'" in point.command
+        assert point.command.endswith(f"-- run {mistake} 1 {seed}")
+        assert point.failures[0].command.endswith(f"-- run {mistake} 1 {seed}")
+    frame = result.to_frame()
+    assert set(frame.filter(frame["program"] == "wrong")["causes"]) == {1}
+    assert set(frame.filter(frame["program"] == "right")["first_cause"]) == {None}
+    causes = result.causes_frame()
+    assert (causes.height, set(causes["function"])) == (4, {"missing_clean", "missing_fence"})
+    assert set(causes["seed"]) == {1, 2}
+    assert result.failures_frame().height == sum(len(point.failures) for point in result.points)
+    again = sweep(store, folder=str(tmp_path), **keys)
+    assert (again.reused, [of.causes for of in again.points]) == (8, [of.causes for of in result.points])
+    schemas.validate("sweep", json.loads(result.to_json()))
+    shown = command_line.run("sweep", study, "--store", store, "--jobs", 1)
+    assert shown.returncode == 1
+    assert "causes of violations" in shown.stdout
+    assert "no-clean" in shown.stdout
+    assert "  e" in shown.stdout and "--replay e" in shown.stdout
+    exported = tmp_path / "crashes.csv"
+    command_line.run("results", "export", exported, "--store", store, "--kind", "crash")
+    assert "in missing_fence" in exported.read_text()
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"kind": "run", "crash": None}, r'programs.check: applies only to a study of kind = "crash"'),
+        ({"crash": {"check_args": ["check"]}}, "programs.check: crash.check_args gives it for all programs"),
+        ({"threads": [1, 2]}, "threads: no argument of bank contains {threads}"),
+    ],
+)
+def test_keys_of_checks_without_effect_are_refused(changed, words):
+    programs = [{"name": "bank", "elf": "bank", "args": ["run", "-n", "{transfers}"], "check": "check"}]
+    given = {"kind": "crash", "programs": programs} | changed
+    with pytest.raises(ds.ConfigError, match=words):
+        program_study(Path("bank"), **{name: value for name, value in given.items() if value is not None})
 
 
 def test_an_argument_that_no_word_contains_is_refused(bank):

@@ -17,6 +17,7 @@ from in_process import SMALL, InProcess, sweep
 
 import command_line
 import durasim as ds
+import schemas
 from durasim.documents.toml_files import schema_named
 from durasim.studies.tasks import simulate, task_text
 
@@ -105,8 +106,7 @@ def test_a_refused_point_is_listed_with_its_command_and_the_exit_code_is_one(tmp
     failed = [point for point in document["points"] if point["state"] == "failed"]
     assert all("write_queue_entries" in point["error"] for point in failed)
     assert "failed points" in ran.stdout
-    schema = json.loads((Path(ds.__file__).parent / "schemas" / "sweep.json").read_text())
-    jsonschema.Draft202012Validator(schema).validate(document)
+    schemas.validate("sweep", document)
     assert ds.load(path).to_dict() == document
 
 

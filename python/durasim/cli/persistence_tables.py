@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from durasim.cli.tables import Column, FoldedTable
-from durasim.crashes.causes import place
+from durasim.documents.causes import place
 
 Json = Mapping[str, Any]
 

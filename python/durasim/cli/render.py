@@ -21,8 +21,8 @@ from rich.segment import Segment
 from rich.text import Text
 
 from durasim.cli.tables import Column, FoldedTable
-from durasim.crashes.causes import cause_lines
 from durasim.crashes.timeline import timeline_text
+from durasim.documents.causes import cause_lines
 from durasim.documents.difference import Difference
 from durasim.documents.escaping import printable, printable_lines
 from durasim.documents.results import CrashResult, RunResult
@@ -217,6 +217,9 @@ def campaign_tables(document: Mapping[str, Any]) -> Group:
             also = f" [{times} listed]" if times > 1 else ""
             message = printable(failure["message"])
             text.append(f"\n  {failure['id']} ({failure['oracle']}): {message}{also}\n    {failure['command']}")
+    for of in document["causes"]:
+        text.append(f"\n  causes of violations in {printable(of['workload'])}:\n    {of['command']}")
+        text.append("".join(f"\n    {line}" for line in cause_lines(of["causes"])))
     for shrunk in document["shrunk"]:
         text.append(f"\n\nfirst failure of {shrunk['design']}, {shrunk['workload']}: ").append(shrunk_text(shrunk))
     if document["failed_checks"]:

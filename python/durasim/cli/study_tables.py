@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from durasim.cli.tables import Column, FoldedTable
+from durasim.documents.causes import cause_rows
+from durasim.documents.escaping import printable
 from durasim.documents.summaries import (
+    FAILURES_SHOWN,
     POINT_METRICS,
     axis_value,
     enclosed,
+    first_failures,
     has_several_values,
     number,
+    point_name,
     point_rows,
     shown_axes,
     sweep_title,
@@ -44,6 +49,7 @@ def study_tables(result: SweepResult, frame: polars.DataFrame, *, wide: bool = F
     parts: list[RenderableType] = [_points(result, marks, wide=wide)]
     if result.refined:
         parts.append(_refined(result))
+    parts += _crashes(result, wide=wide)
     failed = [point for point in result.points if point.error is not None]
     if failed:
         table = FoldedTable("failed points", [Column("reason", wraps=True), Column("command", wraps=True)], keys=0)
@@ -67,6 +73,30 @@ def _points(result: SweepResult, marks: Sequence[bool], *, wide: bool) -> Folded
     if not wide and len(rows) > _ROWS_MAX:
         table.caption = f"the first {_ROWS_MAX} of {len(rows)} points; --wide or --format csv has all"
     return table
+
+
+def _crashes(result: SweepResult, *, wide: bool) -> Iterator[RenderableType]:
+    """Yields the causes of violations of each point as a table, and its first failure of each message."""
+    axes = list(result.axes) if wide else shown_axes(result)
+    rows = [(point, row) for point in result.points for row in cause_rows(point.causes)]
+    if rows:
+        columns = [*map(_axis, axes), *map(Column, ("store", "state", "missing", "confirmed"))]
+        table = FoldedTable("causes of violations", [*columns, Column("violations", right=True)], keys=len(axes))
+        for point, row in rows if wide else rows[:_ROWS_MAX]:
+            cells = (row["place"], row["what"], row["missing"], "yes" if row["confirmed"] else "no")
+            table.add_row(*(axis_value(point.values[key]) for key in axes), *cells, number(row["violations"]))
+        if not wide and len(rows) > _ROWS_MAX:
+            table.caption = f"the first {_ROWS_MAX} of {len(rows)} causes; --wide or --json has all"
+        yield table
+    failing = [point for point in result.points if point.failures]
+    for point in failing if wide else failing[:FAILURES_SHOWN]:
+        text = Text(f"{point_name(result, point)}:", no_wrap=True, overflow="ignore")
+        for failure in first_failures(point):
+            message = f"{failure.id} ({failure.oracle}): {printable(failure.message)}"
+            text.append(f"\n  {message}\n    {failure.command}")
+        yield text
+    if not wide and len(failing) > FAILURES_SHOWN:
+        yield Text(f"and {len(failing) - FAILURES_SHOWN} more points with violations; --wide or --json has all")
 
 
 def _axis(key: str) -> Column:

@@ -32,6 +32,8 @@ Progress = Callable[[int, int | None, str], None]
 """Called with the number done, the total (None if time is the limit), and the name of what was done last. The number
 counts runs or, if the file requires a number of trials, trials."""
 _FAILURES_MAX = 50
+_CAUSES_MAX = 50
+"""Number of runs whose causes of violations are listed."""
 _SHRUNK_MAX = 8
 """Number of failures to minimize: the first one of each design and workload."""
 _OF_HOST = (HostIoError.__name__, InternalError.__name__)
@@ -50,6 +52,7 @@ class Tally:
     marks: dict[str, Counter[str]] = field(default_factory=dict)
     results: dict[tuple[str, str, str, int], Counter[str]] = field(default_factory=dict)
     failures: list[dict[str, Any]] = field(default_factory=list)
+    causes: list[dict[str, Any]] = field(default_factory=list)
     controls: list[dict[str, Any]] = field(default_factory=list)
     firsts: dict[tuple[str, str], tuple[Unit, CrashFailure]] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
@@ -86,6 +89,10 @@ class Tally:
         )
         failures = finish_crash(document, scenario, unit.options).failures
         self.failures += [failure.to_dict() for failure in failures]
+        if document["causes"] is not None:
+            of_run = {name: document[name] for name in ("design", "domain", "workload", "seed")}
+            command = crash_command(scenario, unit.options)
+            self.causes.append({**of_run, "command": command, "causes": document["causes"]})
         if failures:
             # Runs end in any order; the first failure is the one of the smallest run.
             place = (scenario.design, document["workload"])
@@ -291,7 +298,7 @@ def _document(campaign: CampaignFile, tally: Tally, mutated: mutation.MutationRe
     hits |= dict.fromkeys(missed, 0)
     order = sorted(tally.results)
     return {
-        "schema": "durasim-campaign/3",
+        "schema": "durasim-campaign/4",
         "durasim_version": _core.__version__,
         "name": campaign.name,
         "units": tally.units,
@@ -307,6 +314,7 @@ def _document(campaign: CampaignFile, tally: Tally, mutated: mutation.MutationRe
                     for key in order],
         # Runs end in any order.
         "failures": sorted(tally.failures, key=lambda failure: failure["command"])[:_FAILURES_MAX],
+        "causes": sorted(tally.causes, key=lambda of: of["command"])[:_CAUSES_MAX],
         "controls": sorted(tally.controls, key=lambda control: control["name"]),
         **of_mutants,
         "failed_checks": failed,

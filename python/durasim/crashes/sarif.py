@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from durasim.crashes.causes import cause_lines, place
+from durasim.documents.causes import cause_lines, place
 from durasim.documents.results import CrashResult
 
 Json = Mapping[str, Any]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from durasim.documents.causes import first_cause
 from durasim.documents.presentation import Presented, Summary
 from durasim.documents.summaries import number
 
@@ -23,6 +24,8 @@ class CampaignResult(Presented, dict[str, Any]):
         failed = [f"failed: {reason}" for reason in self["failed_checks"]]
         notes = failed or ["passed: all recoveries correct, every control ended as expected"]
         notes += [f"{failure['id']} ({failure['oracle']}): {failure['message']}" for failure in self["failures"][:3]]
+        places = [(of, first_cause(of["causes"])) for of in self["causes"]]
+        notes += [f"cause in {of['workload']}: {place}" for of, place in places if place is not None][:3]
         title = f"campaign {self['name']}: {number(self['trials'])} trials"
         return Summary(title, (*names, *numbers), rows, len(numbers), notes)
 
@@ -31,6 +34,13 @@ class CampaignResult(Presented, dict[str, Any]):
         from durasim.documents.frame import campaign_frame  # noqa: PLC0415 - polars takes a while to load
 
         return campaign_frame(self)
+
+    def causes_frame(self) -> polars.DataFrame:
+        """Returns a polars data frame with one row for each cause of violations: run, place, missing step, command."""
+        from durasim.documents.frame import causes_frame  # noqa: PLC0415 - polars takes a while to load
+
+        names = ("design", "domain", "workload", "seed")
+        return causes_frame(({name: of[name] for name in names}, of["causes"], of["command"]) for of in self["causes"])
 
     def plot(self) -> altair.Chart:
         """Returns a chart of the trials of each design: those after which the promise held, and violations.

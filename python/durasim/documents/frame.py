@@ -5,11 +5,12 @@ Classes of results call these functions, so results are typed as Any.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars
 
+from durasim.documents.causes import cause_rows
 from durasim.documents.described_metrics import METRICS
 from durasim.errors import refusal
 
@@ -117,6 +118,34 @@ def failures_frame(result: Any) -> polars.DataFrame:
     """Returns one row for each listed failure of a crash campaign."""
     of = {"design": result.design, "workload": result.workload}
     return polars.DataFrame([of | failure.to_dict() for failure in result.failures], schema=FAILURE_SCHEMA)
+
+
+CAUSE_SCHEMA = {
+    **dict.fromkeys(("place", "function", "file"), polars.String),
+    **dict.fromkeys(("line", "pc", "size_bytes"), polars.UInt64),
+    **dict.fromkeys(("what", "missing"), polars.String),
+    "confirmed": polars.Boolean,
+    "violations": polars.UInt64,
+    "first": polars.String,
+    "command": polars.String,
+}
+
+
+def causes_frame(runs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any] | None, str]]) -> polars.DataFrame:
+    """Returns one row for each cause of violations.
+
+    Args:
+        runs: The columns that name a run, its causes (see schemas/causes.json), and its command.
+    """
+    rows = [
+        {**of, **row, "command": command} for of, causes, command in runs for row in cause_rows(causes)
+    ]  # fmt: skip
+    names = dict.fromkeys(name for row in rows for name in row if name not in CAUSE_SCHEMA)
+    columns = [
+        *(polars.Series(name, [row[name] for row in rows], strict=False) for name in names),
+        *(polars.Series(name, [row[name] for row in rows], dtype=kind) for name, kind in CAUSE_SCHEMA.items()),
+    ]
+    return polars.DataFrame(columns)
 
 
 def campaign_frame(document: Mapping[str, Any]) -> polars.DataFrame:

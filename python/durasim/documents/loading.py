@@ -31,14 +31,14 @@ _TYPED: Mapping[str, type[_Typed]] = {
     "durasim-compare/4": Comparison,
     "durasim-diff/2": Difference,
     "durasim-explain/1": Explanation,
-    "durasim-sweep/1": SweepResult,
+    "durasim-sweep/2": SweepResult,
     "durasim-sweep-plan/1": Plan,
     "durasim-results/1": StoredResults,
     "durasim-reproduction/4": Reproduction,
     "durasim-sensitivity/1": Sensitivity,
     "durasim-rerun/1": Rerun,
 }
-_PLAIN = ("durasim-campaign/3", "durasim-mutation/1", "durasim-designs-check/2")
+_PLAIN = ("durasim-campaign/4", "durasim-mutation/1", "durasim-designs-check/2")
 """Documents that the API also returns as plain objects."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from durasim.documents.causes import first_cause
 from durasim.documents.described_metrics import METRICS
 from durasim.documents.escaping import printable
 
@@ -225,6 +226,17 @@ def point_rows(result: Any, axes: Sequence[str], metrics: Iterable[str]) -> list
         for point in result.points
         if point.error is None
     ]
+
+
+def point_name(result: Any, point: Any) -> str:
+    """Returns the values of a point of a study on the axes of the short table."""
+    return ", ".join(axis_value(point.values[key]) for key in shown_axes(result))
+
+
+def first_causes(result: Any) -> list[tuple[str, str]]:
+    """Returns the first points of a study with causes of violations, each with the place of its first cause."""
+    found = [(point, first_cause(point.causes)) for point in result.points if point.causes is not None]
+    return [(point_name(result, point), cause) for point, cause in found if cause is not None][:FAILURES_SHOWN]
 
 
 def enclosed(found: Any) -> tuple[str, str, str, str]:

@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from durasim.documents.causes import first_cause
 from durasim.documents.document import Document
 from durasim.documents.presentation import Presented, Summary
+from durasim.documents.results import CrashFailure
 
 if TYPE_CHECKING:
     import altair
     import polars
 
-SCHEMA = "durasim-sweep/1"
+SCHEMA = "durasim-sweep/2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,9 @@ class PointResult(Document):
         digest: Equal for equal results; None if it failed.
         values: The value of each axis; None for a parameter of another design.
         metrics: Metrics by name, which ends with the unit; empty if it failed.
+        failures: The first failing trials of a crash campaign; empty for a run.
+        causes: The causes of the violations of a program that is crashed, see schemas/causes.json; None for a run, a
+            workload, and without violations.
         error: The reason if it failed.
     """
 
@@ -38,6 +43,8 @@ class PointResult(Document):
     digest: str | None
     values: Mapping[str, Any]
     metrics: Mapping[str, Any]
+    failures: tuple[CrashFailure, ...]
+    causes: Mapping[str, Any] | None
     error: str | None
 
 
@@ -105,6 +112,7 @@ class SweepResult(Presented, Document):
         axes, metrics = summaries.shown_axes(self), summaries.POINT_METRICS[self.kind]
         rows = summaries.point_rows(self, axes, metrics)
         notes = [f"failed: {point.error} ({point.command})" for point in self.points if point.error is not None]
+        notes += [f"{where}: {cause}" for where, cause in summaries.first_causes(self)]
         notes += [f"note: {note}" for note in self.notes]
         headers = (*axes, *metrics.values(), "state")
         return Summary(summaries.sweep_title(self), headers, rows, len(metrics) + 1, notes)
@@ -126,10 +134,36 @@ class SweepResult(Presented, Document):
         return sweep_chart(self, metric, x, by)
 
     def to_frame(self) -> polars.DataFrame:
-        """Returns a polars data frame with one row per point that did not fail: values of axes, metrics, digest."""
+        """Returns a polars data frame with one row per point that did not fail: values of axes, metrics, digest.
+
+        A study of crashes also has the number of causes of violations (`causes`) and the place of the first one.
+        """
         import polars  # noqa: PLC0415 - polars takes a while to load
 
-        rows = [{**of.metrics, **of.values, "digest": of.digest} for of in self.points if of.error is None]
+        rows = [
+            {**of.metrics, **of.values, **self._cause_columns(of), "digest": of.digest}
+            for of in self.points
+            if of.error is None
+        ]
         # Axes first; a metric of the same name is the value of the axis.
         names = dict.fromkeys([*self.axes, *(name for row in rows for name in row)])
         return polars.DataFrame([{name: row.get(name) for name in names} for row in rows], infer_schema_length=None)
+
+    def _cause_columns(self, point: PointResult) -> dict[str, object]:
+        if self.kind != "crash":
+            return {}
+        found = () if point.causes is None else point.causes["found"]
+        return {"causes": len(found), "first_cause": first_cause(point.causes)}
+
+    def failures_frame(self) -> polars.DataFrame:
+        """Returns a polars data frame with one row per listed failure of each point, with the values of the axes."""
+        import polars  # noqa: PLC0415 - polars takes a while to load
+
+        rows = [{**of.values, **failure.to_dict()} for of in self.points for failure in of.failures]
+        return polars.DataFrame(rows, infer_schema_length=None)
+
+    def causes_frame(self) -> polars.DataFrame:
+        """Returns a polars data frame with one row per cause of violations of each point: axes, place, missing step."""
+        from durasim.documents.frame import causes_frame  # noqa: PLC0415 - polars takes a while to load
+
+        return causes_frame((of.values, of.causes, of.command) for of in self.points)

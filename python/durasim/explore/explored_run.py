@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from durasim import _core
-from durasim.crashes.causes import cause_lines
 from durasim.crashes.crash_request import PreparedCrash, replay_command
+from durasim.documents.causes import cause_lines
 from durasim.errors import refusal
 from durasim.explore.reasons import line_of, reasons, steps_before_next_event
 from durasim.explore.sources import SourceText, read_source

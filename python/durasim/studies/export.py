@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durasim import output
+from durasim.documents.causes import first_cause
 from durasim.documents.escaping import csv_text
 from durasim.documents.metrics import crash_metrics, run_metrics, unit_of
 from durasim.documents.results import CrashResult, RunResult
@@ -62,7 +63,8 @@ def _row(store: Store, entry: Entry) -> tuple[dict[str, Any], dict[str, Any]]:
     if entry.kind == "run":
         return described, run_metrics(RunResult.from_dict(document))
     failures = [failure | {"command": ""} for failure in document["failures"]]
-    return described, crash_metrics(CrashResult.from_dict({"shrunk": None, **document, "failures": failures}))
+    metrics = crash_metrics(CrashResult.from_dict({"shrunk": None, **document, "failures": failures}))
+    return described, metrics | {"first_cause": first_cause(document["causes"])}
 
 
 def _parameter(setting: str) -> tuple[str, Any]:

@@ -22,6 +22,7 @@ from durasim.programs.workload_tables import is_path
 from durasim.runs import settings as parameter_settings
 from durasim.runs.scenario import (
     DEFAULT_MACHINE,
+    DEFAULT_SEED,
     Scenario,
     design_variants,
     settings_of,
@@ -39,6 +40,10 @@ _ARG, _CRASH = "arg.", "crash."
 _RUN_OPTIONS = {field.name.rstrip("_"): field.name for field in dataclasses.fields(RunOptions)}
 _CRASH_OPTIONS = tuple(name for name in FIELDS if has(name, "file"))
 _OWN_CRASH_OPTIONS = tuple(name for name in FIELDS if has(name, "elf"))
+_OF_CHECK = {"check": "check_args", "again": "again_args", "oracle": "oracles"}
+"""Options of `durasim crash` by the keys of programs in study and campaign files."""
+_NUMBERS: Mapping[str, Value] = {"threads": 1, "seed": DEFAULT_SEED}
+"""Numbers of a point that the arguments of a program may contain, with the values of a study without them."""
 _OF_SCENARIO = ("ops", "threads", "seed", "domain", "scale", "machine")
 
 
@@ -212,8 +217,11 @@ class Study:
                 # A parameter of another design: these points are one.
                 shown[key] = None
         options["machine"] = self._machine(values)
-        program = self._program(str(values["program"]), arguments) if "program" in values else None
-        if program is None:
+        program, of_check = self._program(values, arguments) if "program" in values else (None, {})
+        if program is not None:
+            # They are in the arguments of the program.
+            options.pop("threads", None)
+        else:
             options |= {"workload": self.workload(str(values["workload"])), "workload_args": _texts(arguments)}
             options["macros"] = tuple(tables.get("macros", ()))
             options["include_folders"] = tuple(map(self._path, tables.get("include_folders", ())))
@@ -226,22 +234,41 @@ class Study:
         scenario = Scenario(design=design, settings=applied, **(options | (program or {})))
         if self.kind == "run":
             return Point(shown, scenario, None)
-        return Point(shown, scenario, dataclasses.replace(options_of(crash), workers=1))
+        return Point(shown, scenario, dataclasses.replace(options_of(crash | of_check), workers=1))
 
-    def _program(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the fields of a scenario of an own program."""
+    def _program(
+        self, values: Mapping[str, Value], arguments: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Returns the fields of a scenario of an own program, and the options of its check."""
+        name = str(values["program"])
         table = next(table for table in self.tables["programs"] if _name_of(table) == name)
-        texts = dict(_texts(arguments))
-        used, words = set(), []
-        for word in table.get("args", []):
-            for argument, text in texts.items():
-                if f"{{{argument}}}" in word:
+        numbers = {key: values.get(key, default) for key, default in _NUMBERS.items()}
+        texts = dict(_texts({**numbers, **arguments}))
+        used = set()
+
+        def filled(text: str) -> str:
+            for argument, value in texts.items():
+                if f"{{{argument}}}" in text:
                     used.add(argument)
-                    word = word.replace(f"{{{argument}}}", text)  # noqa: PLW2901 - one argument after the other
-            words.append(word)
-        if unused := sorted(set(texts) - used):
-            raise refusal(f"axes.arg.{unused[0]}", f"no argument of {name} contains {{{unused[0]}}}")
-        return {"elf": self._path(table["elf"]), "args": tuple(words), "env": tuple(table.get("env", ()))}
+                    text = text.replace(f"{{{argument}}}", value)
+            return text
+
+        scenario = {
+            "elf": self._path(table["elf"]),
+            "args": tuple(map(filled, table.get("args", ()))),
+            "env": tuple(table.get("env", ())),
+            "root": self._path(table["root"]) if "root" in table else None,
+        }
+        of_check = {
+            option: filled(table[key]) if isinstance(table[key], str) else table[key]
+            for key, option in _OF_CHECK.items()
+            if key in table
+        }
+        for key in (*arguments, *({"threads"} & values.keys())):
+            if key not in used:
+                where = key if key == "threads" else f"axes.arg.{key}"
+                raise refusal(where, f"no argument of {name} contains {{{key}}}")
+        return scenario, of_check
 
 
 def _product(axes: Mapping[str, Axis]) -> Iterator[dict[str, Value]]:
@@ -292,6 +319,8 @@ def study_of(tables: Mapping[str, Any], folder: str = "") -> Study:
     validate(tables, schema_named("study-file"), "study")
     kind = tables.get("kind", "run")
     _check_options(tables, kind)
+    for program in tables.get("programs", ()):
+        _check_program(program, tables, kind)
     axes = _ordered(_axes_of_fields(tables), tables)
     constraints = tuple(constraint_of(text) for text in tables.get("constraints", []))
     study = Study(tables["name"], kind, axes, constraints, _refinement(tables, axes, kind), tables, folder)
@@ -326,6 +355,15 @@ def _check_options(tables: Mapping[str, Any], kind: str) -> None:
             raise unknown_name("crash", name, allowed)
     if kind == "crash":
         check_options(options_of(tables.get("crash", {})))
+
+
+def _check_program(program: Mapping[str, Any], tables: Mapping[str, Any], kind: str) -> None:
+    """Refuses keys of the check of a program without an effect."""
+    for key, option in _OF_CHECK.items():
+        if key in program and kind == "run":
+            raise refusal(f"programs.{key}", 'applies only to a study of kind = "crash"')
+        if key in program and option in tables.get("crash", {}):
+            raise refusal(f"programs.{key}", f"crash.{option} gives it for all programs: give either of them")
 
 
 def _check_compiler(tables: Mapping[str, Any]) -> None:

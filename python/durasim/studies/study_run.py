@@ -296,12 +296,14 @@ def _to_begin(fresh: deque[int], suspects: deque[int], running: set[int], capaci
 def _outcome(prepared: Prepared, document: Mapping[str, Any], state: str, seconds: float) -> Outcome:
     point = prepared.point
     result: RunResult | CrashResult
+    failures, causes = (), None
     if point.crash is None:
         result = RunResult.from_dict(document)
         metrics = run_metrics(result)
     else:
         result = finish_crash(document, point.scenario, point.crash)
         metrics = crash_metrics(result)
+        failures, causes = result.failures, result.causes
     hardware = str(design_variants()[point.scenario.design]["hardware"])
     return Outcome(
         PointResult(
@@ -312,6 +314,8 @@ def _outcome(prepared: Prepared, document: Mapping[str, Any], state: str, second
             digest=digest_of(point.kind, document),
             values=point.values,
             metrics=metrics,
+            failures=failures,
+            causes=causes,
             error=None,
         ),
         evidence_of(result.stats, hardware),
@@ -327,6 +331,8 @@ def _failed(prepared: Prepared, problem: str, seconds: float) -> Outcome:
         digest=None,
         values=prepared.point.values,
         metrics={},
+        failures=(),
+        causes=None,
         error=problem,
     )
     return Outcome(result, None)

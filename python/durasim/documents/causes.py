@@ -1,4 +1,4 @@
-"""The causes of the violations of a campaign, as text for a terminal."""
+"""The causes of the violations of a campaign, as text for a terminal and as rows of tables."""
 
 from __future__ import annotations
 
@@ -47,6 +47,33 @@ def cause_lines(causes: Json) -> list[str]:
     if causes["debug_information"] is not None:
         lines.append(printable(causes["debug_information"]))
     return lines
+
+
+def cause_rows(causes: Json | None) -> Iterator[dict[str, Any]]:
+    """Yields a row for each cause that was found: the place of its first store, and the step that is missing.
+
+    Args:
+        causes: The causes of a campaign, see schemas/causes.json; None if it has none.
+    """
+    for cause in () if causes is None else causes["found"]:
+        store = cause["stores"][0]
+        yield {
+            "place": place(store),
+            **store["at"],
+            "pc": store["pc"],
+            "size_bytes": store["size_bytes"],
+            "what": cause["what"],
+            "missing": cause["missing"],
+            "confirmed": cause["confirmed"],
+            "violations": cause["violations"],
+            "first": cause["first"],
+        }
+
+
+def first_cause(causes: Json | None) -> str | None:
+    """Returns the place of the first store of the first cause, such as `list.c:48 in push`; None without a cause."""
+    found = [] if causes is None else causes["found"]
+    return place(found[0]["stores"][0]) if found else None
 
 
 def place(at: Json) -> str:
