@@ -68,10 +68,11 @@ generate: $(CORE) ## Rewrite what is generated: schemas, lists in documents, rec
 campaign: $(CORE) ## Crash every row in every way for SECONDS (600); goes on where an earlier campaign ended
 	@$(BIN)/durasim campaign campaigns/all.toml --seconds $(SECONDS) --store build/campaigns/all.sqlite
 
-test-programs: $(CORE) ## Programs of others (SQLite, bzip2, Debian packages ...), downloaded and run; takes fifteen minutes
+test-programs: $(CORE) ## Programs of others (SQLite, bzip2, Debian packages ...), downloaded, run and crashed; takes fifteen minutes or more
 	$(BIN)/python -m pytest tests/programs_of_others/programs_of_others.py
 	$(BIN)/python tests/programs_of_others/distribution.py
 	$(BIN)/python tests/programs_of_others/libpmem.py
+	$(BIN)/python tests/programs_of_others/durable.py
 
 models: ## All states of the protocols of designs in wider bounds than make test has; takes some minutes
 	DURASIM_MODEL=deep DURASIM_SEEDS=20000 cargo test --locked -p durasim-models -- --nocapture
