@@ -26,8 +26,6 @@ class CrashOptions:
             and early evictions.
         faults: Kinds of power failures (default: clean and nested for a workload, all with --elf); clean failures are
             always included.
-        persistency_model: A persistency model: its images take the place of those that the machine leaves at a power
-            failure.
         variants: Samples per crash point for faults with many possible outcomes; all outcomes if there are fewer.
         replay: Replay only the failure with this id.
         check_args: Arguments with which the --elf program recovers and checks its pool; durasim then compares the
@@ -35,6 +33,8 @@ class CrashOptions:
         again_args: Arguments of the --elf program for the run between two crashes (default: those after --).
         oracles: A further judge of what an --elf program recovers: output compares what its check prints with what it
             prints after whole operations.
+        persistency_model: A persistency model: its images take the place of those that the machine leaves at a power
+            failure.
         recovery_limit: Instruction limit of recovery, check and rerun, each (default: 20 times the crash-free count, at
             least 10 million).
         workers: Threads of this computer that run trials; all its cores if not given.
@@ -63,16 +63,6 @@ class CrashOptions:
             "metavar": "NAME",
             "help": "Kinds of power failures (default: clean and nested for a workload, all with --elf); clean "
             "failures are always included.",
-        },
-    )
-    persistency_model: Literal["strict", "epoch", "x86", "x86-clflush"] | None = field(
-        default=None,
-        metadata={
-            "file": True,
-            "words": ("strict", "epoch", "x86", "x86-clflush"),
-            "metavar": "strict|epoch|x86|x86-clflush",
-            "help": "A persistency model: its images take the place of those that the machine leaves at a power"
-            " failure.",
         },
     )
     variants: int = field(
@@ -122,6 +112,16 @@ class CrashOptions:
             "with what it prints after whole operations.",
         },
     )
+    persistency_model: Literal["strict", "epoch", "x86", "x86-clflush"] | None = field(
+        default=None,
+        metadata={
+            "file": True,
+            "words": ("strict", "epoch", "x86", "x86-clflush"),
+            "metavar": "strict|epoch|x86|x86-clflush",
+            "help": "A persistency model: its images take the place of those that the machine leaves at a power"
+            " failure.",
+        },
+    )
     recovery_limit: int | None = field(
         default=None,
         metadata={
@@ -150,10 +150,10 @@ class CrashOptionArguments(TypedDict, total=False):
 
     points: int | Literal["all", "exhaustive"]
     faults: Iterable[str] | None
-    persistency_model: Literal["strict", "epoch", "x86", "x86-clflush"] | None
     variants: int
     replay: str | None
     check_args: Iterable[str] | None
     again_args: Iterable[str] | None
     oracles: Iterable[str] | None
+    persistency_model: Literal["strict", "epoch", "x86", "x86-clflush"] | None
     recovery_limit: int | None
