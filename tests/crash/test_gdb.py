@@ -17,7 +17,7 @@ import durasim as ds
 
 SOURCE = Path(__file__).with_name("causes.c")
 # The numbers of signals in the protocol.
-SIGTRAP, SIGPWR = "05", "20"
+SIGTRAP, SIGCHLD, SIGPWR = "05", "14", "20"
 POOL = 0x10_0000_0000
 
 
@@ -101,12 +101,14 @@ def test_the_replay_starts_before_the_blamed_store_and_runs_to_the_end_of_the_ch
         gdb.ask("s")
         assert gdb.registers() == before
         # The power fails, and after it the check runs on what was left.
-        assert stopped(gdb.ask("c")) == SIGPWR
+        assert stopped(gdb.ask("vCont;c")) == SIGPWR
         assert f"persist event {event}: the power has failed" in gdb.monitor("where")
         listed = gdb.monitor("runs").splitlines()
         assert listed[0].startswith("* 1: the run, power fails after persist event") and len(listed) == 2
         assert listed[1].startswith("  2: the check, to its end, arguments: check missing-clean")
-        assert gdb.ask("c") == "W01", "the check exits with 1"
+        assert stopped(gdb.ask("vCont;c")) == SIGCHLD
+        assert "it has exited with code 1" in gdb.monitor("where")
+        assert gdb.ask("vCont;c") == "W01"
 
 
 def test_breakpoints_stop_forwards_and_backwards_and_in_the_check(failing):
@@ -123,12 +125,12 @@ def test_breakpoints_stop_forwards_and_backwards_and_in_the_check(failing):
         assert places[-1] == main and set(places[:-1]) <= {publish}
         # And forwards over the same places.
         again = []
-        while stopped(gdb.ask("c")) != SIGPWR:
+        while stopped(gdb.ask("vCont;c")) != SIGPWR:
             again.append(gdb.pc)
         assert again[: len(places)] == places[::-1]
         assert gdb.ask(f"z0,{publish:x},4") == "OK"
         # The check is the same program, started anew.
-        assert stopped(gdb.ask("c")) == SIGTRAP
+        assert stopped(gdb.ask("vCont;c")) == SIGTRAP
         assert gdb.pc == main
         assert "the check (run 2 of 2)" in gdb.monitor("where")
         argc = gdb.registers()[10]
@@ -149,7 +151,7 @@ def test_watchpoints_stop_after_the_store_and_memory_is_what_the_thread_loads(fa
         first = re.match(r"line (0x[0-9a-f]+)", gdb.monitor(f"line {POOL:#x}"))[1]
         at = POOL + store["address"] - int(first, 16)
         assert gdb.ask(f"Z2,{at:x},8") == "OK"
-        answer = gdb.ask("c")
+        answer = gdb.ask("vCont;c")
         assert f"watch:{at:x};" in answer
         value = int(store["value"], 16)
         assert int.from_bytes(gdb.memory(at, 8), "little") == value
@@ -158,6 +160,35 @@ def test_watchpoints_stop_after_the_store_and_memory_is_what_the_thread_loads(fa
         assert f"watch:{at:x};" in gdb.ask("bc")
         assert gdb.pc == store["pc"]
         assert int.from_bytes(gdb.memory(at, 8), "little") == 0
+
+
+def test_threads_stop_at_all_breakpoints_in_both_directions():
+    """gdb lifts a breakpoint to let one thread pass it, while the others run on."""
+    elf = compiled.program(SOURCE.with_name("bumps.c"))
+    arguments = [
+        "crash", "--design", "opt", "--machine", "tiny", "--elf", str(elf), "--check", "check", "--replay", "e1",
+        "--gdb", "0", "--", "run",
+    ]  # fmt: skip
+    with waiting(arguments) as (_, port, _), GdbClient(port) as gdb:
+        gdb.ask("?")
+        breakpoint_of = f"0,{address_of(elf, 'bump'):x},4"
+
+        def place(answer):
+            position = re.search(r"after instruction (\d+)", gdb.monitor("where"))[1]
+            return re.search(r"thread:(?:p\d+\.)?([0-9a-f]+)", answer)[1], int(position)
+
+        assert gdb.ask("Z" + breakpoint_of) == "OK"
+        forwards = []
+        while stopped(answer := gdb.ask("vCont;c")) == SIGTRAP:
+            forwards.append(place(answer))
+            gdb.ask("z" + breakpoint_of)
+            assert stopped(gdb.ask(f"vCont;s:{forwards[-1][0]}")) == SIGTRAP
+            gdb.ask("Z" + breakpoint_of)
+        backwards = []
+        while "replaylog:begin" not in (answer := gdb.ask("bc")):
+            backwards.append(place(answer))
+        assert len(forwards) == 20 and {thread for thread, _ in forwards} == {"02", "03"}
+        assert forwards == backwards[::-1]
 
 
 def test_a_replay_cannot_be_changed(failing):
@@ -230,7 +261,7 @@ def _ended(gdb, runs, events):
         assert f"{name} (run {number} of {len(runs)})" in gdb.monitor("where")
         stack = gdb.registers()[2]
         assert len(gdb.memory(stack, 64)) == 64
-        answer = gdb.ask("c")
+        answer = gdb.ask("vCont;c")
         if number <= len(events):
             assert stopped(answer) == SIGPWR
             assert f"persist event {events[number - 1]}: the power has failed" in gdb.monitor("where")
@@ -240,10 +271,12 @@ def _ended(gdb, runs, events):
             gdb.ask("bs")
             gdb.ask("s")
             assert gdb.registers() == before
-            assert stopped(gdb.ask("c")) == SIGPWR
+            assert stopped(gdb.ask("vCont;c")) == SIGPWR
+        else:
+            assert stopped(answer) == SIGCHLD
         if number < len(runs):
             gdb.ask("s")
-    return answer
+    return gdb.ask("vCont;c")
 
 
 def test_gdb_itself(failing):

@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Time between two looks at the flag.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
+/// A client that does not read for this long is gone.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Waits for a client on a port of the loopback interface.
 pub(crate) struct Listener(TcpListener);
 
@@ -81,6 +84,7 @@ impl Connection for Client<'_> {
 
     fn on_session_start(&mut self) -> io::Result<()> {
         self.stream.set_read_timeout(Some(LOOK_PERIOD))?;
+        self.stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
         Connection::on_session_start(&mut self.stream)
     }
 }

@@ -43,17 +43,19 @@ pub fn debug(
     waiting: impl FnOnce(Waiting),
 ) -> Result<(), Error> {
     let listener = Listener::bind(port)?;
-    let mut replay = Replay::new(trial_runs(request, registry, stop)?)?;
+    let mut replay = Replay::new(trial_runs(request, registry, stop)?, stop)?;
     let is_at_blamed_store = replay.go_to_blamed_store()?;
     let place = monitor::place(&replay).trim_end().to_owned();
     waiting(Waiting { port: listener.port(), is_at_blamed_store, place });
     let Some(client) = listener.client(stop)? else { return Ok(()) };
+    // A second client is refused at once.
+    drop(listener);
     let mut target = GdbTarget::new(replay);
     match GdbStub::new(client).run_blocking::<EventLoop<'_>>(&mut target) {
         Ok(_) => Ok(()),
         // gdb has gone, or the session was ended from outside.
         Err(error) if error.is_connection_error() || stop.load(Ordering::Relaxed) => Ok(()),
         Err(error) if error.is_target_error() => Err(error.into_target_error().expect("it was one")),
-        Err(error) => Err(Error::Failed(format!("the connection to gdb failed: {error}"))),
+        Err(_) => Err(Error::Failed("what has connected does not speak the protocol of gdb".to_owned())),
     }
 }

@@ -12,7 +12,7 @@ monitor line ADDRESS: the copies of the line of persistent memory at this addres
 ";
 
 /// The answer to a command.
-pub(crate) fn answer(replay: &mut Replay, command: &str) -> String {
+pub(crate) fn answer(replay: &mut Replay<'_>, command: &str) -> String {
     let words: Vec<&str> = command.split_whitespace().collect();
     match words.as_slice() {
         ["where"] => place(replay),
@@ -33,7 +33,7 @@ fn parse_address(text: &str) -> Option<u64> {
 }
 
 /// The place of the replay, in one sentence.
-pub(crate) fn place(replay: &Replay) -> String {
+pub(crate) fn place(replay: &Replay<'_>) -> String {
     let Place { run, position, cycle, last_event } = replay.place();
     let number = run + 1;
     let (purpose, total) = (replay.purpose().name(), replay.runs().len());
@@ -53,7 +53,7 @@ pub(crate) fn place(replay: &Replay) -> String {
     text + "\n"
 }
 
-fn runs(replay: &Replay) -> String {
+fn runs(replay: &Replay<'_>) -> String {
     let mut text = String::new();
     for (index, run) in replay.runs().iter().enumerate() {
         let mark = if index == replay.run() { '*' } else { ' ' };
@@ -71,16 +71,17 @@ fn runs(replay: &Replay) -> String {
     text
 }
 
-fn line(replay: &mut Replay, address: u64) -> String {
+fn line(replay: &mut Replay<'_>, address: u64) -> String {
     // Physical addresses of persistent memory are taken too: documents name lines by them.
     let machine = replay.machine();
     let phys = machine.physical_address(address).unwrap_or(PhysAddr(address));
-    if phys < durasim_machine::PMEM_BASE {
+    let copies = machine.system().copies(phys.line());
+    if copies.is_empty() {
         return format!("{address:#x} is no address of persistent memory\n");
     }
     let line = phys.line();
     let mut text = format!("line {:#x}\n", line.base().0);
-    for copy in machine.system().copies(line) {
+    for copy in copies {
         let state = if copy.dirty { "newer than below" } else { "" };
         let words: Vec<String> = copy
             .data
@@ -92,7 +93,7 @@ fn line(replay: &mut Replay, address: u64) -> String {
     text
 }
 
-impl Replay {
+impl Replay<'_> {
     /// A thread, for gdb's list of threads.
     pub(crate) fn describe_thread(&self, thread: ThreadId) -> String {
         match self.view(thread) {

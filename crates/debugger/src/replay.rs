@@ -11,7 +11,10 @@ use durasim_types::{CoreId, Error, PersistEvent};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Steps of the machine between two looks at whether the session is to end.
+pub(crate) const STEPS_AT_ONCE: u64 = 20_000;
 
 /// Counts the persist events of a run, and stops the machine at the one after which power fails.
 struct EventCounter {
@@ -66,8 +69,6 @@ impl Live {
 /// A run that was begun.
 struct Begun {
     checkpoints: Checkpoints,
-    /// Output up to this position was passed on.
-    furthest: u64,
 }
 
 /// The end of a run.
@@ -90,10 +91,24 @@ pub(crate) struct Place {
     pub last_event: u64,
 }
 
+/// A breakpoint that a thread has passed while gdb took stops of another one alone.
+struct Passed {
+    position: u64,
+    thread: ThreadId,
+    pc: u64,
+}
+
 /// A trial that is replayed.
-pub(crate) struct Replay {
+pub(crate) struct Replay<'a> {
     trial: TrialRuns,
+    /// Set when the session is to end.
+    stop: &'a AtomicBool,
     begun: Vec<Begun>,
+    /// Output of each run up to this position was passed on.
+    furthest: Vec<u64>,
+    /// Breakpoints that gdb has removed since all threads went on: it may have done so to let one of them pass.
+    lifted: BTreeSet<u64>,
+    passed: Option<Passed>,
     live: Live,
     end: Option<RunEnd>,
     /// The thread that the debugger was shown last.
@@ -102,16 +117,20 @@ pub(crate) struct Replay {
     pub watchpoints: Watchpoints,
 }
 
-impl Replay {
-    /// At the begin of the first run.
+impl<'a> Replay<'a> {
+    /// At the begin of the first run. Long work on the way ends early once `stop` is set.
     ///
     /// # Errors
     /// A machine that cannot be built.
-    pub fn new(trial: TrialRuns) -> Result<Self, Error> {
+    pub fn new(trial: TrialRuns, stop: &'a AtomicBool) -> Result<Self, Error> {
         let live = Self::load(&trial, &trial.runs[0], None)?;
         let mut replay = Replay {
+            furthest: vec![0; trial.runs.len()],
             trial,
+            stop,
             begun: Vec::new(),
+            lifted: BTreeSet::new(),
+            passed: None,
             live,
             end: None,
             thread: ThreadId::FIRST,
@@ -138,7 +157,8 @@ impl Replay {
 
     fn begin_here(&mut self) {
         let checkpoints = Checkpoints::begin(self.live.machine.fork());
-        self.begun.push(Begun { checkpoints, furthest: 0 });
+        self.begun.push(Begun { checkpoints });
+        self.passed = None;
         self.thread = ThreadId::FIRST;
         self.end = None;
     }
@@ -197,31 +217,84 @@ impl Replay {
         Ok(true)
     }
 
-    /// Takes up to `steps_max` steps of the machine; the reason to stop, if there is one.
-    pub fn forward(&mut self, steps_max: u64, mut wants: impl FnMut(ThreadId) -> Option<Stop>) -> Option<Stop> {
+    /// Takes up to `steps_max` steps of the machine; the reason to stop, if there is one. `only`: no other thread stops it.
+    pub fn forward(
+        &mut self,
+        steps_max: u64,
+        only: Option<ThreadId>,
+        mut wants: impl FnMut(ThreadId) -> Option<Stop>,
+    ) -> Option<Stop> {
         for _ in 0..steps_max {
             if self.end.is_some() {
                 return Some(Stop::End);
             }
             self.keep_checkpoint();
-            let begun = self.begun.last_mut().expect("the current run was begun");
-            let position = self.live.position();
-            let mut output = NewOutput { is_new: position >= begun.furthest };
-            begun.furthest = begun.furthest.max(position);
-            match self.live.machine.single_step(&mut output) {
-                Ok(SingleStep::NoInstruction) => {}
+            let run = self.run();
+            let mut output = NewOutput { is_new: self.live.position() >= self.furthest[run] };
+            let step = self.live.machine.single_step(&mut output);
+            self.furthest[run] = self.furthest[run].max(self.live.position());
+            match step {
+                // A signal or an abort may have changed the next instruction of a thread.
+                Ok(SingleStep::NoInstruction) => self.look_ahead(),
                 Ok(SingleStep::Executed(thread)) => {
                     let stop = self.stop_after(thread).or_else(|| wants(thread));
-                    if stop.is_some() {
+                    let is_taken = only.is_none_or(|only| only == thread);
+                    if stop.is_some() && is_taken {
                         self.thread = thread;
                         return stop;
                     }
+                    self.note_passed(thread, is_taken);
                 }
-                Ok(SingleStep::Ended(ending)) => self.end = Some(self.end_of(ending)),
-                Err(error) => self.end = Some(RunEnd::Failed(error.to_string())),
+                Ok(SingleStep::Ended(ending, executed)) => {
+                    self.thread = executed.unwrap_or(self.thread);
+                    self.end = Some(self.end_of(ending));
+                }
+                Err(error) => {
+                    self.thread = self.faulting_thread(&error).unwrap_or(self.thread);
+                    self.end = Some(RunEnd::Failed(error.to_string()));
+                }
             }
         }
         self.end.is_some().then_some(Stop::End)
+    }
+
+    /// The thread whose next instruction a fault of the guest names.
+    fn faulting_thread(&self, error: &Error) -> Option<ThreadId> {
+        let Error::Guest(fault) = error else { return None };
+        let threads = self.live.machine.program_threads();
+        threads.iter().find(|view| view.hart.pc == fault.pc).map(|view| view.thread)
+    }
+
+    /// Adds a breakpoint.
+    pub fn add_breakpoint(&mut self, pc: u64) {
+        self.breakpoints.insert(pc);
+    }
+
+    /// Removes a breakpoint. False: there is none.
+    pub fn remove_breakpoint(&mut self, pc: u64) -> bool {
+        self.lifted.insert(pc);
+        self.breakpoints.remove(&pc)
+    }
+
+    /// Notes the first breakpoint that a thread passes: one that gdb has lifted, or any if stops of this thread are not taken.
+    fn note_passed(&mut self, thread: ThreadId, is_taken: bool) {
+        if self.passed.is_some() || is_taken && self.lifted.is_empty() {
+            return;
+        }
+        let Some(pc) = self.live.machine.thread_pc(thread) else { return };
+        if self.lifted.contains(&pc) || !is_taken && self.breakpoints.contains(&pc) {
+            self.passed = Some(Passed { position: self.live.position(), thread, pc });
+        }
+    }
+
+    /// All threads go on. If one of them has passed a breakpoint meanwhile, the replay goes back to it and stops there.
+    pub fn stop_at_passed_breakpoint(&mut self) -> Option<Stop> {
+        self.lifted.clear();
+        let Passed { position, thread, .. } =
+            self.passed.take().filter(|passed| self.breakpoints.contains(&passed.pc))?;
+        self.go_to(position);
+        self.thread = thread;
+        Some(Stop::Breakpoint)
     }
 
     fn end_of(&self, ending: Ending) -> RunEnd {
@@ -239,6 +312,11 @@ impl Replay {
         begun.checkpoints.offer(&mut self.live.machine, event);
     }
 
+    /// Whether the thread that was shown last is at a breakpoint.
+    pub fn is_at_breakpoint(&self) -> bool {
+        self.live.machine.thread_pc(self.thread).is_some_and(|pc| self.breakpoints.contains(&pc))
+    }
+
     /// The reason to stop after an instruction of a thread.
     fn stop_after(&mut self, thread: ThreadId) -> Option<Stop> {
         let watched = self.watchpoints.hit(thread);
@@ -252,6 +330,9 @@ impl Replay {
 
     /// Watchpoints know the next access of every thread from here on.
     pub fn look_ahead(&mut self) {
+        if self.watchpoints.is_empty() {
+            return;
+        }
         let threads: Vec<ThreadId> = self.live.machine.program_threads().iter().map(|view| view.thread).collect();
         for thread in threads {
             self.watchpoints.look_ahead(&mut self.live.machine, thread);
@@ -277,6 +358,7 @@ impl Replay {
 
     /// Undoes the last instruction of a thread. At the begin of a run it goes to the end of the one before it.
     pub fn step_back(&mut self, thread: ThreadId) -> Stop {
+        self.passed = None;
         let by_thread = |_: &mut Machine, by: ThreadId, position: u64, _: Option<DataAccess>| {
             (by == thread).then(|| (position - 1, Stop::Step))
         };
@@ -293,6 +375,10 @@ impl Replay {
     /// Goes back to the last place in the current run at which a breakpoint or a watchpoint stops. At the begin of a run it goes to
     /// the end of the one before it.
     pub fn continue_back(&mut self) -> Stop {
+        self.passed = None;
+        if self.breakpoints.is_empty() && self.watchpoints.is_empty() {
+            return self.leave_backwards();
+        }
         let (breakpoints, watchpoints) = (self.breakpoints.clone(), self.watchpoints.clone());
         let here = self.live.position();
         let is_at_end = self.end.is_some();
@@ -342,7 +428,7 @@ impl Replay {
     /// Runs to the end of the current run, whatever would stop on the way.
     pub fn forward_to_end(&mut self) {
         let stops = (std::mem::take(&mut self.breakpoints), std::mem::take(&mut self.watchpoints));
-        while self.forward(u64::MAX, |_| None).is_none() {}
+        while self.forward(STEPS_AT_ONCE, None, |_| None).is_none() && !self.stop.load(Ordering::Relaxed) {}
         (self.breakpoints, self.watchpoints) = stops;
     }
 
@@ -356,7 +442,7 @@ impl Replay {
         let has_watchpoints = !self.watchpoints.is_empty();
         let fails_after = self.trial.runs[self.run()].fails_after;
         let begun = self.begun.last_mut().expect("the current run was begun");
-        while end > 0 {
+        while end > 0 && !self.stop.load(Ordering::Relaxed) {
             let (machine, event) = begun.checkpoints.before(end - 1);
             let mut live = Live::new(machine, event, fails_after);
             let start = live.position();
@@ -368,17 +454,26 @@ impl Replay {
             let mut found = None;
             let mut output = NewOutput { is_new: false };
             while live.position() < end {
-                match live.machine.single_step(&mut output) {
-                    Ok(SingleStep::Executed(thread)) => {
+                let step = live.machine.single_step(&mut output);
+                match step {
+                    Ok(SingleStep::Executed(thread) | SingleStep::Ended(_, Some(thread))) => {
                         let access = accesses.next_of(thread);
                         let position = live.position();
-                        found = wanted(&mut live.machine, thread, position, access).or(found);
+                        // The end itself is no place to go back to.
+                        let has_ended = matches!(step, Ok(SingleStep::Ended(..)));
+                        let here = wanted(&mut live.machine, thread, position, access);
+                        found = here.filter(|(at, _)| !has_ended || *at < position).or(found);
                         if has_watchpoints {
                             accesses.note_next(&mut live.machine, thread);
                         }
                     }
+                    Ok(SingleStep::NoInstruction) if has_watchpoints => {
+                        let threads: Vec<ThreadId> =
+                            live.machine.program_threads().iter().map(|view| view.thread).collect();
+                        threads.into_iter().for_each(|thread| accesses.note_next(&mut live.machine, thread));
+                    }
                     Ok(SingleStep::NoInstruction) => {}
-                    Ok(SingleStep::Ended(_)) | Err(_) => break,
+                    Ok(SingleStep::Ended(..)) | Err(_) => break,
                 }
             }
             if found.is_some() {
@@ -406,7 +501,7 @@ impl Replay {
         }
         let thread = ThreadId(thread);
         let mut last = None;
-        let mut note = |replay: &mut Replay| {
+        let mut note = |replay: &mut Replay<'_>| {
             let machine = &mut replay.live.machine;
             if machine.thread_pc(thread) != Some(pc) {
                 return;
@@ -421,8 +516,12 @@ impl Replay {
             }
         };
         note(self);
-        while let Some(Stop::Step) = self.forward(u64::MAX, |by| (by == thread).then_some(Stop::Step)) {
-            note(self);
+        while !self.stop.load(Ordering::Relaxed) {
+            match self.forward(STEPS_AT_ONCE, None, |by| (by == thread).then_some(Stop::Step)) {
+                Some(Stop::Step) => note(self),
+                Some(_) => break,
+                None => {}
+            }
         }
         match last {
             Some(position) => {

@@ -1,7 +1,7 @@
 //! A replay as a target of gdb.
 
 use crate::connection::Client;
-use crate::replay::{Replay, RunEnd};
+use crate::replay::{Replay, RunEnd, STEPS_AT_ONCE};
 use crate::riscv::{Rv64, Rv64Registers};
 use crate::stops::{Stop, Watchpoint};
 use durasim_machine::ThreadId;
@@ -26,9 +26,6 @@ use gdbstub::target::{Target, TargetError, TargetResult};
 use std::io;
 use std::marker::PhantomData;
 
-/// Steps of the machine between two looks at the connection.
-const STEPS_AT_ONCE: u64 = 20_000;
-
 /// The way to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resumption {
@@ -39,9 +36,13 @@ enum Resumption {
 }
 
 /// A replay that gdb drives.
-pub(crate) struct GdbTarget {
-    pub replay: Replay,
+pub(crate) struct GdbTarget<'a> {
+    pub replay: Replay<'a>,
     resumption: Resumption,
+    /// The thread that gdb lets go on, and the only one whose stops it takes; `None`: all of them.
+    only: Option<ThreadId>,
+    /// The thread that the last packet names.
+    named: Option<ThreadId>,
     /// Whether the run, or the one after it, has to be looked at again before it goes on.
     has_resumed: bool,
 }
@@ -52,17 +53,17 @@ fn tid(thread: ThreadId) -> Tid {
 }
 
 fn thread(tid: Tid) -> ThreadId {
-    ThreadId((tid.get() - 1) as u32)
+    ThreadId(u32::try_from(tid.get() - 1).unwrap_or(u32::MAX))
 }
 
 /// The refusal of a change: gdb prints its own sentence.
-fn refused<T>() -> TargetResult<T, GdbTarget> {
+fn refused<'a, T>() -> TargetResult<T, GdbTarget<'a>> {
     Err(TargetError::NonFatal)
 }
 
-impl GdbTarget {
-    pub fn new(replay: Replay) -> Self {
-        GdbTarget { replay, resumption: Resumption::Continue, has_resumed: false }
+impl<'a> GdbTarget<'a> {
+    pub fn new(replay: Replay<'a>) -> Self {
+        GdbTarget { replay, resumption: Resumption::Continue, only: None, named: None, has_resumed: false }
     }
 
     /// Goes on for a while; the reason to stop, if there is one.
@@ -77,15 +78,27 @@ impl GdbTarget {
                     if !replay.next_run()? {
                         return Ok(Some(self.end_of_trial()));
                     }
+                    // The begin of a run follows no instruction that could reach the breakpoint.
+                    if replay.is_at_breakpoint() {
+                        return Ok(Some(self.reason(Stop::Breakpoint)));
+                    }
                     if let Resumption::Step(_) = self.resumption {
                         return Ok(Some(self.reason(Stop::Step)));
                     }
+                }
+                let all_go_on = self.only.is_none() && self.resumption == Resumption::Continue;
+                if is_first
+                    && all_go_on
+                    && let Some(stop) = replay.stop_at_passed_breakpoint()
+                {
+                    return Ok(Some(self.reason(stop)));
                 }
                 if is_first {
                     replay.look_ahead();
                 }
                 let resumption = self.resumption;
-                replay.forward(STEPS_AT_ONCE, |by| (resumption == Resumption::Step(by)).then_some(Stop::Step))
+                replay
+                    .forward(STEPS_AT_ONCE, self.only, |by| (resumption == Resumption::Step(by)).then_some(Stop::Step))
             }
         };
         Ok(stop.map(|stop| self.reason(stop)))
@@ -114,23 +127,19 @@ impl GdbTarget {
                 MultiThreadStopReason::Watch { tid, kind, addr }
             }
             Stop::Begin => MultiThreadStopReason::ReplayLog { tid: Some(tid), pos: ReplayLogPosition::Begin },
-            Stop::End => {
-                let is_last = self.replay.run() + 1 == self.replay.runs().len();
-                match self.replay.end() {
-                    Some(RunEnd::Exited(_)) if is_last => self.end_of_trial(),
-                    Some(RunEnd::Failed(what)) => {
-                        eprintln!("durasim: {what}");
-                        MultiThreadStopReason::SignalWithThread { tid, signal: Signal::SIGSEGV }
-                    }
-                    Some(RunEnd::Exited(_)) => MultiThreadStopReason::SignalWithThread { tid, signal: Signal::SIGCHLD },
-                    _ => MultiThreadStopReason::SignalWithThread { tid, signal: Signal::SIGPWR },
+            Stop::End => match self.replay.end() {
+                Some(RunEnd::Failed(what)) => {
+                    eprintln!("durasim: {what}");
+                    MultiThreadStopReason::SignalWithThread { tid, signal: Signal::SIGSEGV }
                 }
-            }
+                Some(RunEnd::Exited(_)) => MultiThreadStopReason::SignalWithThread { tid, signal: Signal::SIGCHLD },
+                _ => MultiThreadStopReason::SignalWithThread { tid, signal: Signal::SIGPWR },
+            },
         }
     }
 }
 
-impl Target for GdbTarget {
+impl Target for GdbTarget<'_> {
     type Arch = Rv64;
     type Error = Error;
 
@@ -152,7 +161,7 @@ impl Target for GdbTarget {
     }
 }
 
-impl MultiThreadBase for GdbTarget {
+impl MultiThreadBase for GdbTarget<'_> {
     fn read_registers(&mut self, registers: &mut Rv64Registers, tid: Tid) -> TargetResult<(), Self> {
         match self.replay.machine().program_thread(thread(tid)) {
             Some(view) => *registers = view.into(),
@@ -196,18 +205,19 @@ impl MultiThreadBase for GdbTarget {
     }
 }
 
-impl MultiThreadResume for GdbTarget {
+impl MultiThreadResume for GdbTarget<'_> {
     fn resume(&mut self) -> Result<(), Error> {
         self.has_resumed = true;
         Ok(())
     }
 
     fn clear_resume_actions(&mut self) -> Result<(), Error> {
-        self.resumption = Resumption::Continue;
+        (self.resumption, self.only, self.named) = (Resumption::Continue, None, None);
         Ok(())
     }
 
-    fn set_resume_action_continue(&mut self, _: Tid, _: Option<Signal>) -> Result<(), Error> {
+    fn set_resume_action_continue(&mut self, tid: Tid, _: Option<Signal>) -> Result<(), Error> {
+        self.named = Some(thread(tid));
         Ok(())
     }
 
@@ -228,35 +238,38 @@ impl MultiThreadResume for GdbTarget {
     }
 }
 
-impl MultiThreadSingleStep for GdbTarget {
+impl MultiThreadSingleStep for GdbTarget<'_> {
     fn set_resume_action_step(&mut self, tid: Tid, _: Option<Signal>) -> Result<(), Error> {
         self.resumption = Resumption::Step(thread(tid));
+        self.named = Some(thread(tid));
         Ok(())
     }
 }
 
-impl MultiThreadSchedulerLocking for GdbTarget {
-    /// The other threads run on all the same: the replay takes the course of the trial.
+impl MultiThreadSchedulerLocking for GdbTarget<'_> {
+    /// The other threads run on all the same: the replay takes the course of the trial. They do not stop it: gdb ends itself with an
+    /// internal error if a thread stops that it has not let go on.
     fn set_resume_action_scheduler_lock(&mut self) -> Result<(), Error> {
+        self.only = self.named;
         Ok(())
     }
 }
 
-impl ReverseStep<Tid> for GdbTarget {
+impl ReverseStep<Tid> for GdbTarget<'_> {
     fn reverse_step(&mut self, tid: Tid) -> Result<(), Error> {
         self.resumption = Resumption::StepBack(thread(tid));
         Ok(())
     }
 }
 
-impl ReverseCont<Tid> for GdbTarget {
+impl ReverseCont<Tid> for GdbTarget<'_> {
     fn reverse_cont(&mut self) -> Result<(), Error> {
         self.resumption = Resumption::ContinueBack;
         Ok(())
     }
 }
 
-impl Breakpoints for GdbTarget {
+impl Breakpoints for GdbTarget<'_> {
     fn support_sw_breakpoint(&mut self) -> Option<SwBreakpointOps<'_, Self>> {
         Some(self)
     }
@@ -266,14 +279,14 @@ impl Breakpoints for GdbTarget {
     }
 }
 
-impl SwBreakpoint for GdbTarget {
+impl SwBreakpoint for GdbTarget<'_> {
     fn add_sw_breakpoint(&mut self, addr: u64, _: usize) -> TargetResult<bool, Self> {
-        self.replay.breakpoints.insert(addr);
+        self.replay.add_breakpoint(addr);
         Ok(true)
     }
 
     fn remove_sw_breakpoint(&mut self, addr: u64, _: usize) -> TargetResult<bool, Self> {
-        Ok(self.replay.breakpoints.remove(&addr))
+        Ok(self.replay.remove_breakpoint(addr))
     }
 }
 
@@ -283,7 +296,7 @@ fn watchpoint(addr: u64, size_bytes: u64, kind: WatchKind) -> Watchpoint {
     Watchpoint { addr, size_bytes, at_loads, at_stores }
 }
 
-impl HwWatchpoint for GdbTarget {
+impl HwWatchpoint for GdbTarget<'_> {
     fn add_hw_watchpoint(&mut self, addr: u64, size_bytes: u64, kind: WatchKind) -> TargetResult<bool, Self> {
         self.replay.watchpoints.add(watchpoint(addr, size_bytes, kind));
         Ok(true)
@@ -294,7 +307,7 @@ impl HwWatchpoint for GdbTarget {
     }
 }
 
-impl ThreadExtraInfo for GdbTarget {
+impl ThreadExtraInfo for GdbTarget<'_> {
     fn thread_extra_info(&self, tid: Tid, into: &mut [u8]) -> Result<usize, Error> {
         let text = self.replay.describe_thread(thread(tid));
         let bytes = &text.as_bytes()[..text.len().min(into.len())];
@@ -303,7 +316,7 @@ impl ThreadExtraInfo for GdbTarget {
     }
 }
 
-impl MonitorCmd for GdbTarget {
+impl MonitorCmd for GdbTarget<'_> {
     fn handle_monitor_cmd(&mut self, command: &[u8], mut out: ConsoleOutput<'_>) -> Result<(), Error> {
         let answer = crate::monitor::answer(&mut self.replay, &String::from_utf8_lossy(command));
         output!(out, "{answer}");
@@ -315,12 +328,12 @@ impl MonitorCmd for GdbTarget {
 pub(crate) struct EventLoop<'a>(PhantomData<&'a ()>);
 
 impl<'a> BlockingEventLoop for EventLoop<'a> {
-    type Target = GdbTarget;
+    type Target = GdbTarget<'a>;
     type Connection = Client<'a>;
     type StopReason = MultiThreadStopReason<u64>;
 
     fn wait_for_stop_reason(
-        target: &mut GdbTarget,
+        target: &mut GdbTarget<'a>,
         connection: &mut Client<'a>,
     ) -> Result<Event<Self::StopReason>, WaitForStopReasonError<Error, io::Error>> {
         use gdbstub::conn::ConnectionExt;
@@ -335,7 +348,7 @@ impl<'a> BlockingEventLoop for EventLoop<'a> {
         }
     }
 
-    fn on_interrupt(target: &mut GdbTarget) -> Result<Option<Self::StopReason>, Error> {
+    fn on_interrupt(target: &mut GdbTarget<'a>) -> Result<Option<Self::StopReason>, Error> {
         let tid = tid(target.replay.thread);
         Ok(Some(MultiThreadStopReason::SignalWithThread { tid, signal: Signal::SIGINT }))
     }

@@ -12,8 +12,8 @@ pub enum SingleStep {
     Executed(ThreadId),
     /// Other parts of the machine have acted.
     NoInstruction,
-    /// The run has ended.
-    Ended(Ending),
+    /// The run has ended, in the step in which this thread has executed its last instruction, if one has.
+    Ended(Ending, Option<ThreadId>),
 }
 
 /// A thread of the program.
@@ -41,10 +41,10 @@ impl Machine {
     pub fn single_step(&mut self, output: &mut dyn Output) -> Result<SingleStep, Error> {
         debug_assert!(self.executes_singly, "one instruction at most is asked for");
         let step = self.take_step(1, output)?;
-        let executed = step.core.filter(|_| step.executed > 0);
+        let executed = step.core.filter(|_| step.executed > 0).map(|core| self.measure.threads[usize::from(core.0)]);
         Ok(match (step.ending, executed) {
-            (Some(ending), _) => SingleStep::Ended(ending),
-            (None, Some(core)) => SingleStep::Executed(self.measure.threads[usize::from(core.0)]),
+            (Some(ending), executed) => SingleStep::Ended(ending, executed),
+            (None, Some(thread)) => SingleStep::Executed(thread),
             (None, None) => SingleStep::NoInstruction,
         })
     }

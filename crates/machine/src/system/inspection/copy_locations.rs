@@ -68,6 +68,10 @@ pub struct LineCopy {
 impl System {
     /// All copies of a line of persistent memory outside of the design's own structures, from the cores down.
     pub fn copies(&self, line: LineAddr) -> Vec<LineCopy> {
+        let durable = self.memories.durable_pmem();
+        if !durable.contains(line.base()) {
+            return Vec::new();
+        }
         let mut copies = Vec::new();
         let whole = |place, data| LineCopy { place, dirty: false, tag: LineTag::NONE, mask: u64::MAX, data };
         for &level in self.caches.levels().all() {
@@ -84,7 +88,6 @@ impl System {
         copies.extend(
             buffered.map(|(core, data)| LineCopy { dirty: true, ..whole(CopyLocation::PersistBuffer(core), data) }),
         );
-        let durable = self.memories.durable_pmem();
         let versions =
             self.memories.unfenced_versions(|line| durable.line(line)).into_iter().find(|(other, _)| *other == line);
         copies.extend(versions.into_iter().flat_map(|(_, data)| data).map(|data| whole(CopyLocation::Unfenced, data)));
