@@ -87,7 +87,7 @@ def crash(**changes: Any) -> dict[str, Any]:
     failure = {"oracle": "guest", "disagreement": False, "alike": 2, "command": "durasim crash --replay"}
     shared = ("durasim_version", "design", "workload", "machine", "domain", "seed", "threads", "ops", "host")
     document: dict[str, Any] = {name: run()[name] for name in shared} | {
-        "schema": "durasim-crash/5",
+        "schema": "durasim-crash/6",
         "points": 40,
         "trials": 60,
         "trials_by_fault": {"clean": 40, "nested": 20, "torn": 0},
@@ -106,6 +106,7 @@ def crash(**changes: Any) -> dict[str, Any]:
         "marks": {},
         "timeline": None,
         "causes": None,
+        "check_outputs": None,
         "limits": {},
         "shrunk": None,
         "provenance": run()["provenance"],

@@ -85,5 +85,5 @@ def test_arguments_are_taken_by_the_commands_that_they_name(workload):
 def test_every_option_of_crash_is_looked_at():
     tried = {field.name for field in dataclasses.fields(CrashOptions)}
     known = {"points", "faults", "variants", "replay", "workers", "recovery_limit"}
-    known |= {"check_args", "again_args", "oracles", "persistency_model"}
+    known |= {"check_args", "again_args", "oracles", "persistency_model", "check_output"}
     assert tried == known, "refuse a new option in cli/crash_commands.py where it has no effect"

@@ -1,5 +1,6 @@
 """Causes of violations: the store that is lost, the step that is missing, and the rerun with that step inserted."""
 
+import json
 import struct
 from pathlib import Path
 
@@ -40,6 +41,62 @@ def crash(elf, *words, points=60):
     return ds.crash(
         design="opt", machine="tiny", elf=elf, args=["run", *words], check_args=["check", *words], points=points,
         faults=("clean", "reorder"), variants=4,
+    )  # fmt: skip
+
+
+def crash_command(elf, *options, mistake="missing-clean"):
+    command = ["crash", "--design", "opt", "--machine", "tiny", "--elf", elf, "--check", f"check {mistake}"]
+    return command_line.run(*command, *options, "--", "run", *mistake.split())
+
+
+def test_the_output_of_the_check_is_shown_on_request(elf, tmp_path):
+    path = tmp_path / "crash.json"
+    shown = crash_command(elf, "--points", "20", "--fault", "clean", "--check-output", "--json", path)
+    document = json.loads(path.read_text())
+    assert [trial["id"] for trial in document["check_outputs"]] == [failure["id"] for failure in document["failures"]]
+    of_one_run = {
+        "stdout": "", "stdout_left_out_bytes": 0,
+        "stderr": "violation: a record is broken\n", "stderr_left_out_bytes": 0,
+    }  # fmt: skip
+    assert all(trial["checks"] == [of_one_run] for trial in document["check_outputs"])
+    first = document["failures"][0]
+    lines = f"  {first['id']}: the check wrote\n    stdout: nothing\n    stderr: violation: a record is broken\n"
+    assert shown.stdout.count(lines) == 1
+    assert "--check-output" in first["command"], "a replay shows it too"
+    replayed = crash_command(elf, "--replay", first["id"], "--check-output")
+    assert lines in replayed.stdout
+    assert "the check wrote" not in crash_command(elf, "--replay", first["id"]).stdout
+
+
+def test_an_output_is_bounded_and_shows_control_characters(tmp_path):
+    path = tmp_path / "crash.json"
+    words = ["--fault", "clean", "--elf", compiled.program(SOURCE.with_name("noisy.c")), "--check", "check"]
+    shown = command_line.run(
+        "crash", "--design", "opt", "--machine", "tiny", *words, "--check-output", "--json", path, "--", "run"
+    )
+    trials = json.loads(path.read_text())["check_outputs"]
+    first, again = trials[0]["checks"]
+    assert (len(first["stdout"]), first["stdout_left_out_bytes"]) == (4096 + 3 + 3, 5000 + 10 - 4096)
+    assert first["stdout"].startswith("\\x1b[31mred\\xff\n")
+    assert (again["stdout"], again["stderr"]) == ("", "it was recovered\n")
+    lines = shown.stdout.splitlines()
+    at = lines.index(f"  {trials[0]['id']}: the check wrote")
+    assert lines[at + 1] == "    stdout: \\x1b[31mred\\xff"
+    assert lines[at + 3 : at + 6] == [
+        "    stdout: ... and 914 further bytes", "    stderr: nothing", "    and, started again,",
+    ]  # fmt: skip
+
+
+def test_a_replay_without_a_violation_shows_the_output_of_its_check_too(elf):
+    replayed = crash_command(elf, "--replay", "e1", "--check-output", mistake="missing-clean right")
+    assert replayed.returncode == 0
+    assert "  e1: the check wrote\n    stdout: nothing\n    stderr: nothing" in replayed.stdout
+
+
+def test_the_output_of_a_check_needs_a_check():
+    done = command_line.run("crash", "--design", "opt", "--workload", "array-swap", "--check-output")
+    assert (done.returncode, done.stderr) == (
+        2, "durasim: check-output: requires --elf: a workload has its own commands\n",
     )  # fmt: skip
 
 

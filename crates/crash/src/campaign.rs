@@ -3,6 +3,7 @@
 //! on; recoveries and checks work on the images, on other threads.
 
 use crate::causes::{self, CauseLook, Causes, Rerun, Rerunner};
+use crate::check_output::{self, FirstChecks};
 use crate::coverage::not_tried;
 use crate::crashed_run::{
     Crash, CrashFreeRun, CrashPointSelector, CrashedRun, EndedRun, Selection, crash_free_run, initial_pmem,
@@ -100,8 +101,9 @@ pub fn crash(
     };
     let crashed = crashing.elapsed();
     let causes = campaign.causes(workers.max(1), &ended.tried, progress)?;
+    let check_outputs = request.check_output.then(|| check_output::listed(&ended.tried, trial.is_some(), FAILURES_MAX));
     let mut result = CrashResult::of(&prepared, &request.run, &crash_free_run, ended.tried, FAILURES_MAX);
-    result.causes = causes;
+    (result.causes, result.check_outputs) = (causes, check_outputs);
     (result.marks, result.timeline, result.limits) = (ended.marks, ended.timeline, ended.limits);
     (result.not_tried, result.points_at_risk) = (ended.not_tried, ended.points_at_risk);
     result.set_speed(crashed, workers);
@@ -191,6 +193,7 @@ impl Campaign<'_> {
             output: self.request.judges_output().then_some(&self.crash_free_run.history),
             crash_free: &self.crash_free_run.left,
             recovery_limit: self.request.recovery_limit,
+            keeps_check_output: self.request.check_output,
             all_cuts: self.request.cut_every_write || matches!(self.request.points, Points::All(_)),
             persistency: self.persistency,
             stop: self.stop,
@@ -340,8 +343,10 @@ fn collect(
 ) -> (Trials, Postponed) {
     let mut all = Vec::new();
     let mut postponed = Postponed::default();
+    let mut checks = FirstChecks::new(FAILURES_MAX);
     let mut done = 0;
-    while let Ok((tried, mut retries)) = receiver.recv() {
+    while let Ok((mut tried, mut retries)) = receiver.recv() {
+        checks.take(&mut tried);
         tried.iter().for_each(|(trial, outcome)| postponed.keep(trial, outcome, retries.remove(trial)));
         all.extend(tried);
         done += 1;
@@ -349,6 +354,7 @@ fn collect(
             stop.store(true, Ordering::Relaxed);
         }
     }
+    checks.give_back(&mut all);
     // Workers finish in any order.
     all.sort_by(|(a, _), (b, _)| a.cmp(b));
     (all, postponed)
@@ -466,9 +472,7 @@ impl CrashResult {
             *trials_by_fault.entry(trial.fault_name()).or_default() += 1;
             depth = depth.max(trial.depth());
             losses_reported += u64::from(outcome.reported_loss.is_some());
-            for oracle in &outcome.judged {
-                *judged_by.entry(oracle.name().to_owned()).or_default() += 1;
-            }
+            outcome.judged.iter().for_each(|oracle| *judged_by.entry(oracle.name().to_owned()).or_default() += 1);
             if outcome.objections.is_empty() {
                 continue;
             }
@@ -485,7 +489,7 @@ impl CrashResult {
             failure.alike = alike[&(failure.oracle.clone(), failure.message.clone())];
         }
         CrashResult {
-            schema: "durasim-crash/5".into(),
+            schema: "durasim-crash/6".into(),
             durasim_version: env!("CARGO_PKG_VERSION").into(),
             design: prepared.plan.variant.name.into(),
             workload: run.workload.clone(),
@@ -512,6 +516,7 @@ impl CrashResult {
             marks: BTreeMap::new(),
             timeline: None,
             causes: None,
+            check_outputs: None,
             limits: RecoveryLimits::default(),
             host: Host::new(0, Duration::ZERO),
             provenance: Provenance::of(run, prepared),

@@ -1,6 +1,7 @@
 //! Judges recovered contents of persistent memory with independent oracles.
 
 use crate::byte_oracle::{ByteOracle, Verdict};
+use crate::check_output::{CheckOutput, WrittenStreams};
 use crate::crashed_run::{Crash, CrashFree, initial_pmem};
 use crate::history::{Dump, HistoryOracle, HistoryRecorder, Position};
 use crate::limits::{Limits, Stage};
@@ -49,6 +50,8 @@ pub(crate) struct Context<'a> {
     pub crash_free: &'a CrashFree,
     /// Instructions that recovery, check and further work may each take, if the user says so.
     pub recovery_limit: Option<u64>,
+    /// Whether outcomes have what the check writes.
+    pub keeps_check_output: bool,
     /// Whether a recovery is cut at each of its writes, not at some.
     pub all_cuts: bool,
     /// The model that says which images power failures leave; `None`: the machine does.
@@ -248,12 +251,26 @@ impl<'a> Judge<'a> {
             (_, None) => return Ok(pmem),
         };
         let run = run_guest(program, pmem, self.limits.of(stage));
+        let mut checks = Vec::new();
+        if stage == Stage::Check {
+            self.keep_output(&run, &mut checks);
+        }
         match (run.pmem, run.stopped) {
             (Some(pmem), None) => {
                 self.program_recovered(&pmem);
                 Ok(pmem)
             }
-            (_, stopped) => Err(self.outcome(stage, stopped.expect("it has not come to its end"), name)),
+            (_, stopped) => {
+                let outcome = self.outcome(stage, stopped.expect("it has not come to its end"), name);
+                Err(Outcome { checks, ..outcome })
+            }
+        }
+    }
+
+    /// Keeps what a check has written, if the request asks for it.
+    fn keep_output(&self, run: &GuestRun, checks: &mut Vec<CheckOutput>) {
+        if self.context.keeps_check_output {
+            checks.push(run.written.document());
         }
     }
 
@@ -285,6 +302,7 @@ impl<'a> Judge<'a> {
         let mut outcome = Outcome { judged: vec![Oracle::Guest], ..Outcome::default() };
         self.compare_bytes(&pmem, allowed, &mut outcome);
         let run = run_guest(&mut self.checker, pmem, self.limits.of(Stage::Check));
+        self.keep_output(&run, &mut outcome.checks);
         if let Some(stopped @ Stopped::Unfinished(_)) = run.stopped {
             self.object_to_check(stopped, "check", &mut outcome);
             return outcome;
@@ -307,6 +325,7 @@ impl<'a> Judge<'a> {
     fn conclude_with_check(&mut self, found: &Pages, allowed: &Allowed) -> Outcome {
         let mut outcome = Outcome { judged: vec![Oracle::Guest], ..Outcome::default() };
         let run = run_guest(&mut self.checker, found.clone(), self.limits.of(Stage::Check));
+        self.keep_output(&run, &mut outcome.checks);
         if let Some(pmem) = &run.pmem {
             self.program_recovered(pmem);
             self.compare_bytes(pmem, allowed, &mut outcome);
@@ -315,7 +334,9 @@ impl<'a> Judge<'a> {
             (Some(stopped), _) => self.object_to_check(stopped, "check", &mut outcome),
             (None, Some(pmem)) if !same(&pmem, found) => {
                 self.compare_output(&run.output, allowed, &mut outcome);
-                if let Some(stopped) = run_guest(&mut self.checker, pmem, self.limits.of(Stage::Check)).stopped {
+                let again = run_guest(&mut self.checker, pmem, self.limits.of(Stage::Check));
+                self.keep_output(&again, &mut outcome.checks);
+                if let Some(stopped) = again.stopped {
                     let what = "check, started again on what it has recovered";
                     self.object_to_check(stopped, what, &mut outcome);
                 }
@@ -388,6 +409,8 @@ struct GuestRun {
     stopped: Option<Stopped>,
     /// Its output.
     output: Vec<u8>,
+    /// The begin of each of its streams.
+    written: WrittenStreams,
     /// Instructions and memory.
     taken: Budget,
 }
@@ -396,10 +419,12 @@ struct GuestRun {
 struct BoundedOutput {
     kept: Vec<u8>,
     bytes_max: u64,
+    written: WrittenStreams,
 }
 
 impl Output for BoundedOutput {
-    fn write(&mut self, _: Stream, bytes: &[u8]) {
+    fn write(&mut self, stream: Stream, bytes: &[u8]) {
+        self.written.write(stream, bytes);
         let room = self.bytes_max.saturating_add(1) - self.kept.len() as u64;
         self.kept.extend_from_slice(&bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))]);
     }
@@ -411,7 +436,8 @@ impl Output for BoundedOutput {
 
 /// Runs a program on an image.
 fn run_guest(program: &mut LoadedProgram, pmem: Pages, budget: Budget) -> GuestRun {
-    let mut output = BoundedOutput { kept: Vec::new(), bytes_max: budget.memory_bytes };
+    let mut output =
+        BoundedOutput { kept: Vec::new(), bytes_max: budget.memory_bytes, written: WrittenStreams::default() };
     let ran = program.run(pmem, budget, &mut output);
     let taken = match &ran {
         Ok(ending) => Budget { instructions: ending.instructions, memory_bytes: ending.written_bytes },
@@ -430,7 +456,7 @@ fn run_guest(program: &mut LoadedProgram, pmem: Pages, budget: Budget) -> GuestR
         },
         Err(error) => (None, Some(Stopped::Failed(error.to_string()))),
     };
-    GuestRun { pmem, stopped, output: output.kept, taken }
+    GuestRun { pmem, stopped, output: output.kept, written: output.written, taken }
 }
 
 /// Whether two images of persistent memory are equal.

@@ -4,6 +4,7 @@
 mod byte_oracle;
 mod campaign;
 mod causes;
+mod check_output;
 mod coverage;
 mod crash_points;
 mod crashed_run;
@@ -36,6 +37,7 @@ mod unfinished;
 pub use byte_oracle::{ByteOracle, Verdict};
 pub use campaign::crash;
 pub use causes::{Cause, Causes, Frame, InsertedOperation, Missing, Place, Relied, StorePlace, Tested};
+pub use check_output::{CheckOutput, TrialChecks};
 pub use failure_kind::FailureKind;
 pub use history::{Dump, HistoryOracle, HistoryRecorder, Position};
 pub use limits::RecoveryLimits;

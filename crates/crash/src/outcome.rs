@@ -1,5 +1,6 @@
 //! The outcome of a trial: the oracles that judged it, and their objections.
 
+use crate::check_output::CheckOutput;
 use crate::unfinished::{Place, UnfinishedStage};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,6 +53,8 @@ pub(crate) struct Outcome {
     pub reported_loss: Option<String>,
     /// The stage of the program that did not end within its limit.
     pub unfinished: Option<Box<UnfinishedStage>>,
+    /// The outputs of the runs of the check, if the request asks for them.
+    pub checks: Vec<CheckOutput>,
 }
 
 impl Outcome {

@@ -75,6 +75,10 @@ pub struct CrashRequest {
     #[serde(default)]
     #[schemars(extend("x-metavar" = "strict|epoch|x86|x86-clflush", "x-file" = true))]
     pub persistency_model: Option<PersistencyModel>,
+    /// Show what the check of an --elf program writes, in failing trials and in that of --replay: the first 4 KiB of each stream.
+    #[serde(default)]
+    #[schemars(extend("x-elf" = true))]
+    pub check_output: bool,
     /// Instruction limit of recovery, check and rerun, each (default: 20 times the crash-free count, at least 10 million).
     #[serde(default)]
     #[schemars(range(min = 1, max = 1_000_000_000_000_000_u64))]

@@ -1,6 +1,7 @@
 //! The result of a campaign, as JSON users see it.
 
 use crate::causes::Causes;
+use crate::check_output::TrialChecks;
 use crate::limits::RecoveryLimits;
 use crate::timeline_document::Timeline;
 use durasim_machine::{Host, Provenance};
@@ -88,6 +89,8 @@ pub struct CrashResult {
     /// The causes of the violations of a program of the user's own, as far as they are found; null for a workload and
     /// without violations. A replay tests none of them.
     pub causes: Option<Causes>,
+    /// With `check_output`, what the check wrote in each listed failure, and in a replay; null without.
+    pub check_outputs: Option<Vec<TrialChecks>>,
     /// The limits of recovery, check and further work in a trial.
     pub limits: RecoveryLimits,
     /// Cost on the host.

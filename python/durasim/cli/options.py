@@ -385,7 +385,7 @@ def _option(field: dataclasses.Field[Any], owner: type) -> inspect.Parameter:
     if "choices" in described:
         kind = list[str] | None
         help_text += f" Names: {', '.join(described['choices'])}, or all; repeatable."
-    elif kind is not str and ("words" in described or "elf" in described or str in typing.get_args(kind)):
+    elif kind not in (str, bool) and ("words" in described or "elf" in described or str in typing.get_args(kind)):
         # Several words, or a number or a word.
         kind = str if default is not None else str | None
         default = None if default is None else str(default)

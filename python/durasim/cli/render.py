@@ -150,6 +150,7 @@ def crash_text(result: CrashResult, *, wide: bool = False) -> Text:
             style="bold yellow",
         )
     _add_failures(text, result, len(result.failures) if wide else FAILURES_SHOWN)
+    _add_check_outputs(text, result, wide=wide)
     if result.causes is not None:
         text.append("".join(f"\n  {line}" for line in cause_lines(result.causes)))
     if result.timeline is not None:
@@ -170,6 +171,27 @@ def _add_failures(text: Text, result: CrashResult, most: int) -> None:
     if further := result.violations - sum(failure.alike for failure in shown):
         hint = f" (--wide lists {len(alike) - len(shown)} of these messages)" if len(alike) > len(shown) else ""
         text.append(f"\n  and {count(further, 'violation')} with other messages{hint}")
+
+
+def _add_check_outputs(text: Text, result: CrashResult, *, wide: bool) -> None:
+    """Adds what the check wrote in a replay, or in the failures that are shown."""
+    shown = {failure.id for failure in first_failures(result, len(result.failures) if wide else FAILURES_SHOWN)}
+    for trial in result.check_outputs or ():
+        if result.timeline is None and trial.id not in shown:
+            continue
+        if not trial.checks:
+            text.append(f"\n  {trial.id}: the trial ended before a check")
+        for at, output in enumerate(trial.checks):
+            text.append(f"\n  {trial.id}: the check wrote" if at == 0 else "\n    and, started again,")
+            _add_stream(text, "stdout", output.stdout, output.stdout_left_out_bytes)
+            _add_stream(text, "stderr", output.stderr, output.stderr_left_out_bytes)
+
+
+def _add_stream(text: Text, name: str, written: str, left_out_bytes: int) -> None:
+    lines = printable_lines(written).splitlines()
+    if left_out_bytes:
+        lines.append(f"... and {count(left_out_bytes, 'further byte')}")
+    text.append("".join(f"\n    {name}: {line}" for line in lines or ["nothing"]))
 
 
 def _unwrapped() -> Text:

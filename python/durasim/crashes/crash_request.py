@@ -61,6 +61,8 @@ def _parsed(name: str, value: Any) -> Any:
         names = (value,) if isinstance(value, str) else tuple(value)
         is_all = "all" in names and set(names) <= {"all", *described["choices"]}
         return (described["choices"] if is_all else names) or None
+    if isinstance(value, bool):
+        return value
     if isinstance(value, str):
         if has(name, "elf"):
             return _split(name, value)
@@ -200,7 +202,7 @@ def _workload_request(
     scenario: Scenario, options: CrashOptions, build: Mapping[str, bool]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     for name in FIELDS:
-        if has(name, "elf") and getattr(options, name) is not None:
+        if has(name, "elf") and getattr(options, name) != FIELDS[name].default:
             raise refusal(flag_of(name), "requires --elf: a workload has its own commands")
     ops = DEFAULT_OPS if scenario.ops is None else scenario.ops
     return dataclasses.replace(scenario, ops=ops).request(history=True, **build), {

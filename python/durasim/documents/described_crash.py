@@ -35,6 +35,8 @@ class CrashOptions:
             prints after whole operations.
         persistency_model: A persistency model: its images take the place of those that the machine leaves at a power
             failure.
+        check_output: Show what the check of an --elf program writes, in failing trials and in that of --replay: the
+            first 4 KiB of each stream.
         recovery_limit: Instruction limit of recovery, check and rerun, each (default: 20 times the crash-free count, at
             least 10 million).
         workers: Threads of this computer that run trials; all its cores if not given.
@@ -122,6 +124,14 @@ class CrashOptions:
             " failure.",
         },
     )
+    check_output: bool = field(
+        default=False,
+        metadata={
+            "elf": True,
+            "help": "Show what the check of an --elf program writes, in failing trials and in that of --replay:"
+            " the first 4 KiB of each stream.",
+        },
+    )
     recovery_limit: int | None = field(
         default=None,
         metadata={
@@ -156,4 +166,5 @@ class CrashOptionArguments(TypedDict, total=False):
     again_args: Iterable[str] | None
     oracles: Iterable[str] | None
     persistency_model: Literal["strict", "epoch", "x86", "x86-clflush"] | None
+    check_output: bool
     recovery_limit: int | None

@@ -27,7 +27,7 @@ Loaded = _Typed | dict[str, Any]
 
 _TYPED: Mapping[str, type[_Typed]] = {
     "durasim-run/5": RunResult,
-    "durasim-crash/5": CrashResult,
+    "durasim-crash/6": CrashResult,
     "durasim-compare/4": Comparison,
     "durasim-diff/2": Difference,
     "durasim-explain/1": Explanation,

@@ -101,6 +101,37 @@ class CrashFailure(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class CheckOutput(Document):
+    r"""The output of one run of a check; control characters are written as `\x1b`.
+
+    Attributes:
+        stdout: The first 4096 bytes of its standard output.
+        stdout_left_out_bytes: Further bytes of its standard output.
+        stderr: The first 4096 bytes of its standard error.
+        stderr_left_out_bytes: Further bytes of its standard error.
+    """
+
+    stdout: str
+    stdout_left_out_bytes: int
+    stderr: str
+    stderr_left_out_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrialChecks(Document):
+    """The runs of the check in a trial.
+
+    Attributes:
+        id: The id for `--replay`.
+        checks: The runs in order: on what the power failure left, then on what the first one recovered. Empty if the
+            trial ended before a check.
+    """
+
+    id: str
+    checks: tuple[CheckOutput, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CrashResult(Presented, Document):
     """The result of a crash campaign.
 
@@ -134,6 +165,7 @@ class CrashResult(Presented, Document):
         timeline: For a replay, the events of the lines involved, see schemas/timeline.json; None for a campaign.
         causes: The causes of the violations of a program, see schemas/causes.json; None for a workload and without
             violations. A replay tests none of them.
+        check_outputs: With `check_output`, what the check wrote in each listed failure, and in a replay; None without.
         limits: Limits of instructions and bytes of memory for recovery, check and the rerun in a trial.
         shrunk: The smallest failure found by minimization, with its timeline; None without minimization.
         host: Cost on this computer.
@@ -169,6 +201,7 @@ class CrashResult(Presented, Document):
     marks: Mapping[str, int]
     timeline: Mapping[str, Any] | None
     causes: Mapping[str, Any] | None
+    check_outputs: tuple[TrialChecks, ...] | None
     limits: Mapping[str, int]
     shrunk: Mapping[str, Any] | None
     host: Host
