@@ -77,7 +77,7 @@ def test_each_counter_has_one_category(counter, category):
 def test_every_counter_of_the_machine_has_a_category():
     """The names in the sources, so that a new place or cause cannot be forgotten."""
     name = re.compile(r"(?:StallPlace|StallCause)::\w+(?:\(_\))? => \"(\w+)\"")
-    places = name.findall((ROOT / "crates/core/src/core/stalls.rs").read_text(encoding="utf-8"))
+    places = name.findall((ROOT / "crates/core/src/core/stall_place.rs").read_text(encoding="utf-8"))
     causes = name.findall((ROOT / "crates/types/src/stall.rs").read_text(encoding="utf-8"))
     assert len(places) == 6 and len(causes) == 16
     for place in places:

@@ -418,7 +418,7 @@ def test_a_plan_simulates_nothing(tmp_path):
         (["small", "--plan", "--format", "csv"], "format: is table or markdown with --plan"),
         (["small", "--fail-on-change", "--scale", "paper"], "compares with recorded results of scale quick"),
         (["small", "--fail-on-change", "--seeds", "3"], "recorded results, whose seeds are those of the files"),
-        (["small", "--seeds", "0"], "'--seeds': Input should be greater than or equal to 1"),
+        (["small", "--seeds", "0"], "'--seeds': 0 is not in the range x>=1"),
         (["small", "--cluster", "slrum"], "cluster: 'slrum' is unknown (allowed: tls://HOST:PORT"),
         (["small", "--cluster", "tcp://192.0.2.1:8786"], "use tls://, or add --insecure on a network that you trust"),
         (["small", "--cluster", "slurm"], "jobs: is required with --cluster slurm"),

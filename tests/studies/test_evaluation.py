@@ -27,7 +27,7 @@ def refined_by(metric_of, axis=None, sizes=(4096, 8192), **refine):
     bisections, results, points = Bisections(study), [], study.points()
     while points:
         results += [
-            PointResult("", "simulated", 0.0, "", "", point.values, {"ipc": metric_of(point.values)}, None)
+            PointResult("", "simulated", 0.0, "", "", point.values, {"ipc": metric_of(point.values)}, (), None, None)
             for point in points
         ]
         points = bisections.next_points(results)
@@ -158,7 +158,7 @@ def test_the_bisected_axis_may_be_plotted(result):
         (("--plot", "ipc", "--plot-file", "no/folder.svg"), "no/folder.svg: No such file"),
         (("--plot", "ipcs"), "metric: unknown name 'ipcs'"),
         (("--plot", "tx"), "metric: 'tx' may be tx_aborted or tx_begun"),
-        (("--jobs", "0"), "greater than or equal to 1"),
+        (("--jobs", "0"), "0 is not in the range x>=1"),
         (("--store", "s", "--no-store"), "no_store: cannot be combined with --store"),
         (("--plan", "--format", "csv"), "format: is table or markdown with --plan"),
     ],

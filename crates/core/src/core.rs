@@ -514,7 +514,9 @@ impl Core {
 
     fn run_within<P: Port>(&mut self, port: &mut P, limits: StepLimits) -> Exit {
         let StepLimits { until, last, .. } = limits;
-        self.counted = self.instructions;
+        if !self.is_between_looks {
+            self.counted = self.instructions;
+        }
         loop {
             if (self.is_interrupted() || !self.stores_have_left(port, until))
                 && let Some(exit) = self.finish_pending_work(port, until)

@@ -3,7 +3,6 @@
 //! on; recoveries and checks work on the images, on other threads.
 
 use crate::causes::{self, CauseLook, Causes, Rerun, Rerunner};
-use crate::check_output::{self, FirstChecks};
 use crate::coverage::not_tried;
 use crate::crashed_run::{
     Crash, CrashFreeRun, CrashPointSelector, CrashedRun, EndedRun, Selection, crash_free_run, initial_pmem,
@@ -25,6 +24,7 @@ use crate::schedule::{All, DrawnFailures, Points, check_event, schedule};
 use crate::timeline::{Replayed, check_followed, replay};
 use crate::timeline_document::Timeline;
 use crate::trial::{PowerFault, Trial};
+use crate::trial_checks::{self, FirstChecks};
 use durasim_contract::Variant;
 use durasim_machine::{
     DistinctImages, Host, Inserted, PowerFailureOptions, Prepared, Provenance, RunRequest, System, configuration,
@@ -101,7 +101,7 @@ pub fn crash(
     };
     let crashed = crashing.elapsed();
     let causes = campaign.causes(workers.max(1), &ended.tried, progress)?;
-    let check_outputs = request.check_output.then(|| check_output::listed(&ended.tried, trial.is_some(), FAILURES_MAX));
+    let check_outputs = request.check_output.then(|| trial_checks::listed(&ended.tried, trial.is_some(), FAILURES_MAX));
     let mut result = CrashResult::of(&prepared, &request.run, &crash_free_run, ended.tried, FAILURES_MAX);
     (result.causes, result.check_outputs) = (causes, check_outputs);
     (result.marks, result.timeline, result.limits) = (ended.marks, ended.timeline, ended.limits);

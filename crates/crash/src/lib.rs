@@ -31,13 +31,14 @@ mod timeline;
 mod timeline_document;
 mod timeline_recorder;
 mod trial;
+mod trial_checks;
 mod trial_runs;
 mod unfinished;
 
 pub use byte_oracle::{ByteOracle, Verdict};
 pub use campaign::crash;
 pub use causes::{Cause, Causes, Frame, InsertedOperation, Missing, Place, Relied, StorePlace, Tested};
-pub use check_output::{CheckOutput, TrialChecks};
+pub use check_output::CheckOutput;
 pub use failure_kind::FailureKind;
 pub use history::{Dump, HistoryOracle, HistoryRecorder, Position};
 pub use limits::RecoveryLimits;
@@ -53,4 +54,5 @@ pub use timeline_document::{
     TimelineEvent, TimelinePhase, Trace, Transaction, Words,
 };
 pub use trial::{NextFailure, PowerFault, Trial};
+pub use trial_checks::TrialChecks;
 pub use trial_runs::{BlamedStore, ProgramRun, TrialRun, TrialRuns, trial_runs};

@@ -1,9 +1,9 @@
 //! The result of a campaign, as JSON users see it.
 
 use crate::causes::Causes;
-use crate::check_output::TrialChecks;
 use crate::limits::RecoveryLimits;
 use crate::timeline_document::Timeline;
+use crate::trial_checks::TrialChecks;
 use durasim_machine::{Host, Provenance};
 use durasim_types::Stats;
 use serde::{Deserialize, Serialize};

@@ -91,15 +91,20 @@ impl Core {
             self.position = Some((block, index));
             return None;
         }
+        if next == Next::Block && is_cut {
+            self.position = Some((block, end));
+            let stop = limits.until.saturating_add(1).min(self.unit.buffer.attention());
+            self.is_between_looks = !port.halted() && self.window.commit_cycle() < stop;
+            // Designs act on reports of retired instructions: these come at looks.
+            if !self.is_between_looks {
+                self.count(port);
+            }
+            return None;
+        }
         self.count(port);
         match next {
             Next::Again | Next::Counted => self.position = Some((block, index)),
             Next::Later => self.position = (index + 1 < block.range().len()).then_some((block, index + 1)),
-            Next::Block if is_cut => {
-                self.position = Some((block, end));
-                let stop = limits.until.saturating_add(1).min(self.unit.buffer.attention());
-                self.is_between_looks = !port.halted() && self.window.commit_cycle() < stop;
-            }
             Next::Inst | Next::Block => {}
             Next::Exit => return self.exit.take(),
         }
