@@ -37,6 +37,7 @@ from durasim.runs.scenario import (
 from durasim.runs.simulation import GuestOutput, RunProgress, reuse_or_run
 from durasim.store.reuse import Reuse
 from durasim.studies.described_study import StudyArguments
+from durasim.watch import UNWATCHED, Watch
 
 if TYPE_CHECKING:
     from durasim.crashes.mutants import MutationResult, Outcome
@@ -232,6 +233,7 @@ def campaign(
     seconds: float | None = None,
     store: StoreChoice = False,
     progress: CampaignProgress | None = None,
+    watch: Watch = UNWATCHED,
 ) -> CampaignResult:
     """Runs every crash test in a campaign file; docs/crash.md explains such files.
 
@@ -243,6 +245,7 @@ def campaign(
             user's store.
         progress: Called with the runs done, the total (None if `seconds` is the limit) and the design of the last run.
             The numbers are trials instead if the file requires a number of trials.
+        watch: Is notified of each run.
 
     Returns:
         The document that `--json` writes, a dictionary; its `failed_checks` lists the reasons if the campaign failed.
@@ -256,7 +259,7 @@ def campaign(
 
     described = campaign_file.read(os.fspath(path))
     with opened_store(store) as kept:
-        return CampaignResult(campaign_run.run(described, kept, seconds, progress or (lambda *_: None)))
+        return CampaignResult(campaign_run.run(described, kept, seconds, progress or (lambda *_: None), watch))
 
 
 def random_campaign(
@@ -396,13 +399,14 @@ def run_study(
     wait_minutes: float | None = None,
     yes: bool = False,
     progress: SweepProgress | None = None,
+    watch: Watch = UNWATCHED,
 ) -> SweepResult:
-    """Runs a study; see `sweep`."""
+    """Runs a study and notifies `watch` of each point; see `sweep`."""
     from durasim.studies.simulators import simulators  # noqa: PLC0415 - keeps the start-up of other commands short
 
     chosen = simulators(jobs, cluster, insecure=insecure, wait_minutes=wait_minutes)
     with opened_store(store) as kept:
-        return chosen.run(study, kept, progress or (lambda *_: None), yes=yes)
+        return chosen.run(study, kept, progress or (lambda *_: None), yes=yes, watch=watch)
 
 
 def described_study(study: str | os.PathLike[str] | None, keys: Mapping[str, Any]) -> Study:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from durasim.api import StoreChoice, SweepProgress, described_study, opened_store
 from durasim.errors import refusal, unknown_name
+from durasim.watch import UNWATCHED, Watch
 
 if TYPE_CHECKING:
     from durasim.artifacts.pack import Wanted
@@ -94,8 +95,9 @@ def run_reproduction(
     wait_minutes: float | None = None,
     yes: bool = False,
     progress: SweepProgress | None = None,
+    watch: Watch = UNWATCHED,
 ) -> Reproduction:
-    """Runs what chosen figures need; see `reproduce`."""
+    """Runs what chosen figures need and notifies `watch` of each run; see `reproduce`."""
     from durasim.papers import reproduction  # noqa: PLC0415 - keeps the start-up of other commands short
     from durasim.papers.counts import count_of  # noqa: PLC0415
     from durasim.studies.simulators import simulators  # noqa: PLC0415
@@ -106,7 +108,7 @@ def run_reproduction(
     report = progress or (lambda *_: None)
     with opened_store(store) as kept:
         return reproduction.reproduce(
-            chosen, scale, run=lambda study, see: workers.run(study, kept, report, yes=yes, see=see),
+            chosen, scale, run=lambda study, see: workers.run(study, kept, report, yes=yes, see=see, watch=watch),
             counts=count_of, with_readings=readings, seeds=seeds,
         )  # fmt: skip
 
@@ -138,6 +140,7 @@ def sensitivity(
     insecure: bool = False,
     wait_minutes: float | None = None,
     progress: SweepProgress | None = None,
+    watch: Watch = UNWATCHED,
 ) -> Sensitivity:
     """Varies the assumptions of designs and machines one at a time, on machine and programs of their paper.
 
@@ -150,6 +153,7 @@ def sensitivity(
         insecure: Permits `tcp://` beyond this computer.
         wait_minutes: Longest wait for the first worker of a cluster, as for `sweep`.
         progress: Called with the runs done and the total.
+        watch: Is notified of each run.
 
     Raises:
         ConfigError: A name is unknown, or nothing is varied there.
@@ -164,7 +168,9 @@ def sensitivity(
     workers = simulators(jobs, cluster, insecure=insecure, wait_minutes=wait_minutes)
     report = progress or (lambda *_: None)
     with opened_store(store) as kept:
-        return sensitivity_study.measure(runs, run=lambda study, see: workers.run(study, kept, report, see=see))
+        return sensitivity_study.measure(
+            runs, run=lambda study, see: workers.run(study, kept, report, see=see, watch=watch)
+        )
 
 
 def planned_sensitivity(

@@ -19,7 +19,8 @@ import tornado.httpserver
 import compiled
 from durasim import ConfigError
 from durasim.crashes.crash_request import options_of, prepare_crash
-from durasim.explore import access, explored_run, reasons, server, sources
+from durasim.explore import explored_run, reasons, server, sources
+from durasim.local_server import access, handlers
 from durasim.runs.scenario import Scenario
 
 SOURCE = Path(__file__).resolve().parents[1] / "crash" / "causes.c"
@@ -47,7 +48,7 @@ class Served:
     """A server in another thread, and requests to it."""
 
     def __init__(self, run, folder):
-        self.opened = server.listen(0)
+        self.opened = handlers.listen(0)
         self.port = self.opened.getsockname()[1]
         self.access = access.Access(self.port)
         self._run, self._folder = run, folder

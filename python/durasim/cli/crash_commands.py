@@ -11,6 +11,7 @@ import typer
 
 from durasim import api, output
 from durasim.cli import formats, hints, options, render
+from durasim.cli.monitored import Monitor, monitored
 from durasim.cli.options import check_json, finish
 from durasim.cli.shell import EXIT_NEGATIVE
 from durasim.crashes import known_findings
@@ -161,6 +162,7 @@ def campaign(
     seconds: options.Seconds = None,
     store: options.StoreFile = None,
     no_store: options.NoStore = False,
+    monitor: Monitor = None,
     json: options.JsonFile = None,
 ) -> None:
     """Run every crash test in a campaign file and check that its negative controls fail as expected.
@@ -177,7 +179,7 @@ def campaign(
         if replay is not None:
             _replay_random(given, design or [], replay, json)
             return
-        _random_campaign(design or [], runs, seed, seconds, options.store_of(store, no_store), json)
+        _random_campaign(design or [], runs, seed, seconds, options.store_of(store, no_store), monitor, json)
         return
     for name in ("design", "runs", "seed", "replay"):
         if name in given:
@@ -188,29 +190,44 @@ def campaign(
         raise refusal("seconds", f"{seconds:g} is not above 0")
     kept = options.store_of(store, no_store)
     check_json(json)
-    with render.progress_bar() as bar:
+    with monitored(monitor, "durasim campaign") as watch, render.progress_bar() as bar:
         task = bar.add_task("crashing", total=None)
 
         def show(done: int, total: int | None, what: str) -> None:
             bar.update(task, completed=done, total=total, description=f"crashing {what}")
 
-        document = api.campaign(file, seconds=seconds, store=kept, progress=show)
+        document = api.campaign(file, seconds=seconds, store=kept, progress=show, watch=watch)
     finish(json, document, render.campaign_tables(document))
     if document["failed_checks"]:
         raise typer.Exit(EXIT_NEGATIVE)
 
 
 def _random_campaign(
-    designs: list[str], runs: int | None, seed: int, seconds: float | None, kept: str | bool, json: str | None
+    designs: list[str],
+    runs: int | None,
+    seed: int,
+    seconds: float | None,
+    kept: str | bool,
+    monitor: int | None,
+    json: str | None,
 ) -> None:
     from durasim.crashes import random_runs  # noqa: PLC0415 - keeps the start-up of other commands short
 
     check_json(json)
-    with render.progress_bar() as bar, api.opened_store(kept) as opened:
+    with (
+        monitored(monitor, "durasim campaign --random") as watch,
+        render.progress_bar() as bar,
+        api.opened_store(kept) as opened,
+    ):
         task, stored = bar.add_task("testing random machines", total=None), random_runs.Blocks(Reuse(opened))
-        document = random_runs.run(
-            designs, runs, seconds, seed, lambda done, total: bar.update(task, completed=done, total=total), stored
-        )
+        watch.begin_study("random machines", "runs", seconds)
+        watch.say("testing random machines")
+
+        def show(done: int, total: int | None) -> None:
+            watch.count(done, total)
+            bar.update(task, completed=done, total=total)
+
+        document = random_runs.run(designs, runs, seconds, seed, show, stored)
     finish(json, document, render.random_tables(document))
     hints.report_reuse(stored.reused_runs, document["runs"])
     if document["violations"]:
@@ -221,7 +238,7 @@ def _replay_random(given: set[str], designs: list[str], replay: str, json: str |
     check_json(json)
     if len(designs) != 1:
         raise refusal("design", "is required once with --replay")
-    for name in ("runs", "seed", "seconds", "store", "no_store"):
+    for name in ("runs", "seed", "seconds", "store", "no_store", "monitor"):
         if name in given:
             raise refusal(name, "cannot be combined with --replay, which repeats one run")
     document = api.random_replay(designs[0], replay)

@@ -40,6 +40,7 @@ def explore(
     The options are those of `durasim crash`. With `explore` in place of `crash`, the command of a failure opens it.
     """
     from durasim.explore import explored_run, server  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.local_server.handlers import listen  # noqa: PLC0415
 
     if design is None:
         raise refusal("design", "is required")
@@ -50,7 +51,7 @@ def explore(
     server.check_page()
     folder = None if source_root is None else _folder(source_root)
     # A port in use is refused before the program is compiled and run.
-    with server.listen(port) as opened:
+    with listen(port) as opened:
         scenario = options.scenario_of(
             design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
             domain=domain, control=control, arg=arg, macros=macros,

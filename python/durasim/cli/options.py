@@ -399,7 +399,13 @@ def _option(field: dataclasses.Field[Any], owner: type) -> inspect.Parameter:
 
 
 def refuse_with_plan(
-    form: str, needs_results: Mapping[str, bool], *, cluster: str | None, insecure: bool, wait: float | None
+    form: str,
+    needs_results: Mapping[str, bool],
+    *,
+    cluster: str | None,
+    insecure: bool,
+    wait: float | None,
+    monitor: int | None,
 ) -> None:
     """Refuses options that `--plan` does not use.
 
@@ -409,11 +415,13 @@ def refuse_with_plan(
         cluster: The option `--cluster`.
         insecure: The option `--insecure`.
         wait: The option `--wait`.
+        monitor: The option `--monitor`.
 
     Raises:
         ConfigError: One is given.
     """
-    for name, is_given in {"cluster": cluster is not None, "insecure": insecure, "wait": wait is not None}.items():
+    simulating = {"cluster": cluster is not None, "insecure": insecure, "wait": wait is not None}
+    for name, is_given in (simulating | {"monitor": monitor is not None}).items():
         if is_given:
             raise refusal(name, "is for simulating: leave it out with --plan")
     for name, is_given in needs_results.items():

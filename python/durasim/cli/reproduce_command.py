@@ -9,6 +9,7 @@ import typer
 
 from durasim import output, publication
 from durasim.cli import formats, options, render
+from durasim.cli.monitored import Monitor, monitored
 from durasim.cli.options import check_json, finish
 from durasim.cli.shell import EXIT_NEGATIVE
 from durasim.errors import refusal
@@ -43,6 +44,7 @@ def reproduce(
     cluster: options.Cluster = None,
     insecure: options.Insecure = False,
     wait: options.Wait = None,
+    monitor: Monitor = None,
     store: options.StoreFile = None,
     no_store: options.NoStore = False,
     yes: Annotated[bool, typer.Option("--yes", help="Permit more than 10,000 runs.")] = False,
@@ -65,7 +67,7 @@ def reproduce(
     kept = options.store_of(store, no_store)
     if plan:
         needed = {"report": report is not None, "fail_on_change": fail_on_change}
-        options.refuse_with_plan(form, needed, cluster=cluster, insecure=insecure, wait=wait)
+        options.refuse_with_plan(form, needed, cluster=cluster, insecure=insecure, wait=wait, monitor=monitor)
         planned = publication.planned_reproduction(chosen, scale, readings=readings, seeds=seeds, store=kept, jobs=jobs)
         finish(json, [of.to_dict() for of in planned], study_tables.plan_tables(planned, wide=wide))
         return
@@ -75,7 +77,7 @@ def reproduce(
         check_folder(report)
     document = _run(
         chosen, scale, readings=readings, seeds=seeds, store=kept, jobs=jobs, cluster=cluster, insecure=insecure,
-        wait_minutes=wait, yes=yes,
+        wait_minutes=wait, yes=yes, monitor=monitor,
     )  # fmt: skip
     if report is not None:
         write_report(report, chosen, document)
@@ -89,12 +91,13 @@ def reproduce(
         raise typer.Exit(EXIT_NEGATIVE)
 
 
-def _run(chosen: Sequence[Chosen], scale: str, **how: Any) -> Reproduction:
-    with render.progress_bar() as bar:
+def _run(chosen: Sequence[Chosen], scale: str, *, monitor: int | None, **how: Any) -> Reproduction:
+    with monitored(monitor, "durasim reproduce") as watch, render.progress_bar() as bar:
         task = bar.add_task("reproducing", total=None)
         return publication.run_reproduction(
-            chosen, scale, progress=lambda done, total: bar.update(task, completed=done, total=total), **how
-        )
+            chosen, scale, progress=lambda done, total: bar.update(task, completed=done, total=total), watch=watch,
+            **how,
+        )  # fmt: skip
 
 
 def _check_recorded(scale: str, seeds: int, *, fail_on_change: bool) -> None:

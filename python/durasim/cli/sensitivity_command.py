@@ -8,6 +8,7 @@ import typer
 
 from durasim import output, publication
 from durasim.cli import formats, options, render
+from durasim.cli.monitored import Monitor, monitored
 from durasim.cli.options import check_json, finish
 from durasim.cli.shell import EXIT_NEGATIVE
 
@@ -30,6 +31,7 @@ def sensitivity(
     cluster: options.Cluster = None,
     insecure: options.Insecure = False,
     wait: options.Wait = None,
+    monitor: Monitor = None,
     store: options.StoreFile = None,
     no_store: options.NoStore = False,
     wide: options.Wide = False,
@@ -48,12 +50,12 @@ def sensitivity(
     formats.check(form, json)
     keys, kept = tuple(key or ()), options.store_of(store, no_store)
     if plan:
-        options.refuse_with_plan(form, {}, cluster=cluster, insecure=insecure, wait=wait)
+        options.refuse_with_plan(form, {}, cluster=cluster, insecure=insecure, wait=wait, monitor=monitor)
         planned = publication.planned_sensitivity(paper, keys, store=kept, jobs=jobs)
         finish(json, planned.to_dict(), sensitivity_tables.plan(planned, wide=wide))
         return
     document = _run(
-        paper, keys, store=kept, jobs=jobs, cluster=cluster, insecure=insecure, wait_minutes=wait
+        paper, keys, store=kept, jobs=jobs, cluster=cluster, insecure=insecure, wait_minutes=wait, monitor=monitor
     )  # fmt: skip
     if json is not None:
         output.write_json(json, document.to_dict())
@@ -64,9 +66,13 @@ def sensitivity(
         raise typer.Exit(EXIT_NEGATIVE)
 
 
-def _run(paper: str, keys: tuple[str, ...], **how: Any) -> Sensitivity:
-    with render.progress_bar() as bar:
+def _run(paper: str, keys: tuple[str, ...], *, monitor: int | None, **how: Any) -> Sensitivity:
+    with monitored(monitor, "durasim sensitivity") as watch, render.progress_bar() as bar:
         task = bar.add_task("varying assumptions", total=None)
         return publication.sensitivity(
-            paper, keys, progress=lambda done, total: bar.update(task, completed=done, total=total), **how
+            paper,
+            keys,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            watch=watch,
+            **how,
         )

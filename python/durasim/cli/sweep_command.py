@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from durasim import api, output
 from durasim.cli import formats, options, render
+from durasim.cli.monitored import Monitor, monitored
 from durasim.cli.options import check_json, finish
 from durasim.cli.shell import EXIT_NEGATIVE
 from durasim.documents.escaping import csv_text
 from durasim.documents.sweep import SweepResult
+
+if TYPE_CHECKING:
+    from durasim.studies.study import Study
 
 
 def sweep(
@@ -39,6 +43,7 @@ def sweep(
     wait: options.Wait = None,
     store: options.StoreFile = None,
     no_store: options.NoStore = False,
+    monitor: Monitor = None,
     yes: Annotated[bool, typer.Option("--yes", help="Permit more than 10,000 points.")] = False,
     wide: options.Wide = False,
     form: options.Format = formats.TABLE,
@@ -60,19 +65,17 @@ def sweep(
     refuse_many(study, yes=yes)
     wanted = plots.plot_of(study, metric=plot, x=x, by=by, file=plot_file)
     if plan:
-        options.refuse_with_plan(form, {"plot": plot is not None}, cluster=cluster, insecure=insecure, wait=wait)
+        needed = {"plot": plot is not None}
+        options.refuse_with_plan(form, needed, cluster=cluster, insecure=insecure, wait=wait, monitor=monitor)
         with api.opened_store(kept) as opened:
             planned = plans.plan_of(study, opened, jobs)
         finish(json, planned.to_dict(), study_tables.plan_table(planned, wide=wide))
         return
     if wanted is not None:
         output.check_writable(wanted.file)
-    with render.progress_bar() as bar:
-        task = bar.add_task(f"simulating {study.name}", total=None)
-        result = api.run_study(
-            study, store=kept, jobs=jobs, cluster=cluster, insecure=insecure, wait_minutes=wait, yes=yes,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )  # fmt: skip
+    result = _run(
+        study, monitor, store=kept, jobs=jobs, cluster=cluster, insecure=insecure, wait_minutes=wait, yes=yes
+    )  # fmt: skip
     if json is not None:
         output.write_json(json, result.to_dict())
     if json != output.STANDARD_OUTPUT:
@@ -83,6 +86,14 @@ def sweep(
         plots.write(result, wanted)
     if _is_negative(result):
         raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _run(study: Study, monitor: int | None, **how: Any) -> SweepResult:
+    with monitored(monitor, "durasim sweep") as watch, render.progress_bar() as bar:
+        task = bar.add_task(f"simulating {study.name}", total=None)
+        return api.run_study(
+            study, progress=lambda done, total: bar.update(task, completed=done, total=total), watch=watch, **how
+        )
 
 
 def _is_negative(result: SweepResult) -> bool:

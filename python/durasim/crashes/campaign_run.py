@@ -27,6 +27,7 @@ from durasim.runs.scenario import design_variants
 from durasim.store.database import Store
 from durasim.store.keys import Keys
 from durasim.store.reuse import Reuse
+from durasim.watch import FAILED, REUSED, SIMULATED, UNWATCHED, Finished, Watch
 
 Progress = Callable[[int, int | None, str], None]
 """Called with the number done, the total (None if time is the limit), and the name of what was done last. The number
@@ -102,12 +103,11 @@ class Tally:
     def _add_control(self, unit: Unit, document: Mapping[str, Any]) -> None:
         control = unit.control
         assert control is not None  # noqa: S101 - checked by the caller
-        found = "error" if "error" in document else "violation" if document["violations"] else "survival"
         self.controls.append(
             {
                 "name": control.name,
                 "expects": control.expects,
-                "found": found,
+                "found": _found(document),
                 "trials": document.get("trials", 0),
                 "violations": document.get("violations", 0),
                 "why": control.why,
@@ -115,7 +115,18 @@ class Tally:
         )
 
 
-def run(campaign: CampaignFile, store: Store | None, seconds: float | None, progress: Progress) -> dict[str, Any]:
+def _found(document: Mapping[str, Any]) -> str:
+    """Returns the outcome of a control."""
+    return "error" if "error" in document else "violation" if document["violations"] else "survival"
+
+
+def run(
+    campaign: CampaignFile,
+    store: Store | None,
+    seconds: float | None,
+    progress: Progress,
+    watch: Watch = UNWATCHED,
+) -> dict[str, Any]:
     """Runs a campaign once, or in rounds with new seeds.
 
     If the file requires a number of trials, rounds continue until they are done. With `seconds`, rounds continue until
@@ -130,23 +141,28 @@ def run(campaign: CampaignFile, store: Store | None, seconds: float | None, prog
     began = time.monotonic()
     tally, kept = Tally(), _Kept(store, campaign.name)
     try:
-        report = _reporter(campaign, tally, seconds, progress)
+        watch.begin_study(campaign.name, "runs" if campaign.trials is None else "trials", seconds)
+        report = _reporter(campaign, tally, seconds, progress, watch)
         with worker_processes() as (pool, workers):
             for batch in _batches(campaign, tally, seconds, began):
-                _judge(pool, 2 * workers, batch, kept, tally, report)
+                _judge(pool, 2 * workers, batch, kept, tally, report, watch)
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(kept.sentence(tally))
         raise
     except BrokenProcessPool as broken:
         # Killed by the kernel for lack of memory, or by the user. All other workers have ended with it.
         raise HostIoError(f"a worker process was killed; {kept.sentence(tally)}") from broken
+    watch.say("minimizing failures")
     shrunk = list(_shrunk(tally, report))
+    watch.say("testing planted faults")
     planted = [mutant for name in campaign.mutated_designs() for mutant in mutation.chosen_mutants(name)]
     caught = mutation.run_mutants(planted, reuse=Reuse(store))
     return _document(campaign, tally, caught, time.monotonic() - began) | {"shrunk": shrunk}
 
 
-def _reporter(campaign: CampaignFile, tally: Tally, seconds: float | None, progress: Progress) -> Callable[[str], None]:
+def _reporter(
+    campaign: CampaignFile, tally: Tally, seconds: float | None, progress: Progress, watch: Watch
+) -> Callable[[str], None]:
     """Returns the function that reports progress, with the name of what was done last."""
     total = campaign.trials if seconds is None else None
     if total is None and seconds is None:
@@ -154,7 +170,9 @@ def _reporter(campaign: CampaignFile, tally: Tally, seconds: float | None, progr
 
     def report(what: str) -> None:
         done = tally.units if campaign.trials is None else tally.sums["trials"]
-        progress(done if total is None else min(done, total), total, what)
+        done = done if total is None else min(done, total)
+        watch.count(done, total)
+        progress(done, total, what)
 
     return report
 
@@ -192,10 +210,17 @@ def _judge(
     stored: _Kept,
     tally: Tally,
     report: Callable[[str], None],
+    watch: Watch,
 ) -> None:
     """Computes the verdicts of all these runs, at most `running_max` at a time."""
-    running: dict[Future[str], tuple[Unit, dict[str, Any]]] = {}
+    running: dict[Future[str], tuple[int, Unit, dict[str, Any]]] = {}
     exhausted = False
+
+    def finish(number: int, unit: Unit, document: Mapping[str, Any], state: str) -> None:
+        tally.add(unit, document)
+        watch.finish(number, _finished(unit, document, state))
+        report(unit.scenario.design)
+
     while running or not exhausted:
         while not exhausted and len(running) < running_max:
             unit = next(units, None)
@@ -204,19 +229,44 @@ def _judge(
                 break
             request = unit.request()
             kept = stored.get(request)
+            number = tally.units + len(running)
+            watch.add([_name_of(unit)])
             if kept is not None:
                 tally.resumed += 1
-                tally.add(unit, kept)
-                report(unit.scenario.design)
+                finish(number, unit, kept, REUSED)
             else:
-                running[pool.submit(crash_unit, json.dumps(request))] = (unit, request)
+                running[pool.submit(crash_unit, json.dumps(request))] = (number, unit, request)
+                watch.begin(number)
         done, _ = wait(running, return_when=FIRST_COMPLETED)
         for future in done:
-            unit, request = running.pop(future)
+            number, unit, request = running.pop(future)
             document = json.loads(future.result())
             stored.put(unit, request, document)
-            tally.add(unit, document)
-            report(unit.scenario.design)
+            finish(number, unit, document, SIMULATED)
+
+
+def _name_of(unit: Unit) -> str:
+    """Returns the design, program and seed of a run, and the name of a control."""
+    scenario = unit.scenario
+    name = f"{scenario.design} {scenario.workload or scenario.elf} threads={scenario.threads} seed={scenario.seed}"
+    return name if unit.control is None else f"control {unit.control.name}: {name}"
+
+
+def _finished(unit: Unit, document: Mapping[str, Any], state: str) -> Finished:
+    control, problem = unit.control, document.get("error")
+    counters = {name: document[name] for name in _SUMS} if problem is None else {}
+    if control is not None:
+        found = _found(document)
+        problem = None if found == control.expects else f"{control.expects} expected, {found} found"
+    return Finished(
+        state=state if problem is None else FAILED,
+        seconds=float(document.get("host", {}).get("seconds", 0.0)),
+        command=crash_command(unit.scenario, unit.options),
+        counters=counters,
+        # Not those of controls, whose violations are wanted.
+        sums=counters if control is None else {},
+        problem=problem,
+    )
 
 
 def _batches(campaign: CampaignFile, tally: Tally, seconds: float | None, began: float) -> Iterator[Iterator[Unit]]:

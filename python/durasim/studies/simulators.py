@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from durasim.studies.cluster import Cluster, cluster_named
 from durasim.studies.contents import check
 from durasim.studies.study_run import Progress, See, StudyRun
+from durasim.watch import UNWATCHED, Watch
 
 if TYPE_CHECKING:
     from durasim.documents.sweep import SweepResult
@@ -28,7 +29,14 @@ class Simulators:
     cluster: Cluster | None
 
     def run(
-        self, study: Study, store: Store | None, progress: Progress, *, yes: bool = False, see: See | None = None
+        self,
+        study: Study,
+        store: Store | None,
+        progress: Progress,
+        *,
+        yes: bool = False,
+        see: See | None = None,
+        watch: Watch = UNWATCHED,
     ) -> SweepResult:
         """Simulates all points of a study that are not stored; see `StudyRun`.
 
@@ -41,10 +49,11 @@ class Simulators:
 
         cluster = self.cluster
         if cluster is None:
-            return StudyRun(study, store, progress, yes=yes, see=see).run(lambda: LocalProcesses(self.jobs))
+            local = StudyRun(study, store, progress, yes=yes, see=see, watch=watch)
+            return local.run(lambda: LocalProcesses(self.jobs))
         from durasim.studies.dask_executor import DaskCluster  # noqa: PLC0415 - requires Dask
 
-        run = StudyRun(study, store, progress, yes=yes, check=check, see=see)
+        run = StudyRun(study, store, progress, yes=yes, check=check, see=see, watch=watch)
         return run.run(lambda: DaskCluster(cluster, run.memory_bytes), populating=LocalProcesses)
 
 

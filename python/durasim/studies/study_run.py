@@ -14,6 +14,7 @@ from durasim import _core
 from durasim.crashes.crash_request import finish_crash
 from durasim.documents.metrics import crash_metrics, run_metrics
 from durasim.documents.results import CrashResult, RunResult
+from durasim.documents.summaries import POINT_METRICS
 from durasim.documents.sweep import SCHEMA, PointResult, SweepResult
 from durasim.errors import ConfigError
 from durasim.programs.workload_tables import unchanged_sources
@@ -28,6 +29,7 @@ from durasim.studies.prepared import Prepared, prepare
 from durasim.studies.refine import Bisections
 from durasim.studies.study import Point, Study, refuse_many
 from durasim.studies.tasks import Expected, task_text
+from durasim.watch import FAILED, REUSED, SIMULATED, UNWATCHED, Finished, Watch
 
 Progress = Callable[[int, int], None]
 """Called with the points done and the total, which grows while an axis is bisected."""
@@ -35,7 +37,6 @@ See = Callable[[int, Mapping[str, Any]], None]
 """Called with the number of a point, in the order of the points, and its document."""
 ATTEMPTS_MAX = 3
 """Attempts for a point whose worker process ends without an answer."""
-REUSED, SIMULATED, FAILED = "reused", "simulated", "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class StudyRun:
         yes: bool = False,
         check: Callable[[Mapping[str, Any]], None] | None = None,
         see: See | None = None,
+        watch: Watch = UNWATCHED,
     ) -> None:
         """Begins a run.
 
@@ -69,6 +71,7 @@ class StudyRun:
             check: Refuses requests that the workers cannot simulate; given if they are on other computers. Then the
                 cost of each point is estimated, and long ones are simulated first.
             see: Called with each document, simulated or stored, for what its metrics do not contain.
+            watch: Is notified of each point.
         """
         refuse_many(study, yes=yes)
         self._check = check
@@ -76,6 +79,7 @@ class StudyRun:
         self.memory_bytes = 0
         """Expected memory of a simulation, known when workers on other computers are started; 0 before."""
         self._study, self._store, self._progress, self._see = study, store, progress, see
+        self._watch = watch
         self._keys = Keys()
         self._outcomes: list[Outcome | None] = []
         self._prepared: list[Prepared] = []
@@ -94,6 +98,7 @@ class StudyRun:
             HostIoError: The store cannot be written.
             ToolchainError: A guest program cannot be built.
         """
+        self._watch.begin_study(self._study.name, "points")
         bisections = None if self._study.refinement is None else Bisections(self._study)
         try:
             with (
@@ -153,6 +158,8 @@ class StudyRun:
         first = len(self._prepared)
         self._prepared += prepared
         self._outcomes += [None] * len(prepared)
+        self._watch.add([_name_of(point.point) for point in prepared])
+        self._watch.count(self._done, len(self._prepared))
         return list(range(first, len(self._prepared)))
 
     def _reuse(self, numbers: Sequence[int]) -> None:
@@ -180,6 +187,7 @@ class StudyRun:
                     prepared = self._prepared[number]
                     workers.submit(number, task_text(prepared.point.kind, prepared.request, self._expected.get(number)))
                     running.add(number)
+                    self._watch.begin(number)
             if not running:
                 return
             is_alone = len(running) == 1
@@ -192,6 +200,7 @@ class StudyRun:
                 if answer.given_up is not None:
                     self._finish(answer.number, _failed(self._prepared[answer.number], answer.given_up, 0.0))
                     continue
+                self._watch.put_back(answer.number)
                 if answer.is_blameless:
                     fresh.appendleft(answer.number)
                     continue
@@ -261,6 +270,8 @@ class StudyRun:
     def _finish(self, number: int, outcome: Outcome) -> None:
         self._outcomes[number] = outcome
         self._done += 1
+        self._watch.finish(number, _finished(outcome.result, self._study.kind))
+        self._watch.count(self._done, len(self._prepared))
         self._progress(self._done, len(self._prepared))
 
     def _result(self, bisections: Bisections | None) -> SweepResult:
@@ -319,6 +330,26 @@ def _outcome(prepared: Prepared, document: Mapping[str, Any], state: str, second
             error=None,
         ),
         evidence_of(result.stats, hardware),
+    )
+
+
+def _name_of(point: Point) -> str:
+    """Returns the values of the axes of a point."""
+    return " ".join(f"{key}={value}" for key, value in point.values.items() if value is not None)
+
+
+def _finished(result: PointResult, kind: str) -> Finished:
+    metrics = result.metrics
+    counters = {name: metrics.get(name) for name in (*POINT_METRICS[kind], "host_mips") if name in metrics}
+    is_run = kind == "run" and result.error is None
+    return Finished(
+        state=result.state,
+        seconds=result.seconds,
+        command=result.command,
+        counters=counters,
+        instructions=float(metrics["host_mips"]) * float(metrics["host_seconds"]) * 1e6 if is_run else 0.0,
+        sums={} if kind == "run" else {name: metrics[name] for name in POINT_METRICS[kind] if name in metrics},
+        problem=result.error,
     )
 
 

@@ -1,4 +1,4 @@
-"""Access to the local page: this computer alone, one token, one cookie.
+"""Access to a local page: this computer alone, one token, one cookie.
 
 A page of another site can make a browser send requests to this server, and a name of another site can be made to
 resolve to 127.0.0.1. So the names in `Host` and `Origin` have to be those of this server, and all data needs a cookie
@@ -48,7 +48,7 @@ class Access:
     @property
     def cookie(self) -> str:
         """The name of the cookie: cookies of all ports of a computer are in one place."""
-        return f"durasim_explore_{self.port}"
+        return f"durasim_{self.port}"
 
     def problem_of(self, host: str | None, origins: list[str]) -> str | None:
         """Returns the sentence that refuses a request because of its `Host` or `Origin`, or None."""
