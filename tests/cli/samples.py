@@ -92,6 +92,7 @@ def crash(**changes: Any) -> dict[str, Any]:
         "trials": 60,
         "trials_by_fault": {"clean": 40, "nested": 20, "torn": 0},
         "not_tried": {"energy": "the domain has no residual energy"},
+        "persistency_model": None,
         "control": False,
         "points_at_risk": 3,
         "violations": 2 * len(messages),

@@ -90,7 +90,7 @@ pub fn crash(
     let trial = request.replay.as_deref().map(parse_trial).transpose()?;
     let prepared = prepare_for_crashes(request, registry)?;
     let persistency = persistency(request, &prepared, trial.as_ref())?;
-    let crash_free_run = crash_free_run(&prepared, request.run.max_instructions, stop)?;
+    let crash_free_run = crash_free_run(&prepared, request.run.budget(), stop)?;
     let crashing = Instant::now();
     let persistency = persistency.as_ref();
     let campaign = Campaign { request, prepared: &prepared, crash_free_run: &crash_free_run, persistency, stop };
@@ -104,6 +104,7 @@ pub fn crash(
     let check_outputs = request.check_output.then(|| trial_checks::listed(&ended.tried, trial.is_some(), FAILURES_MAX));
     let mut result = CrashResult::of(&prepared, &request.run, &crash_free_run, ended.tried, FAILURES_MAX);
     (result.causes, result.check_outputs) = (causes, check_outputs);
+    result.persistency_model = request.persistency_model;
     (result.marks, result.timeline, result.limits) = (ended.marks, ended.timeline, ended.limits);
     (result.not_tried, result.points_at_risk) = (ended.not_tried, ended.points_at_risk);
     result.set_speed(crashed, workers);
@@ -279,7 +280,7 @@ impl Campaign<'_> {
         let mut rerun = |inserted: &Inserted, look: &mut CauseLook<'_>| {
             let mut prepared = self.prepared.clone();
             prepared.program.inserted = inserted.clone();
-            let crash_free_run = crash_free_run(&prepared, self.request.run.max_instructions, self.stop)?;
+            let crash_free_run = crash_free_run(&prepared, self.request.run.budget(), self.stop)?;
             let campaign = Campaign { prepared: &prepared, crash_free_run: &crash_free_run, ..*self };
             // The points of the campaign are done.
             let ended = campaign.run(workers, &mut |_, total| progress(total, total))?;
@@ -502,6 +503,7 @@ impl CrashResult {
             trials,
             trials_by_fault,
             not_tried: BTreeMap::new(),
+            persistency_model: None,
             control: run.control || prepared.plan.variant.control,
             points_at_risk: 0,
             violations,

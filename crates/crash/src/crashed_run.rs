@@ -116,15 +116,27 @@ impl Observer for EventKindRecorder {
     }
 }
 
+/// Runs a program on a machine to its end or to the limits of its request.
+///
+/// # Errors
+/// As from a run; a program that writes more memory than it may.
+pub(crate) fn run_to_end(
+    machine: &mut Machine,
+    budget: Budget,
+    output: &mut Interruptible<'_>,
+) -> Result<Ending, Error> {
+    machine.run_within_memory(budget, output)?.map_err(|Unfinished { pc, .. }| {
+        let limit_mib = budget.memory_bytes >> 20;
+        let what = format!("it has written more than {limit_mib} MiB of memory, at pc {pc:#x}");
+        Error::Failed(format!("the program fails without a power failure: {what}"))
+    })
+}
+
 /// Runs the program to its end, without any failure.
 ///
 /// # Errors
 /// As from a run; a program that fails without any crash, and events in an impossible order.
-pub(crate) fn crash_free_run(
-    prepared: &Prepared,
-    max_instructions: Option<u64>,
-    stop: &AtomicBool,
-) -> Result<CrashFreeRun, Error> {
+pub(crate) fn crash_free_run(prepared: &Prepared, budget: Budget, stop: &AtomicBool) -> Result<CrashFreeRun, Error> {
     let mut machine = Machine::new(&prepared.config, &prepared.plan, &prepared.program)?;
     let order = Arc::new(Mutex::new(OrderChecker::default()));
     let kinds = Arc::new(Mutex::new(Vec::new()));
@@ -132,7 +144,7 @@ pub(crate) fn crash_free_run(
     let history = HistoryRecorder::default();
     machine.system_mut().keep_history(history.for_machine());
     let mut output = Interruptible::new(stop);
-    let ending = machine.run(max_instructions, &mut output)?;
+    let ending = run_to_end(&mut machine, budget, &mut output)?;
     if let Some(objection) = order.lock().expect("no thread panics while it holds the checker").objection() {
         let what = format!("its persist events come in an order that no hardware could produce: {objection}");
         return Err(Error::Stuck { cycle: machine.cycle(), what });

@@ -2,6 +2,7 @@
 
 use crate::causes::Causes;
 use crate::limits::RecoveryLimits;
+use crate::persistency_model::PersistencyModel;
 use crate::timeline_document::Timeline;
 use crate::trial_checks::TrialChecks;
 use durasim_machine::{Host, Provenance};
@@ -58,6 +59,8 @@ pub struct CrashResult {
     pub trials_by_fault: BTreeMap<String, u64>,
     /// Of the faults asked for, those for which there was nothing to try, each with the reason.
     pub not_tried: BTreeMap<String, String>,
+    /// The persistency model whose images were taken; null if those of the machine were.
+    pub persistency_model: Option<PersistencyModel>,
     /// Whether it is a negative control: a control variant, or `--control`.
     pub control: bool,
     /// Crash points at which a clean power failure loses a dirty line of persistent memory. If there is none, a negative

@@ -1,7 +1,7 @@
 //! Records all steps of a run without a power failure: what its threads do with persistent memory, what leaves the caches, and
 //! all persist events.
 
-use crate::crashed_run::Interruptible;
+use crate::crashed_run::{Interruptible, run_to_end};
 use crate::request::CrashRequest;
 use crate::run_record_document::{RecordedPlace, RecordedRegion, RecordedStep, RunRecord};
 use durasim_contract::Variant;
@@ -31,7 +31,7 @@ pub fn record_run(request: &CrashRequest, registry: &[Variant], stop: &AtomicBoo
     machine.system_mut().keep_journal(Box::new(recorder.clone()));
     machine.system_mut().observe(Box::new(recorder.clone()));
     let mut output = Interruptible::new(stop);
-    let ending = machine.run(request.run.max_instructions, &mut output)?;
+    let ending = run_to_end(&mut machine, request.run.budget(), &mut output)?;
     let steps = recorder.take();
     if steps.is_full {
         let problem = format!("the run makes more than {STEPS_MAX} steps on persistent memory: make it shorter");

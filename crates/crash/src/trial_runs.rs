@@ -88,7 +88,7 @@ pub fn trial_runs(request: &CrashRequest, registry: &[Variant], stop: &AtomicBoo
     let trial = parse_trial(id)?;
     let prepared = prepare_for_crashes(request, registry)?;
     let persistency = persistency(request, &prepared, Some(&trial))?;
-    let crash_free_run = crash_free_run(&prepared, request.run.max_instructions, stop)?;
+    let crash_free_run = crash_free_run(&prepared, request.run.budget(), stop)?;
     check_event(&trial, &crash_free_run)?;
     let persistency = persistency.as_ref();
     let campaign = Campaign { request, prepared: &prepared, crash_free_run: &crash_free_run, persistency, stop };

@@ -113,7 +113,7 @@ pub(crate) struct Replay<'a> {
     end: Option<RunEnd>,
     /// The thread that the debugger was shown last.
     pub thread: ThreadId,
-    pub breakpoints: BTreeSet<u64>,
+    breakpoints: BTreeSet<u64>,
     pub watchpoints: Watchpoints,
 }
 

@@ -150,6 +150,7 @@ class CrashResult(Presented, Document):
         trials_by_fault: Trials by fault; `nested` and `recrash` for more than one power failure, with the kinds of all
             power failures that are not clean, as in `nested+reorder`.
         not_tried: The requested faults that do not apply, with the reasons.
+        persistency_model: The persistency model whose images were taken; None if those of the machine were.
         control: Whether it is a negative control: a control design, or `--control`.
         points_at_risk: Crash points at which a clean power failure loses a dirty line of persistent memory.
         violations: Trials after which the promise was violated.
@@ -187,6 +188,7 @@ class CrashResult(Presented, Document):
     trials: int
     trials_by_fault: Mapping[str, int]
     not_tried: Mapping[str, str]
+    persistency_model: str | None
     control: bool
     points_at_risk: int
     violations: int

@@ -150,7 +150,8 @@ def crash_case(result: Any, design: str) -> str:
         result: The result of the campaign.
         design: The name of its design as it is shown.
     """
-    case = f"{design} on {result.machine} ({result.domain}), {result.workload}"
+    model = "" if result.persistency_model is None else f", persistency model {result.persistency_model}"
+    case = f"{design} on {result.machine} ({result.domain}{model}), {result.workload}"
     if result.ops is not None:
         case += f", {result.ops} operations"
     return printable(f"{case}: {count(result.trials, 'crash')} at {count(result.points, 'persist event')}")

@@ -5,10 +5,42 @@ use crate::setup::budget::{Budget, Exceeded, Unfinished};
 use durasim_kernel::Output;
 use durasim_types::{CoreId, Cycle, Error, PAGE_BYTES};
 
-/// Instructions between two looks at the memory that a run on a machine uses.
-const LOOK_PERIOD: u64 = 1 << 20;
+/// Instructions before the first look at the memory that a run on a machine uses. From look to look they double, up to the most.
+const LOOK_PERIOD_MIN: u64 = 1 << 16;
+const LOOK_PERIOD_MAX: u64 = 1 << 20;
+/// At least this many between two looks for each page that a look counts, so that it stays short beside them.
+const INSTRUCTIONS_PER_PAGE: u64 = 64;
 
 impl Machine {
+    /// Runs the program as [`Machine::run`] does, for at most `budget.instructions` since its start, and no further than
+    /// `budget.memory_bytes` from this call on allow. The error: it has written more, at the pc.
+    ///
+    /// # Errors
+    /// Faults of the guest, and a machine that is stuck.
+    pub fn run_within_memory(
+        &mut self,
+        budget: Budget,
+        output: &mut dyn Output,
+    ) -> Result<Result<Ending, Unfinished>, Error> {
+        let pages_before = self.system.written_pages();
+        let mut period = LOOK_PERIOD_MIN;
+        loop {
+            let part = self.instructions().saturating_add(period).min(budget.instructions);
+            let ending = self.run(Some(part), output)?;
+            if ending != Ending::InstructionLimit {
+                return Ok(Ok(ending));
+            }
+            let pages = self.system.written_pages();
+            if pages.saturating_sub(pages_before).saturating_mul(PAGE_BYTES) > budget.memory_bytes {
+                return Ok(Err(Unfinished { exceeded: Exceeded::Memory, pc: self.last_pc() }));
+            }
+            if self.instructions() >= budget.instructions {
+                return Ok(Ok(ending));
+            }
+            period = (2 * period).min(LOOK_PERIOD_MAX).max(pages.saturating_mul(INSTRUCTIONS_PER_PAGE));
+        }
+    }
+
     /// Runs the program as [`Machine::run`] does, but no further than a budget. Its instructions and
     /// cycles count from the start of the program, its memory from this call on.
     ///
@@ -16,23 +48,12 @@ impl Machine {
     /// Faults of the guest, and a machine that is stuck.
     pub fn run_within(&mut self, budget: Budget, output: &mut dyn Output) -> Result<Result<Ending, Unfinished>, Error> {
         self.cycles_max = budget.cycles();
-        let pages_before = self.system.written_pages();
-        loop {
-            let part = self.instructions().saturating_add(LOOK_PERIOD).min(budget.instructions);
-            let exceeded = match self.run(Some(part), output)? {
-                Ending::CycleLimit => Exceeded::Cycles,
-                Ending::InstructionLimit => {
-                    let pages = self.system.written_pages().saturating_sub(pages_before);
-                    match () {
-                        () if pages.saturating_mul(PAGE_BYTES) > budget.memory_bytes => Exceeded::Memory,
-                        () if self.instructions() >= budget.instructions => Exceeded::Instructions,
-                        () => continue,
-                    }
-                }
-                ending => return Ok(Ok(ending)),
-            };
-            return Ok(Err(Unfinished { exceeded, pc: self.last_pc() }));
-        }
+        let exceeded = match self.run_within_memory(budget, output)? {
+            Ok(Ending::CycleLimit) => Exceeded::Cycles,
+            Ok(Ending::InstructionLimit) => Exceeded::Instructions,
+            ended => return Ok(ended),
+        };
+        Ok(Err(Unfinished { exceeded, pc: self.last_pc() }))
     }
 
     /// Whether nothing happens any more up to the last cycle that the run may reach.

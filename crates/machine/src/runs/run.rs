@@ -5,7 +5,7 @@ use super::result::{Host, Region, RunEnd, RunResult};
 use super::session::Session;
 use crate::functional::{FunctionalEnding, TxProfile, run_functionally};
 use crate::machine::Ending;
-use crate::setup::budget::{Budget, Exceeded, Unfinished};
+use crate::setup::budget::{Exceeded, Unfinished};
 use crate::setup::request::{Prepared, RunRequest, prepare};
 use crate::statistics::metrics::Metrics;
 use durasim_contract::Variant;
@@ -45,7 +45,7 @@ pub fn profile(request: &RunRequest, registry: &[Variant], output: &mut dyn Outp
 
 fn run_flat(request: &RunRequest, prepared: &Prepared, output: &mut dyn Output) -> Result<RunResult, Error> {
     let started = Instant::now();
-    let budget = Budget::of_request(request.max_instructions, request.max_memory_mib);
+    let budget = request.budget();
     let FunctionalEnding { exit_code, unfinished, instructions, roi, pool, .. } =
         run_functionally(&prepared.config, &prepared.plan, &prepared.program, budget, output)?;
     if let Some(Unfinished { exceeded: Exceeded::Memory, pc }) = unfinished {

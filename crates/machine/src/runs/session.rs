@@ -12,14 +12,9 @@ use crate::statistics::measurements::Moment;
 use crate::statistics::persistence::PersistenceRecorder;
 use durasim_contract::Variant;
 use durasim_kernel::Output;
-use durasim_types::{Clock, Error, PAGE_BYTES};
+use durasim_types::{Clock, Error};
 use serde_json::json;
 use std::time::{Duration, Instant};
-
-/// Instructions between two looks at the memory that a run has written.
-const MEMORY_LOOK_PERIOD: u64 = 1 << 16;
-/// At least this many for each page that a look counts.
-const INSTRUCTIONS_PER_PAGE: u64 = 64;
 
 /// A run in progress.
 pub struct Session {
@@ -65,8 +60,7 @@ impl Session {
             }
         } else if let Some(text) = &request.fast_forward {
             let mark = SnapshotPoint::parse(text)?;
-            let budget = Budget::of_request(request.max_instructions, request.max_memory_mib);
-            let rest = crate::functional::fast_forward(&prepared, mark, request.warm, budget, output)?;
+            let rest = crate::functional::fast_forward(&prepared, mark, request.warm, request.budget(), output)?;
             prepared.start = Some(json!({ "kind": "fast_forward", "mark": text, "warm": request.warm }));
             let mut machine = rest.attach(&prepared, request.warm)?;
             machine.pass_snapshot_point(mark);
@@ -119,30 +113,10 @@ impl Session {
         let started = Instant::now();
         self.machine.stop_at_snapshot_point(mark);
         self.machine.stop_after_region(self.request.stop_after_roi);
-        let ending = self.run_within_memory(max_instructions.unwrap_or(u64::MAX), output);
+        let budget = Budget { instructions: max_instructions.unwrap_or(u64::MAX), ..self.request.budget() };
+        let ended = self.machine.run_within_memory(budget, output);
         self.elapsed += started.elapsed();
-        ending
-    }
-
-    /// Runs for at most `limit` instructions, and no further than the limit of memory of the request allows.
-    fn run_within_memory(&mut self, limit: u64, output: &mut dyn Output) -> Result<Ending, Error> {
-        let machine = &mut self.machine;
-        let most = Budget::of_request(None, self.request.max_memory_mib).memory_bytes / PAGE_BYTES;
-        let before = machine.system().written_pages();
-        let mut period = MEMORY_LOOK_PERIOD;
-        loop {
-            let part = machine.instructions().saturating_add(period).min(limit);
-            match machine.run(Some(part), output)? {
-                Ending::InstructionLimit if machine.instructions() < limit => {}
-                ending => return Ok(ending),
-            }
-            let pages = machine.system().written_pages();
-            if pages.saturating_sub(before) > most {
-                return Err(memory_exceeded(&self.request, machine.last_pc()));
-            }
-            // Pages are counted one by one: a look must stay short beside the instructions between two looks.
-            period = MEMORY_LOOK_PERIOD.max(pages.saturating_mul(INSTRUCTIONS_PER_PAGE));
-        }
+        ended?.map_err(|unfinished| memory_exceeded(&self.request, unfinished.pc))
     }
 
     /// The result of a run that has ended.

@@ -18,14 +18,6 @@ pub struct Budget {
 pub const MEMORY_MIB: u64 = 8192;
 
 impl Budget {
-    /// The budget of a request: as many instructions as it says, or any number, and its limit of memory.
-    pub fn of_request(max_instructions: Option<u64>, max_memory_mib: Option<u64>) -> Budget {
-        Budget {
-            instructions: max_instructions.unwrap_or(u64::MAX),
-            memory_bytes: max_memory_mib.unwrap_or(MEMORY_MIB).saturating_mul(1 << 20),
-        }
-    }
-
     /// A budget of this many instructions and any memory.
     pub const fn of_instructions(instructions: u64) -> Budget {
         Budget { instructions, memory_bytes: u64::MAX }

@@ -1,5 +1,6 @@
 //! The request of a run, with its names resolved and its parameters checked.
 
+use super::budget::{Budget, MEMORY_MIB};
 use super::config::MachineConfig;
 use super::inserted::Inserted;
 use super::plan::Plan;
@@ -121,6 +122,16 @@ pub struct RunRequest {
     /// Data that only the front end has, for the result of the run.
     #[serde(default)]
     pub origin: Origin,
+}
+
+impl RunRequest {
+    /// The limits of the run: as many instructions as the request says, or any number, and its memory.
+    pub fn budget(&self) -> Budget {
+        Budget {
+            instructions: self.max_instructions.unwrap_or(u64::MAX),
+            memory_bytes: self.max_memory_mib.unwrap_or(MEMORY_MIB).saturating_mul(1 << 20),
+        }
+    }
 }
 
 /// Data of a run that only the front end has.
