@@ -148,7 +148,7 @@ def sweep(name: str = "sizes", workloads: tuple[str, ...] = ("btree",), **change
 def causes(function: str, file: str = "list.c") -> dict[str, Any]:
     """Returns the causes of two violations: a store of this function that is not cleaned."""
     frame = {"function": function, "file": file, "line": 48}
-    place = {"pc": 4096, "at": frame, "inlined_into": [], "caller": None, "thread": 0}
+    place = {"pc": 4096, "at": frame, "inlined_into": [], "callers": [frame], "thread": 0}
     store = place | {"address": 1 << 40, "data_offset": None, "size_bytes": 8, "value": "0x1", "tx": None}
     cause = {
         "violations": 2, "first": "e3", "what": "lost", "missing": "no-clean", "stores": [store], "relied": None,

@@ -253,7 +253,7 @@ def blamed_functions(result: ds.CrashResult) -> set[str]:
     """Returns the functions with a lost store, those into which they are inlined, and their callers."""
     found = (result.causes or {"found": []})["found"]
     stores = [store for cause in found for store in cause["stores"]]
-    frames = [frame for store in stores for frame in (store["at"], *store["inlined_into"], store["caller"] or {})]
+    frames = [frame for store in stores for frame in (store["at"], *store["inlined_into"], *store["callers"])]
     return {frame["function"] for frame in frames if frame.get("function")}
 
 

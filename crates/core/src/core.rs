@@ -32,7 +32,7 @@ use crate::execution::{AtCommit, MemoryUnit};
 use crate::store_buffer::{DrainOutcome, FencedStores};
 use crate::store_sets::StoreSets;
 use crate::tlb::{TlbConfig, Tlbs};
-use crate::{CoreConfig, Outcome, Port, StoreBuffer, translations::Translations, window::Window};
+use crate::{CoreConfig, EarlierStores, Outcome, Port, StoreBuffer, translations::Translations, window::Window};
 use durasim_isa::{BlockCache, BlockId, Hart, Stop};
 use durasim_types::{CoreId, Cycle, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};

@@ -21,6 +21,9 @@ pub use config::{CoreConfig, Fences, UnitConfig, UnitsConfig};
 pub use core::{
     Core, CoreStats, Exit, PlacePauses, StallCycles, StallKind, StallPlace, StallSlice, SuspensionFault, ThreadContext,
 };
-pub use port::{Control, EarlyFlushOutcome, HtmAbort, LogFlush, Outcome, PendingStore, PersistentStores, Port};
+pub use port::{
+    Control, EarlierStores, EarlyFlushOutcome, HtmAbort, InstructionOrigin, LogFlush, Outcome, PendingStore,
+    PersistentStores, Port,
+};
 pub use store_buffer::StoreBuffer;
 pub use store_sets::StoreSetsConfig;

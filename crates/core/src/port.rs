@@ -1,6 +1,6 @@
 //! Requests of a core to the memory system and the machine around it.
 
-use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
+use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Hart, Marker};
 use durasim_types::{
     CheckRegisters, CheckVerdict, CheckedAccess, CoreId, Cycle, FilterOperation, LineAddr, PhysAddr, StallSegment,
     StoreKind, TxId,
@@ -95,6 +95,33 @@ pub enum EarlyFlushOutcome {
     },
 }
 
+/// Stores that have not left a core.
+pub trait EarlierStores {
+    /// Puts them over `bytes`, the contents of memory from `addr` on.
+    fn put_over(&self, addr: PhysAddr, bytes: &mut [u8]);
+}
+
+/// An instruction, with the registers from which its callers are found, as they were when it was executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InstructionOrigin {
+    /// Its address.
+    pub pc: u64,
+    /// The register ra.
+    pub return_address: u64,
+    /// The register sp.
+    pub stack_pointer: u64,
+    /// The register s0, which is the frame pointer of functions that have one.
+    pub frame_pointer: u64,
+}
+
+impl InstructionOrigin {
+    /// The instruction that a thread with these registers executes.
+    #[inline]
+    pub fn of(hart: &Hart) -> Self {
+        InstructionOrigin { pc: hart.pc, return_address: hart.x[1], stack_pointer: hart.x[2], frame_pointer: hart.x[8] }
+    }
+}
+
 /// Whether a core continues after a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
@@ -109,9 +136,9 @@ pub enum Control {
 /// Other cores act between two calls. A request that has to wait is [`Outcome::Pending`] and is made again later, so that
 /// they can.
 pub trait Port {
-    /// The requests that the core makes from now on are those of the instruction at this address. `return_address` is what the
-    /// register of that name held when it was executed. For ports that name places in the program.
-    fn instruction(&mut self, _core: CoreId, _pc: u64, _return_address: u64) {}
+    /// The requests that the core makes from now on are those of this instruction. `earlier` has stores before it that have not
+    /// left the core; without it there are none, only later ones. For ports that name places in the program.
+    fn instruction(&mut self, _core: CoreId, _origin: &InstructionOrigin, _earlier: Option<&dyn EarlierStores>) {}
     /// A fence without W in its predecessor set commits, which waits for no cache-block operation.
     fn fence_without_writes(&mut self, _core: CoreId, _at: Cycle) {}
     /// A fence with W in its predecessor set is done in cycle `at`, and has waited for this number of cycles since its commit.

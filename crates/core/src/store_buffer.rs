@@ -5,7 +5,7 @@
 //! the begin or end of a transaction: the store buffer offers them to the port (DEVIATIONS.md, proteus-instructions).
 
 use crate::front_waits::FrontWaits;
-use crate::{CoreConfig, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
+use crate::{CoreConfig, EarlierStores, EarlyFlushOutcome, InstructionOrigin, LogFlush, Outcome, PendingStore, Port};
 use durasim_isa::CacheBlockOp;
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PhysAddr, StallSegment, StoreKind, TxId};
 use serde::{Deserialize, Serialize};
@@ -46,13 +46,6 @@ struct Slot {
     /// The instruction that it is reported as. Snapshots leave it out.
     #[serde(skip)]
     origin: InstructionOrigin,
-}
-
-/// The address of an instruction, and the return address when it was executed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct InstructionOrigin {
-    pub pc: u64,
-    pub return_address: u64,
 }
 
 /// A fence without W in its predecessor set that committed while cache-block operations before it were in the buffer. It does not
@@ -275,7 +268,7 @@ impl StoreBuffer {
         for fence in &mut self.passing_fences {
             fence.operations -= 1;
             if fence.operations == 0 {
-                port.instruction(core, fence.origin.pc, fence.origin.return_address);
+                port.instruction(core, &fence.origin, None);
                 port.fence_without_writes(core, cycle);
             }
         }
@@ -310,19 +303,6 @@ impl StoreBuffer {
             return Forward::Partial(position + 1);
         }
         Forward::Miss
-    }
-
-    /// Puts the bytes of the buffered stores over those of memory from `addr` on, as a load would get them.
-    pub fn put_over(&self, addr: PhysAddr, bytes: &mut [u8]) {
-        for slot in &self.slots {
-            let Entry::Store(store) = slot.entry else { continue };
-            for (at, byte) in (store.addr.0..).zip(store.data.to_le_bytes()).take(store.len.into()) {
-                let place = at.checked_sub(addr.0).and_then(|offset| bytes.get_mut(offset as usize));
-                if let Some(place) = place {
-                    *place = byte;
-                }
-            }
-        }
     }
 
     /// Whether all stores have been executed by `cycle`.
@@ -459,7 +439,7 @@ impl StoreBuffer {
         let Entry::Store(store) = &slot.entry else { return self.drain_non_store(core, port, at) };
         let (first, last) = self.buckets(store.addr, store.len);
         let (line, kind, could_leave) = (store.addr.line(), store.kind, slot.from.max(self.next_from));
-        port.instruction(core, slot.origin.pc, slot.origin.return_address);
+        port.instruction(core, &slot.origin, None);
         match port.store(core, store, at) {
             Outcome::Done(cycle) => {
                 self.filter[first] -= 1;
@@ -486,7 +466,7 @@ impl StoreBuffer {
     fn drain_non_store<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
         let Some(slot) = self.slots.front() else { return DrainOutcome::Nothing };
         let (entry, could_leave) = (slot.entry, slot.from.max(self.next_from));
-        port.instruction(core, slot.origin.pc, slot.origin.return_address);
+        port.instruction(core, &slot.origin, None);
         let outcome = match entry {
             Entry::Store(store) => port.store(core, &store, at),
             Entry::Block(op, line) => {
@@ -626,6 +606,20 @@ impl StoreBuffer {
         }
         for word in self.log_blocks.iter().flatten() {
             hasher.write_u64(*word);
+        }
+    }
+}
+
+impl EarlierStores for StoreBuffer {
+    fn put_over(&self, addr: PhysAddr, bytes: &mut [u8]) {
+        for slot in &self.slots {
+            let Entry::Store(store) = slot.entry else { continue };
+            for (at, byte) in (store.addr.0..).zip(store.data.to_le_bytes()).take(store.len.into()) {
+                let place = at.checked_sub(addr.0).and_then(|offset| bytes.get_mut(offset as usize));
+                if let Some(place) = place {
+                    *place = byte;
+                }
+            }
         }
     }
 }

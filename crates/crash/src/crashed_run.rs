@@ -9,7 +9,8 @@ use crate::timeline_recorder::TimelineRecorder;
 use crate::trial::PowerFault;
 use durasim_contract::{CrashImage, Promise};
 use durasim_machine::{
-    Budget, Ending, Machine, Observer, Output, PmemPool, PoolContents, Prepared, Program, Stream, System, Unfinished,
+    Budget, CallStacks, Ending, Machine, Observer, Output, PmemPool, PoolContents, Prepared, Program, Stream, System,
+    Unfinished,
 };
 use durasim_types::{
     Cause, ConfigError, CoreId, Cycle, DataRange, Error, EventKind, Journal, LineAddr, Pages, PersistEvent, Site,
@@ -517,10 +518,12 @@ pub(crate) fn run_with_crashes<M: CrashPointSelector>(
     stop: &AtomicBool,
 ) -> Result<EndedRun<M>, Error> {
     let CrashedRun { prepared, program, expected, declares, recovers_first, limits, store_recorder, persistency } = run;
-    if let Some(store_recorder) = &store_recorder {
-        store_recorder.run_begins(initial_pmem(prepared, program));
-    }
     let mut machine = Machine::new(&prepared.config, &prepared.plan, program)?;
+    if let Some(store_recorder) = &store_recorder {
+        let call_stacks = Arc::new(Mutex::new(CallStacks::of(program.elf.clone())));
+        machine.keep_call_stacks(call_stacks.clone());
+        store_recorder.run_begins(call_stacks, initial_pmem(prepared, program));
+    }
     let oracle = match prepared.plan.variant.promise {
         Promise::Immediate => ByteOracle::new(expected),
         Promise::Epoch(further) => ByteOracle::of_epochs(expected, further),

@@ -242,12 +242,12 @@ mod tests {
         let mut recorder = StepRecorder::default();
         let write = Write { addr: PhysAddr(0x1004), len: 4, data: 0xffff_ffff_0000_0007 };
         recorder.moment(CoreId(2), 10);
-        recorder.site(Site { pc: 0x40, return_address: 0, thread: 3 });
+        recorder.site(Site { pc: 0x40, thread: 3, ..Site::default() });
         recorder.store(Some(TxId(9)), write);
         recorder.store(None, write);
         recorder.moment(CoreId(1), 12);
         recorder.evicted(CoreId(1), "l1d", write.addr.line());
-        recorder.site(Site { pc: 0x44, return_address: 0, thread: 3 });
+        recorder.site(Site { pc: 0x44, thread: 3, ..Site::default() });
         recorder.fenced(CoreId(1));
         let Recording { steps, instructions, is_full, .. } = recorder.take();
         assert_eq!(instructions, [0x40, 0x44]);

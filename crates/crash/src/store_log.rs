@@ -1,6 +1,7 @@
 //! All stores of a run to persistent memory, with their cleans, fences and transactions, and the instruction of each: what causes of
 //! violations are looked for in.
 
+use durasim_machine::CallStacks;
 use durasim_types::{CoreId, Cycle, DataRange, Journal, LineAddr, Pages, Site, TxId, Write};
 use std::sync::{Arc, Mutex};
 
@@ -42,6 +43,8 @@ pub(crate) struct StoreLog {
     pub range: Option<DataRange>,
     /// Whether the run made more steps than are kept.
     pub is_cut: bool,
+    /// The call stacks of the steps.
+    pub call_stacks: Arc<Mutex<CallStacks>>,
 }
 
 impl StoreLog {
@@ -56,6 +59,12 @@ impl StoreLog {
             Step::Store(tx, write) => Some((tx, write)),
             _ => None,
         }
+    }
+
+    /// The return addresses of the calls that have led to a step, the innermost first.
+    pub fn return_addresses(&self, site: Site) -> Vec<u64> {
+        let call_stacks = self.call_stacks.lock().expect("no thread panics while it unwinds");
+        call_stacks.return_addresses(site.call_stack).to_vec()
     }
 }
 
@@ -76,11 +85,10 @@ impl StoreRecorder {
         act(&mut self.0.lock().expect("no thread panics while it holds the log"))
     }
 
-    /// A run begins on this persistent memory: what was recorded before is dropped.
-    pub fn run_begins(&self, pmem: Pages) {
-        self.with(|recording| {
-            *recording = Recording { log: StoreLog { initial: pmem, ..StoreLog::default() }, ..Recording::default() };
-        });
+    /// A run begins on this persistent memory, whose call stacks are kept there: what was recorded before is dropped.
+    pub fn run_begins(&self, call_stacks: Arc<Mutex<CallStacks>>, pmem: Pages) {
+        let log = StoreLog { initial: pmem, call_stacks, ..StoreLog::default() };
+        self.with(|recording| *recording = Recording { log, ..Recording::default() });
     }
 
     /// The next persist event comes.
@@ -160,13 +168,13 @@ mod tests {
     #[test]
     fn steps_have_their_instruction_and_events_their_place() {
         let mut recorder = StoreRecorder::default();
-        recorder.run_begins(Pages::new(PhysAddr(0x1000), 0x1000));
+        recorder.run_begins(Arc::default(), Pages::new(PhysAddr(0x1000), 0x1000));
         let write = Write { addr: PhysAddr(0x1000), len: 8, data: 7 };
         recorder.moment(CoreId(2), 10);
-        recorder.site(Site { pc: 0x40, return_address: 0x80, thread: 3 });
+        recorder.site(Site { pc: 0x40, thread: 3, ..Site::default() });
         recorder.store(None, write);
         recorder.event();
-        recorder.site(Site { pc: 0x44, return_address: 0x80, thread: 3 });
+        recorder.site(Site { pc: 0x44, thread: 3, ..Site::default() });
         recorder.cleaned(CoreId(2), write.addr.line());
         let log = recorder.take();
         assert_eq!(log.store(0), Some((None, write)));

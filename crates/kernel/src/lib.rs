@@ -5,6 +5,7 @@
 //! written through [`PhysMemory`], which the machine implements over its caches and controllers. It knows no time
 //! either: the clock of a system call is an argument.
 
+mod call_stacks;
 mod contents;
 mod elf;
 mod files;
@@ -31,6 +32,7 @@ mod table;
 mod threads;
 mod whole_file;
 
+pub use call_stacks::{CallStacks, StackRegisters};
 pub use elf::backends;
 pub use flat::FlatMemory;
 pub use folder::FileChange;

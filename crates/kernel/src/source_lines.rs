@@ -4,16 +4,12 @@
 use crate::elf::PIE_BASE;
 use crate::symbols::{Symbols, readable};
 use addr2line::Loader;
-use addr2line::gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian as Endian};
-use addr2line::gimli::{Reader, Register, RegisterRule, UnwindContext, UnwindSection};
+use addr2line::gimli::Reader;
 use object::LittleEndian;
 use object::elf;
 use object::read::elf::{FileHeader, SectionHeader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-
-/// The register of the return address.
-const RA: Register = Register(1);
 
 /// A function with a place in its source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,8 +23,7 @@ pub struct SourceFrame {
 }
 
 /// The places of the instructions of a program.
-pub struct SourceLines<'a> {
-    data: &'a [u8],
+pub struct SourceLines {
     /// The address of the program's first byte in its own addresses.
     base: u64,
     loader: Option<Loader>,
@@ -38,13 +33,12 @@ pub struct SourceLines<'a> {
     names_lines: bool,
 }
 
-impl<'a> SourceLines<'a> {
+impl SourceLines {
     /// The debug information of the executable `data`, which was read from `path`. What is wrong with it is no error:
     /// [`SourceLines::problem`] says so.
-    pub fn of(path: &Path, data: &'a [u8]) -> Self {
+    pub fn of(path: &Path, data: &[u8]) -> Self {
         let symbols = Symbols::of(data);
-        let mut lines =
-            SourceLines { data, base: base_of(data), loader: None, symbols, problem: None, names_lines: false };
+        let mut lines = SourceLines { base: base_of(data), loader: None, symbols, problem: None, names_lines: false };
         if section(data, b".debug_info").is_none() {
             lines.problem = Some(if lines.symbols.is_empty() {
                 "the program has no debug information and no symbols: compile it with -g and do not strip it".to_owned()
@@ -100,34 +94,6 @@ impl<'a> SourceLines<'a> {
         self.problem.get_or_insert_with(|| damaged(error));
         Vec::new()
     }
-
-    /// Whether the function of the instruction at `pc` still has its return address in the register of that name, as its
-    /// unwind information says; false if that is not known.
-    pub fn has_return_address_in_register(&self, pc: u64) -> bool {
-        let address = pc.wrapping_sub(self.base);
-        catch_unwind(AssertUnwindSafe(|| self.rule_at(address))).is_ok_and(|rule| rule == Some(true))
-    }
-
-    fn rule_at(&self, address: u64) -> Option<bool> {
-        let is_there = |rule: Option<RegisterRule<usize>>| {
-            matches!(rule, None | Some(RegisterRule::Undefined | RegisterRule::SameValue))
-        };
-        let text = section(self.data, b".text").map_or(0, |(base, _)| base);
-        if let Some((_, bytes)) = section(self.data, b".debug_frame") {
-            let frame = DebugFrame::new(bytes, Endian);
-            let (bases, mut context) = (BaseAddresses::default().set_text(text), UnwindContext::new());
-            let row = frame.unwind_info_for_address(&bases, &mut context, address, DebugFrame::cie_from_offset);
-            if let Ok(row) = row {
-                return Some(is_there(row.register(RA)));
-            }
-        }
-        let (base, bytes) = section(self.data, b".eh_frame")?;
-        let frame = EhFrame::new(bytes, Endian);
-        let bases = BaseAddresses::default().set_text(text).set_eh_frame(base);
-        let mut context = UnwindContext::new();
-        let row = frame.unwind_info_for_address(&bases, &mut context, address, EhFrame::cie_from_offset).ok()?;
-        Some(is_there(row.register(RA)))
-    }
 }
 
 fn damaged(error: &str) -> String {
@@ -154,13 +120,13 @@ fn name_of<R: Reader>(function: &addr2line::FunctionName<R>) -> Option<String> {
 }
 
 /// The address at which the loader puts the first byte of the program.
-fn base_of(data: &[u8]) -> u64 {
+pub(crate) fn base_of(data: &[u8]) -> u64 {
     let header = elf::FileHeader64::<LittleEndian>::parse(data);
     if header.is_ok_and(|header| header.e_type(LittleEndian) == elf::ET_DYN) { PIE_BASE } else { 0 }
 }
 
 /// The address and the bytes of a section.
-fn section<'a>(data: &'a [u8], name: &[u8]) -> Option<(u64, &'a [u8])> {
+pub(crate) fn section<'a>(data: &'a [u8], name: &[u8]) -> Option<(u64, &'a [u8])> {
     let header = elf::FileHeader64::<LittleEndian>::parse(data).ok()?;
     let sections = header.sections(LittleEndian, data).ok()?;
     let (_, section) = sections.section_by_name(LittleEndian, name)?;
@@ -177,6 +143,5 @@ mod tests {
         let mut lines = SourceLines::of(Path::new("/nowhere"), b"no ELF");
         assert_eq!(lines.frames(0x1000), [SourceFrame::default()]);
         assert!(lines.problem().is_some_and(|problem| problem.contains("no debug information and no symbols")));
-        assert!(!lines.has_return_address_in_register(0x1000));
     }
 }

@@ -17,7 +17,9 @@ mod system;
 
 pub use durasim_core::{StallKind, StallSlice};
 pub use durasim_isa::DataAccess;
-pub use durasim_kernel::{Instructions, Output, PmemPool, SourceFrame, SourceLines, Stream, Symbols, ThreadId};
+pub use durasim_kernel::{
+    CallStacks, Instructions, Output, PmemPool, SourceFrame, SourceLines, Stream, Symbols, ThreadId,
+};
 pub use functional::FunctionalRegion;
 pub use functional::LoadedProgram;
 pub use functional::{FunctionalEnding, run_functionally};

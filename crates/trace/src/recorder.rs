@@ -292,7 +292,7 @@ mod tests {
 
     fn step(recorder: &mut Recorder, thread: u32, at: Cycle) {
         recorder.moment(CORE, at);
-        recorder.site(Site { pc: 0, return_address: 0, thread });
+        recorder.site(Site { thread, ..Site::default() });
     }
 
     #[test]

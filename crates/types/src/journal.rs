@@ -31,14 +31,17 @@ impl DataRange {
     }
 }
 
+/// The number of a call stack among those of a run; 0 is the empty one, or one that is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CallStackId(pub u32);
+
 /// The instruction of a step, and the thread that executed it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Site {
     /// The address of the instruction; 0 if it is not known.
     pub pc: u64,
-    /// The contents of the register of the return address (ra) when it was executed. A function that has called another one
-    /// has its own return address on the stack.
-    pub return_address: u64,
+    /// The calls that have led to it, if they are kept.
+    pub call_stack: CallStackId,
     /// The guest's thread.
     pub thread: u32,
 }

@@ -25,7 +25,7 @@ pub use error::{ConfigError, Error, ExitCode, GuestFault};
 pub use event::{EventKind, PersistEvent};
 pub use event_room::EventRoom;
 pub use history::{Boundary, BoundaryKind, History, HistoryStep};
-pub use journal::{BlockOperation, DataRange, Journal, Site, Write};
+pub use journal::{BlockOperation, CallStackId, DataRange, Journal, Site, Write};
 pub use pages::Pages;
 pub use rng::Rng;
 pub use stall::{StallCause, StallSegment};

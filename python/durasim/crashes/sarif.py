@@ -92,6 +92,7 @@ def _causes(result: CrashResult) -> Iterator[dict[str, Any]]:
             "message": {"text": "\n".join(line.strip() for line in cause_lines(one_alone))},
             "locations": [_location(store)],
             "relatedLocations": [{**location, "id": number} for number, location in enumerate(related, 1)],
+            "stacks": [_stack(one) for one in cause["stores"]],
             "partialFingerprints": {FINGERPRINT: fingerprint_of_cause(cause)},
             "occurrenceCount": cause["violations"],
             "properties": {"first": cause["first"], "confirmed": cause["confirmed"], "design": result.design},
@@ -117,6 +118,13 @@ def violations_without_cause(result: CrashResult) -> int:
     """Returns the number of violations that no cause explains."""
     found = (result.causes or {}).get("found", ())
     return result.violations - sum(cause["violations"] for cause in found)
+
+
+def _stack(store: Json) -> dict[str, Any]:
+    """Returns the calls that have led to a store, the innermost first."""
+    frames = [store["at"], *store["inlined_into"], *store["callers"]]
+    locations = [{"location": _location({**store, "at": frame})} for frame in frames]
+    return {"message": {"text": f"the store at {place(store)}"}, "frames": locations}
 
 
 def _location(at: Json, message: str | None = None) -> dict[str, Any]:

@@ -106,14 +106,21 @@ def _cause(cause: Json, *, is_only: bool) -> Iterator[str]:
     yield f"  {_MISSING[cause['missing']]}"
     for frame in store["inlined_into"]:
         yield f"  inlined into {place({**store, 'at': frame})}"
-    if store["caller"] is not None:
-        yield f"  called from {place({**store, 'at': store['caller']})}"
+    for frame in _callers_of_the_program(store["callers"]):
+        yield f"  called from {place({**store, 'at': frame})}"
     if others:
         shown = ", ".join(place(other) for other in others[:_STORES_SHOWN])
         more = f" and {len(others) - _STORES_SHOWN} more" if len(others) > _STORES_SHOWN else ""
         yield f"  with the stores at {shown}{more}"
     yield from _relied(cause["relied"])
     yield _verdict(cause)
+
+
+def _callers_of_the_program(callers: list[Json]) -> list[Json]:
+    """Returns the callers up to `main`, or up to the outermost one whose line is known: after it comes the C library."""
+    ends = [number for number, frame in enumerate(callers, 1) if frame["function"] == "main"]
+    ends = ends[:1] or [number for number, frame in enumerate(callers, 1) if frame["line"] is not None]
+    return callers[: ends[-1]] if ends else []
 
 
 def _relied(relied: Json | None) -> Iterator[str]:

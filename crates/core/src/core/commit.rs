@@ -3,7 +3,7 @@
 
 use super::{Core, Exit, Pause, StallPlace, SuspensionFault};
 use crate::execution::{AtCommit, Persist};
-use crate::store_buffer::{Entry, InstructionOrigin};
+use crate::store_buffer::Entry;
 use crate::{Control, Fences, Outcome, Port};
 use durasim_isa::{CacheBlockOp, FenceSet, Marker, Stop};
 use durasim_types::Cycle;
@@ -48,8 +48,7 @@ impl Core {
 
     /// The next requests are those of the instruction that takes effect.
     fn name_instruction<P: Port>(&self, port: &mut P) {
-        let InstructionOrigin { pc, return_address } = self.unit.buffer.origin;
-        port.instruction(self.unit.id, pc, return_address);
+        port.instruction(self.unit.id, &self.unit.buffer.origin, Some(&self.unit.buffer));
     }
 
     /// Stores leave in order and loads are not passed by earlier ones (TSO), so only two kinds of fence wait: one that

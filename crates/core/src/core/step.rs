@@ -4,8 +4,8 @@ use super::{Core, Exit, Pause};
 use crate::code::{Decoded, Ready};
 use crate::execution::{AtCommit, Execution};
 use crate::inst_info::Kind;
-use crate::store_buffer::{DrainOutcome, Entry, InstructionOrigin};
-use crate::{Fences, PendingStore, Port};
+use crate::store_buffer::{DrainOutcome, Entry};
+use crate::{Fences, InstructionOrigin, PendingStore, Port};
 use durasim_isa::{Access, BlockId, Class, Flow, Inst, Op, Stop, execute};
 use durasim_types::{Cycle, PhysAddr, StallCause, StallSegment};
 
@@ -25,9 +25,6 @@ enum Next {
     /// Control goes back: the core knows why.
     Exit,
 }
-
-/// The number of the register of the return address.
-const RA: usize = 1;
 
 /// Limits of the steps of a core.
 #[derive(Clone, Copy)]
@@ -341,9 +338,10 @@ impl Core {
         }
         self.instructions += 1;
         self.stats.stores += 1;
-        let pc = self.hart.pc;
+        let origin = InstructionOrigin::of(&self.hart);
+        let pc = origin.pc;
         self.hart.pc = pc + u64::from(inst.len);
-        self.unit.buffer.origin = InstructionOrigin { pc, return_address: self.hart.x[RA] };
+        self.unit.buffer.origin = origin;
         let store = PendingStore::plain(phys, shape.bytes, stored.value, self.unit.store_tx);
         self.unit.buffer.push(Entry::Store(store), committed, complete, pc);
         Next::Inst
@@ -425,9 +423,9 @@ impl Core {
             _ => self.window.issue(&shape, dispatched, ready),
         };
         let executed = issued + Cycle::from(shape.latency_cycles);
-        let origin = InstructionOrigin { pc: self.hart.pc, return_address: self.hart.x[RA] };
+        let origin = InstructionOrigin::of(&self.hart);
         if class == Class::Atomic {
-            port.instruction(self.unit.id, origin.pc, origin.return_address);
+            port.instruction(self.unit.id, &origin, Some(&self.unit.buffer));
         }
         let mut execution = Execution {
             unit: &mut self.unit,

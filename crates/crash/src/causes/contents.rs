@@ -140,12 +140,13 @@ impl<'a> Contents<'a> {
 mod tests {
     use super::*;
     use durasim_types::{Journal, Write};
+    use std::sync::Arc;
 
     const BASE: PhysAddr = PhysAddr(0x1000);
 
     fn log(stores: &[(u64, u8, u64)]) -> StoreLog {
         let mut recorder = crate::store_log::StoreRecorder::default();
-        recorder.run_begins(Pages::new(BASE, 0x1000));
+        recorder.run_begins(Arc::default(), Pages::new(BASE, 0x1000));
         recorder.moment(durasim_types::CoreId(0), 0);
         for &(offset, len, data) in stores {
             recorder.store(None, Write { addr: BASE.plus(offset), len, data });

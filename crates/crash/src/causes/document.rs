@@ -23,9 +23,9 @@ pub struct Place {
     pub at: Frame,
     /// The functions into which the compiler has put that one, the innermost first.
     pub inlined_into: Vec<Frame>,
-    /// The place of the call of the outermost of these functions; null if the unwind information does not say that the return
-    /// address is in its register. Further callers are not given.
-    pub caller: Option<Frame>,
+    /// The places of the calls that have led to it, the innermost first, with the functions into which the compiler has put
+    /// them. They end where the program has no call frame information; at most 64 calls are followed.
+    pub callers: Vec<Frame>,
     /// The guest's thread.
     pub thread: u32,
 }

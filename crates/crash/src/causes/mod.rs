@@ -63,8 +63,8 @@ struct Finding {
 }
 
 /// The search over one campaign.
-struct Search<'a> {
-    lines: SourceLines<'a>,
+struct Search {
+    lines: SourceLines,
     findings: Vec<Finding>,
     unexplained: u64,
     examined: u64,
@@ -110,7 +110,7 @@ pub(crate) fn find(
     })
 }
 
-impl Search<'_> {
+impl Search {
     fn examine(&mut self, context: Context<'_>, retaken: Retaken<'_>) {
         let stores_survive = context.prepared.plan.domain.stores_are_durable();
         let Retaken { logs, mut judge, .. } = retaken;
@@ -199,7 +199,7 @@ impl Search<'_> {
                 Insertion::CleanAndFence => "clean-and-fence",
                 Insertion::Fence => "fence",
             };
-            Some(InsertedOperation { what: what.to_owned(), place: place(lines, logged.site) })
+            Some(InsertedOperation { what: what.to_owned(), place: place(lines, log, logged.site) })
         };
         let inserted = insertions.iter().filter_map(inserted).collect();
         Cause {
@@ -227,8 +227,8 @@ impl Search<'_> {
         let clean = line.and_then(|line| first_clean(log, line, relied + 1..made.max(relied + 1)));
         Relied {
             kind: kind.to_owned(),
-            place: place(&mut self.lines, logged.site),
-            cleaned_by: clean.map(|clean| place(&mut self.lines, log.steps[clean].site)),
+            place: place(&mut self.lines, log, logged.site),
+            cleaned_by: clean.map(|clean| place(&mut self.lines, log, log.steps[clean].site)),
         }
     }
 

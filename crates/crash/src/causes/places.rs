@@ -18,27 +18,28 @@ pub(super) enum SourceKey {
     Instruction(u64),
 }
 
-pub(super) fn key(lines: &mut SourceLines<'_>, pc: u64) -> SourceKey {
+pub(super) fn key(lines: &mut SourceLines, pc: u64) -> SourceKey {
     match lines.frames(pc).swap_remove(0) {
         SourceFrame { file: Some(file), line: Some(line), .. } => SourceKey::Line(file, line),
         _ => SourceKey::Instruction(pc),
     }
 }
 
-pub(super) fn place(lines: &mut SourceLines<'_>, site: Site) -> Place {
+pub(super) fn place(lines: &mut SourceLines, log: &StoreLog, site: Site) -> Place {
     let mut frames = lines.frames(site.pc).into_iter().map(Frame::from);
     let at = frames.next().unwrap_or_default();
-    let is_known = site.return_address > 0 && lines.has_return_address_in_register(site.pc);
-    // The call is before the address to which it returns.
-    let caller = is_known.then(|| lines.frames(site.return_address - 1).swap_remove(0).into());
-    Place { pc: site.pc, at, inlined_into: frames.collect(), caller, thread: site.thread }
+    let inlined_into = frames.collect();
+    // A call is before the address to which it returns.
+    let calls = log.return_addresses(site).into_iter().map(|return_address| return_address - 1);
+    let callers = calls.flat_map(|call| lines.frames(call)).map(Frame::from).collect();
+    Place { pc: site.pc, at, inlined_into, callers, thread: site.thread }
 }
 
-pub(super) fn store_place(lines: &mut SourceLines<'_>, log: &StoreLog, index: usize) -> Option<StorePlace> {
+pub(super) fn store_place(lines: &mut SourceLines, log: &StoreLog, index: usize) -> Option<StorePlace> {
     let (tx, write) = log.store(index)?;
     let offset = log.range.filter(|range| range.contains(write.addr)).map(|range| write.addr.0 - range.base.0);
     Some(StorePlace {
-        place: place(lines, log.steps[index].site),
+        place: place(lines, log, log.steps[index].site),
         address: write.addr.0,
         data_offset: offset,
         size_bytes: write.len,

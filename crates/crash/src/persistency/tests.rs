@@ -57,7 +57,7 @@ fn run_of(model: PersistencyModel, operations: &[Operation]) -> ModelledRun {
             Flush(thread, _) => (thread, FLUSH),
         };
         run.moment(CoreId(thread));
-        run.site(Site { pc, return_address: 0, thread: thread.into() });
+        run.site(Site { pc, thread: thread.into(), ..Site::default() });
         match *operation {
             Store(_, word, data) | NonTemporal(_, word, data) => {
                 run.store(&Write { addr: address(word), len: 8, data });

@@ -6,6 +6,7 @@
 //! branch predictors learnt. It loses anything in flight (there is none: the old machine drains), the
 //! design's structures and regions (recovery puts their contents home), reservations, statistics, persist events.
 
+use super::kept_call_stacks::KeptCallStacks;
 use super::scheduler::{DetachedThreads, DrainReason, Scheduler};
 use super::{Machine, new_core};
 use crate::parts::caches::CachedLines;
@@ -214,6 +215,7 @@ impl DetachedProgram {
             physical_cores: config.cores.into(),
             executes_singly: false,
             inserted: program.inserted.clone(),
+            call_stacks: KeptCallStacks::default(),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! A second machine in the same state.
 
 use super::Machine;
+use super::kept_call_stacks::KeptCallStacks;
 use durasim_core::Core;
 
 impl Machine {
@@ -28,6 +29,7 @@ impl Machine {
             physical_cores: self.physical_cores,
             executes_singly: self.executes_singly,
             inserted: self.inserted.clone(),
+            call_stacks: KeptCallStacks::default(),
         }
     }
 }

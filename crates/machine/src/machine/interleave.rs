@@ -8,7 +8,7 @@ use super::scheduler::{DrainReason, InterruptedStep};
 use super::{Ending, Machine};
 use crate::statistics::measurements::Moment;
 use durasim_contract::Trap;
-use durasim_core::{Exit, ThreadContext};
+use durasim_core::{Exit, InstructionOrigin, ThreadContext};
 use durasim_isa::{AccessFault, AccessFaultKind, Hart, Marker, Stop, disassemble};
 use durasim_kernel::{LineWatch, Output, SyscallOutcome, ThreadEvent, ThreadId};
 use durasim_types::{CoreId, Cycle, Error, GuestFault, HistoryStep, Site, TxId};
@@ -280,8 +280,8 @@ impl Machine {
     fn run_core(&mut self, id: CoreId, until: Cycle, budget: u64) -> Exit {
         self.swap_units(id);
         self.process.space().run_on(id.0.into());
-        let Machine { system, process, measure, inserted, cores, executes_singly, .. } = self;
-        let mut port = MachinePort { system, process, measure, inserted, pc: 0 };
+        let Machine { system, process, measure, inserted, call_stacks, cores, executes_singly, .. } = self;
+        let mut port = MachinePort { system, process, measure, inserted, call_stacks, pc: 0 };
         let core = &mut cores[usize::from(id.0)];
         let exit = if *executes_singly { core.run_one(&mut port, until) } else { core.run(&mut port, until, budget) };
         self.swap_units(id);
@@ -458,8 +458,11 @@ impl Machine {
         let (epoch, code_epoch) = (self.process.space().epoch(), self.process.space().code_epoch());
         let at = core.cycle();
         // Stores of the kernel are the program's, at the instruction that makes the call.
-        let hart = &core.hart;
-        self.system.at_site(id, || Site { pc: hart.pc, return_address: hart.x[1], thread: thread.0 });
+        if self.system.is_journal_kept() {
+            let origin = InstructionOrigin::of(&core.hart);
+            let call_stack = self.call_stacks.find(&self.system, &mut self.process, &origin, None);
+            self.system.at_site(id, Site { pc: origin.pc, call_stack, thread: thread.0 });
+        }
         let clock = self.system.geometry().clock;
         let mut memory = KernelMemory { system: &mut self.system, core: id, tx: core.store_tx(), at };
         let mut output = LineWatch::new(output);
@@ -520,8 +523,8 @@ impl Machine {
         if self.cores[index].lost_a_commit() {
             return Err(self.lost_commit(id).into());
         }
-        let Machine { system, process, measure, inserted, cores, .. } = self;
-        let mut port = MachinePort { system, process, measure, inserted, pc: 0 };
+        let Machine { system, process, measure, inserted, call_stacks, cores, .. } = self;
+        let mut port = MachinePort { system, process, measure, inserted, call_stacks, pc: 0 };
         let context = cores[index].take_context(&mut port);
         let thread = self.scheduler.running(id).expect("a thread has the core");
         let at = self.cores[index].cycle();

@@ -7,6 +7,7 @@ pub(crate) mod detached_program;
 mod fork;
 mod hardware_threads;
 mod interleave;
+mod kept_call_stacks;
 mod kernel_memory;
 mod port;
 mod run_within;
@@ -14,6 +15,7 @@ pub(crate) mod scheduler;
 pub(crate) mod snapshot;
 pub(crate) mod stall_traces;
 
+use crate::machine::kept_call_stacks::KeptCallStacks;
 use crate::machine::kernel_memory::KernelMemory;
 use crate::machine::port::MachinePort;
 use crate::machine::scheduler::{DrainReason, InterruptedStep, Scheduler};
@@ -86,6 +88,8 @@ pub struct Machine {
     pub(crate) executes_singly: bool,
     /// Operations that are added to the program.
     pub(crate) inserted: Inserted,
+    /// The call stacks of steps that a journal gets.
+    pub(crate) call_stacks: KeptCallStacks,
 }
 
 impl Machine {
@@ -125,6 +129,7 @@ impl Machine {
             physical_cores: config.cores.into(),
             executes_singly: false,
             inserted: program.inserted.clone(),
+            call_stacks: KeptCallStacks::default(),
         })
     }
 
@@ -186,13 +191,14 @@ impl Machine {
 
     /// Drains the store buffers of all cores and waits for acknowledgements.
     pub(crate) fn finish(&mut self) {
-        let Machine { system, process, measure, inserted, cores, .. } = self;
+        let Machine { system, process, measure, inserted, call_stacks, cores, .. } = self;
         for core in cores {
             core.quiesce(&mut MachinePort {
                 system: &mut *system,
                 process: &mut *process,
                 measure: &mut *measure,
                 inserted,
+                call_stacks,
                 pc: 0,
             });
         }

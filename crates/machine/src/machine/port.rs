@@ -1,10 +1,14 @@
 //! A core's view of the machine: the memory system, the address space of its process, and the measurements.
 
+use super::kept_call_stacks::KeptCallStacks;
 use crate::setup::inserted::{Inserted, Insertion};
 use crate::setup::memory_map::{PMEM_BASE, is_pmem};
 use crate::statistics::measurements::Measurements;
 use crate::system::System;
-use durasim_core::{Control, EarlyFlushOutcome, HtmAbort, LogFlush, Outcome, PendingStore, PersistentStores, Port};
+use durasim_core::{
+    Control, EarlierStores, EarlyFlushOutcome, HtmAbort, InstructionOrigin, LogFlush, Outcome, PendingStore,
+    PersistentStores, Port,
+};
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
 use durasim_kernel::{PAGE_TABLE_LEVELS, Process};
 use durasim_types::{
@@ -17,6 +21,7 @@ pub(crate) struct MachinePort<'a> {
     pub process: &'a mut Process,
     pub measure: &'a mut Measurements,
     pub inserted: &'a Inserted,
+    pub call_stacks: &'a KeptCallStacks,
     /// The instruction whose requests are made.
     pub pc: u64,
 }
@@ -56,10 +61,12 @@ impl MachinePort<'_> {
 
 impl Port for MachinePort<'_> {
     #[inline]
-    fn instruction(&mut self, core: CoreId, pc: u64, return_address: u64) {
-        self.pc = pc;
-        let MachinePort { system, measure, .. } = self;
-        system.at_site(core, || Site { pc, return_address, thread: measure.threads[core.0 as usize].0 });
+    fn instruction(&mut self, core: CoreId, origin: &InstructionOrigin, earlier: Option<&dyn EarlierStores>) {
+        self.pc = origin.pc;
+        if self.system.is_journal_kept() {
+            let call_stack = self.call_stacks.find(self.system, self.process, origin, earlier);
+            self.system.at_site(core, Site { pc: origin.pc, call_stack, thread: self.thread(core) });
+        }
     }
 
     fn fence_without_writes(&mut self, core: CoreId, at: Cycle) {

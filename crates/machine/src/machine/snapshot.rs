@@ -5,6 +5,7 @@
 //! all before it. The hash finds files that were cut or damaged; a file that was made on purpose is trusted.
 
 use super::Machine;
+use super::kept_call_stacks::KeptCallStacks;
 use super::scheduler::{DrainReason, InterruptedStep, Scheduler};
 use crate::setup::config::MachineConfig;
 use crate::setup::pauses::Pauses;
@@ -191,6 +192,7 @@ impl Machine {
             physical_cores: config.cores.into(),
             executes_singly: false,
             inserted: program.inserted.clone(),
+            call_stacks: KeptCallStacks::default(),
         })
     }
 }

@@ -146,12 +146,16 @@ impl System {
         self.observers.note(core, step);
     }
 
+    /// Whether steps are reported to a journal or a history.
+    #[inline]
+    pub(crate) fn is_journal_kept(&self) -> bool {
+        self.observers.are_kept()
+    }
+
     /// The requests that a core makes from now on are those of this instruction, for a journal that is kept.
     #[inline]
-    pub(crate) fn at_site(&mut self, core: CoreId, site: impl FnOnce() -> Site) {
-        if self.observers.are_kept() {
-            self.observers.at_site(core, site());
-        }
+    pub(crate) fn at_site(&mut self, core: CoreId, site: Site) {
+        self.observers.at_site(core, site);
     }
 
     /// From now on, notes which cleans no fence has waited for.

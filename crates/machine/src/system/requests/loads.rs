@@ -148,4 +148,10 @@ impl System {
     pub(super) fn peek_line(&self, line: LineAddr) -> Line {
         self.caches.newest_data(line).unwrap_or_else(|| self.memories.peek(line))
     }
+
+    /// The newest eight bytes at an address; `None` if they cross a line.
+    pub(crate) fn newest_word(&self, addr: PhysAddr) -> Option<[u8; 8]> {
+        let at = addr.offset();
+        self.peek_line(addr.line()).get(at..at + 8).map(|bytes| bytes.try_into().expect("eight bytes"))
+    }
 }
