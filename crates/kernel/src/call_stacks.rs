@@ -4,7 +4,7 @@ use crate::source_lines::{base_of, section};
 use addr2line::gimli::{BaseAddresses, CfaRule, DebugFrame, EhFrame, LittleEndian as Endian};
 use addr2line::gimli::{Register, RegisterRule, UnwindContext, UnwindSection, UnwindTableRow};
 use durasim_types::CallStackId;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The register of the return address.
@@ -34,10 +34,10 @@ pub struct CallStacks {
     /// The address of the program's first byte in its own addresses.
     base: u64,
     /// The frames of the instructions that have been asked about.
-    frames: HashMap<u64, Option<Frame>>,
+    frames: BTreeMap<u64, Option<Frame>>,
     /// By number, without the empty one: return addresses, the innermost first.
     stacks: Vec<Vec<u64>>,
-    numbers: HashMap<Vec<u64>, CallStackId>,
+    numbers: BTreeMap<Vec<u64>, CallStackId>,
 }
 
 /// The frame of a function at one of its instructions.
@@ -49,7 +49,7 @@ struct Frame {
     frame_pointer: Place,
 }
 
-/// Where a frame has what a register held in the caller.
+/// The place of what a register held in the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// Still in the register.

@@ -32,7 +32,7 @@ impl DataRange {
 }
 
 /// The number of a call stack among those of a run; 0 is the empty one, or one that is not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CallStackId(pub u32);
 
 /// The instruction of a step, and the thread that executed it.

@@ -8,7 +8,7 @@ use durasim_kernel::{CallStacks, Process, StackRegisters, Viewed};
 use durasim_types::CallStackId;
 use std::sync::{Arc, Mutex};
 
-/// Where a machine puts them, if it keeps them. A fork does not.
+/// The call stacks that a machine keeps, if it keeps them. A fork does not.
 #[derive(Default)]
 pub(crate) struct KeptCallStacks(Option<Arc<Mutex<CallStacks>>>);
 
