@@ -1,33 +1,29 @@
 // The machine behind a workload over objects with several threads, for guest programs that run natively on the host: linked
-// to a program that was compiled with DURASIM_TEST_HOOKS. Threads lose their turns around stores, cleans and fences, or on a
-// host with few cores they would hardly ever meet; and power may fail.
+// to a program that was compiled with DURASIM_TEST_HOOKS. Threads lose their turns (turns.h) around stores, cleans and fences,
+// and power may fail.
 //
 //   DURASIM_TEST_KILL_AT=N    power fails just before step N (stores to the pool, its cleans, and fences are steps, from 1),
-//                             and the program ends with exit code 42 (0: never)
-//   DURASIM_TEST_POOL=FILE    the pool, which is replaced by what has survived then
+//                             the pool then holds what has survived, and the program ends with exit code 42 (0: never)
 //   DURASIM_TEST_SEED=N       which of the possible images it is, and who loses a turn
 //   DURASIM_TEST_REPORT=FILE  where "steps operations" are written at the end: operations that the program has seen end
 //
 // What a thread has cleaned survives if it has made a fence behind that; of the rest any lines and any torn cleans may.
 // power_failure.cpp is the same for transactions: objects are stored to outside of them, and to ordinary memory by the same
 // functions.
-#include <sched.h>
 #include <setjmp.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <iterator>
 #include <map>
-#include <mutex>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "durasim/encodings.h"
 #include "durasim/layout.h"
+#include "turns.h"
 
 namespace {
 
@@ -45,8 +41,7 @@ unsigned char* memory(std::uint64_t address) { return reinterpret_cast<unsigned 
 Line line_at(std::uint64_t address) { return Line(memory(address), memory(address) + line_bytes); }
 bool is_in_pool(std::uint64_t address) { return address - durasim::pool_address < pool_bytes_max; }
 
-std::mutex turn;
-thread_local bool has_turn = false;  // from just before a store to the pool to just behind it
+thread_local const char own_thread = 0;  // its address stands for the calling thread
 
 class Domain {
 public:
@@ -134,22 +129,9 @@ private:
                 if (!torn || chance(2)) std::memcpy(&place->second[word], &cleans[count - 1].content[word], 8);
             }
         }
-        replace_pool();
+        for (const auto& [line, content] : durable_) std::memcpy(memory(line), content.data(), line_bytes);
         report();
         std::_Exit(42);
-    }
-
-    // By another file: threads that only read go on until the program has ended.
-    void replace_pool() const {
-        const char* path = std::getenv("DURASIM_TEST_POOL");
-        if (path == nullptr) return;
-        std::vector<unsigned char> content(std::filesystem::file_size(path));
-        std::memcpy(content.data(), memory(durasim::pool_address), content.size());
-        for (const auto& [line, durable] : durable_) std::memcpy(&content[line - durasim::pool_address], durable.data(), line_bytes);
-        const std::string partial = std::string(path) + ".partial";
-        std::FILE* const file = std::fopen(partial.c_str(), "w");
-        if (file == nullptr || std::fwrite(content.data(), 1, content.size(), file) != content.size() || std::fclose(file) != 0) std::abort();
-        std::filesystem::rename(partial, path);
     }
 
     const std::uint64_t kill_at_ = number_from("DURASIM_TEST_KILL_AT");
@@ -159,67 +141,37 @@ private:
     std::map<std::uint64_t, std::vector<Clean>> pending_;  // cleans that no fence has waited for
 };
 
-// Never destroyed: other threads may store while one ends the program.
+// Never destroyed: the end of the program still stores.
 Domain& domain() {
     static Domain& the_domain = *new Domain;
     return the_domain;
 }
 
 struct Report {
-    ~Report() {
-        const std::lock_guard held(turn);
-        domain().report();
-    }
+    ~Report() { domain().report(); }
 } report_at_the_end;
-
-// One in 16 is given away, and of these one in 16 for long. Each thread draws on its own, and is known by where it keeps what it draws from.
-thread_local std::uint64_t draws = 0;
-void may_lose_turn() {
-    if (draws == 0) draws = reinterpret_cast<std::uint64_t>(&draws) + number_from("DURASIM_TEST_SEED");
-    draws = draws * 6364136223846793005u + 1442695040888963407u;
-    if (draws >> 60 != 0) return;
-    const bool is_long = (draws >> 52 & 15) == 0;
-    for (std::uint64_t turns = (is_long ? 64 : 1) + (draws >> 56 & 3); turns != 0; --turns) ::sched_yield();
-}
 
 }  // namespace
 
 extern "C" {
 // A store happens between these two.
 void durasim_test_store(void* place, std::uint64_t) {
-    may_lose_turn();
+    turns::all.may_lose();
     const auto address = reinterpret_cast<std::uint64_t>(place);
-    if (!is_in_pool(address)) return;
-    turn.lock();
-    has_turn = true;
-    domain().store(address);
+    if (is_in_pool(address)) domain().store(address);
 }
-void durasim_test_stored(void) {
-    if (has_turn) {
-        has_turn = false;
-        turn.unlock();
-    }
-    may_lose_turn();
-}
+void durasim_test_stored(void) { turns::all.may_lose(); }
 void durasim_test_clean(const void* line) {
     const auto address = reinterpret_cast<std::uint64_t>(line);
-    if (is_in_pool(address)) {
-        const std::lock_guard held(turn);
-        domain().clean(address, &draws);
-    }
-    may_lose_turn();
+    if (is_in_pool(address)) domain().clean(address, &own_thread);
+    turns::all.may_lose();
 }
 void durasim_test_fence(void) {
-    {
-        const std::lock_guard held(turn);
-        domain().fence(&draws);
-    }
-    may_lose_turn();
+    domain().fence(&own_thread);
+    turns::all.may_lose();
 }
 void durasim_test_marker(std::uint64_t imm, std::uint64_t) {
-    if (imm != DURASIM_MARKER_OP_END) return;
-    const std::lock_guard held(turn);
-    domain().end_operation();
+    if (imm == DURASIM_MARKER_OP_END) domain().end_operation();
 }
 jmp_buf* durasim_test_tx_frame(void) {
     static jmp_buf never_used;  // power failures abort no transaction
