@@ -67,27 +67,31 @@ const RECOVERED_TWICE: &[ShortCampaign] = &[ShortCampaign::of("pinspect-arraylis
     .points(600)
     .faults(&["torn", "reorder", "nested"])];
 
-const fn crowded(
-    filters: &'static [Settings; 1],
-    racing: &'static [Settings; 3],
-    in_slices: &'static [Settings; 3],
-) -> [ShortCampaign; 7] {
+const fn crowded(filters: &'static [Settings; 1]) -> [ShortCampaign; 3] {
     [
         ShortCampaign::of("object-sharing", reachability::SHARING).with(filters).threads(4).ops(60),
         ShortCampaign::of("pinspect-hashmap", reachability::MAP).with(filters).threads(2).ops(40),
-        ShortCampaign::of("object-sharing", FEW_RACED).with(racing).threads(8).ops(3000).points(20).seeds(6),
+        ShortCampaign::of("object-sharing", WRITTEN).with(&[ROOMY, SLOW_STORES]).threads(8).ops(800).points(50),
+    ]
+}
+const CROWDED: &[ShortCampaign] = &crowded(&[CROWDED_FILTERS]);
+const CROWDED_SEPARATE: &[ShortCampaign] = &crowded(&[CROWDED_FILTERS_SEPARATE]);
+
+/// Whether a thread meets what another one does is chance: many seeds, which take minutes.
+const fn by_chance(racing: &'static [Settings; 3], in_slices: &'static [Settings; 3]) -> [ShortCampaign; 4] {
+    [
         ShortCampaign::of("object-sharing", reachability::DROPPED_AND_SWEPT)
             .with(in_slices)
             .threads(4)
             .ops(3000)
             .points(50),
-        ShortCampaign::of("object-sharing", WRITTEN).with(&[ROOMY, SLOW_STORES]).threads(8).ops(800).points(50),
         ShortCampaign::of("object-sharing", WRITTEN_AFTER_MISSES)
             .with(&[ROOMY, SLOW_MISSES])
             .threads(8)
             .ops(1200)
             .points(20)
             .seeds(4),
+        ShortCampaign::of("object-sharing", FEW_RACED).with(racing).threads(8).ops(3000).points(20).seeds(6),
         ShortCampaign::of("object-sharing", reachability::DROPPED_AND_SWEPT)
             .with(&[MANY_CORES])
             .threads(8)
@@ -96,19 +100,15 @@ const fn crowded(
             .seeds(16),
     ]
 }
-const CAMPAIGNS: &[ShortCampaign] = &crowded(
-    &[CROWDED_FILTERS],
-    &[ROOMY, reachability::RACING, CROWDED_FILTERS],
-    &[ROOMY, reachability::SHORT_SLICES, CROWDED_FILTERS],
-);
-const CAMPAIGNS_SEPARATE: &[ShortCampaign] = &crowded(
-    &[CROWDED_FILTERS_SEPARATE],
+const BY_CHANCE: &[ShortCampaign] =
+    &by_chance(&[ROOMY, reachability::RACING, CROWDED_FILTERS], &[ROOMY, reachability::SHORT_SLICES, CROWDED_FILTERS]);
+const BY_CHANCE_SEPARATE: &[ShortCampaign] = &by_chance(
     &[ROOMY, reachability::RACING, CROWDED_FILTERS_SEPARATE],
     &[ROOMY, reachability::SHORT_SLICES, CROWDED_FILTERS_SEPARATE],
 );
 
 pub(crate) const PLAN: TestPlan = TestPlan {
-    campaigns: &[reachability::CAMPAIGNS, CAMPAIGNS, reachability::MOVING_CAMPAIGNS],
+    campaigns: &[reachability::CAMPAIGNS, CROWDED, reachability::MOVING_CAMPAIGNS, BY_CHANCE],
     quick_faults: &["copies-not-cleaned", "store-not-cleaned", "recovery-without-undo"],
     // The tester makes no checked accesses.
     random: RandomTester { out_of_reach: &["filters-given-up-early"], ..RandomTester::DEFAULT },
@@ -126,7 +126,13 @@ pub(crate) const PLAN: TestPlan = TestPlan {
 };
 
 pub(crate) const PLAN_SEPARATE: TestPlan = TestPlan {
-    campaigns: &[reachability::CAMPAIGNS, RECOVERED_TWICE, CAMPAIGNS_SEPARATE, reachability::MOVING_CAMPAIGNS],
+    campaigns: &[
+        reachability::CAMPAIGNS,
+        RECOVERED_TWICE,
+        CROWDED_SEPARATE,
+        reachability::MOVING_CAMPAIGNS,
+        BY_CHANCE_SEPARATE,
+    ],
     alternatives: &[
         Alternatives::of("pinspect-hash", &[&["design.p-inspect--.hash=constant"]]),
         Alternatives::of("pinspect-handlers", &[&["design.p-inspect--.handler_entry_cycles=20"]]),
