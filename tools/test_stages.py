@@ -48,12 +48,14 @@ FAULTS = (
     ("cargo", "test", *TARGETS[:2], "--test", "canaries", "--", "--ignored"),
     ("env", "DURASIM_SEEDS=1500", "cargo", "test", *TARGETS[:2], "--test", "random"),
 )
-# Tests of planted faults take minutes each, and follow each other: a worker without tests takes some from the others.
+# A worker that is done takes the next test, in the order of tests/conftest.py. Tests that share what they build are a
+# group: one worker runs all of them.
+IN_ORDER = ("--dist", "loadgroup", "--no-loadscope-reorder")
 LONG = (
     ("make", "--no-print-directory", "build/stamps/browser", "page"),
-    (*PYTHON[-1], "--dist", "worksteal", "-m", "long and not deep"),
+    (*PYTHON[-1], *IN_ORDER, "-m", "long and not deep"),
 )
-DEEP = ((*PYTHON[-1], "--dist", "worksteal", "-m", "deep"),)
+DEEP = ((*PYTHON[-1], *IN_ORDER, "-m", "deep"),)
 
 Stages = Sequence[tuple[str, Sequence[Sequence[str]]]]
 STAGES: Stages = (("build", BUILD), ("rust", RUST), ("python", PYTHON))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.minutes(3), pytest.mark.xdist_group("artifact")]
 MARKS = ("marked-person", "marked-home", "marked-value-of-a-variable")
 STUDY = """
 # By marked-person, with marked-value-of-a-variable.

@@ -19,7 +19,7 @@ from cluster_study import POINTS, check_complete, reference, rows, start, write_
 from dask_processes import Certificates, DaskProcesses, awaited
 from in_process import SMALL, sweep
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.minutes(3), pytest.mark.xdist_group("cluster")]
 OPS = 1000
 KILLS_ITS_PROCESS = """
 import json, os

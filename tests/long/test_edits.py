@@ -6,7 +6,7 @@ import made_up
 import pytest
 from edits import ScratchCopy, stated_files
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.minutes(15), pytest.mark.xdist_group("copies of the repository")]
 TINY = ("--machine", "tiny", "--ops", "12", "--arg", "populate=12")
 
 

@@ -9,7 +9,7 @@ import re
 import pytest
 from edits import ROOT, ScratchCopy
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.minutes(15), pytest.mark.xdist_group("copies of the repository")]
 
 # Additions: the file, the text that follows the addition, and the added text. Each is one edit.
 METRIC = [

@@ -25,6 +25,8 @@ SOURCE = ROOT / "tests" / "crash" / "causes.c"
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.long,
+    pytest.mark.minutes(2),
+    pytest.mark.xdist_group("page of explore"),
     pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium: apt-get install chromium"),
     pytest.mark.skipif(not (PAGE / "page.js").is_file(), reason="needs the page: make page"),
 ]

@@ -15,6 +15,8 @@ sync_api = pytest.importorskip(
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.long,
+    pytest.mark.minutes(2),
+    pytest.mark.xdist_group("page of a command"),
     pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium: apt-get install chromium"),
 ]
 TIMEOUT_MS = 120_000

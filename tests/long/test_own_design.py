@@ -15,7 +15,7 @@ import pytest
 
 from command_line import run
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.minutes(10), pytest.mark.xdist_group("own designs")]
 ROOT = Path(__file__).resolve().parents[2]
 # As for the pages of documents: the crates of durasim are compiled once.
 TARGET = ROOT / "build" / "documents-target"

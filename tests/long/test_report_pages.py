@@ -24,6 +24,8 @@ CHECKS = Path(__file__).with_name("report_pages.js")
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.long,
+    pytest.mark.minutes(2),
+    pytest.mark.xdist_group("pages of reports"),
     pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium: apt-get install chromium"),
 ]
 SCREENSHOTS = os.environ.get("DURASIM_SCREENSHOTS")

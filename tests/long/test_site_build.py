@@ -7,7 +7,7 @@ import pytest
 from document_blocks import ROOT, pages
 from site_pages import SITE, Page, built, expected, is_remote, of_css
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.minutes(2), pytest.mark.xdist_group("site")]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.minutes(5), pytest.mark.xdist_group("wheel")]
 # Environment variables for access to the package registry.
 REGISTRY = ("PIP_CERT", "PIP_INDEX_URL", "PIP_FIND_LINKS", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 TINY = ("--machine", "tiny", "--ops", "20", "--arg", "populate=20")
