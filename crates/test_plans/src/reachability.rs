@@ -206,26 +206,27 @@ const SLOW_COPIES: Settings =
     &["cores=8", "l1i.size_bytes=32768", "pmem.media.read_latency_ns=5000", "pmem.media.write_latency_ns=10"];
 
 pub(crate) const MOVING_CAMPAIGNS: &[ShortCampaign] = &[
-    ShortCampaign::of("object-sharing", RACED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(300),
-    // Whether a store meets the sweep is chance: several seeds.
-    ShortCampaign::of("object-sharing", SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(300).seeds(4),
-    ShortCampaign::of("object-sharing", LINKED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(300),
-    ShortCampaign::of("object-sharing", LINKED_AND_SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(300),
-    ShortCampaign::of("object-sharing", DROPPED_AND_SWEPT)
-        .with(&[ROOMY, SHORT_SLICES])
-        .threads(4)
-        .ops(3000)
-        .points(50)
-        .seeds(4),
     ShortCampaign::of("object-sharing", SWEPT).threads(4).ops(400),
+    ShortCampaign::of("object-sharing", WRITTEN_AND_SWEPT).with(&[ROOMY, SLOW_COPIES]).threads(4).ops(600).points(100),
     ShortCampaign::of("object-sharing", SHARING).threads(4).ops(900).points(300),
-    ShortCampaign::of("object-sharing", COLLECTED_LINKS).threads(2).ops(1000).points(60).faults(&["clean", "recrash"]),
+    ShortCampaign::of("object-sharing", LINKED_AND_SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(300),
+    ShortCampaign::of("object-sharing", RACED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(300),
+    ShortCampaign::of("object-sharing", LINKED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(300),
     ShortCampaign::of("object-sharing", LINKED_WIDELY)
         .with(&[ROOMY, FOUR_CONTROLLERS, FOUR_SLOW_CONTROLLERS])
         .threads(4)
         .ops(800)
         .points(600)
         .faults(&["reorder", "clean"]),
+    ShortCampaign::of("object-sharing", COLLECTED_LINKS).threads(2).ops(1000).points(60).faults(&["clean", "recrash"]),
+    // Whether a store meets the sweep is chance: several seeds.
+    ShortCampaign::of("object-sharing", DROPPED_AND_SWEPT)
+        .with(&[ROOMY, SHORT_SLICES])
+        .threads(4)
+        .ops(3000)
+        .points(50)
+        .seeds(4),
+    ShortCampaign::of("object-sharing", SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(300).seeds(4),
     // Whether a move ends while others are in progress is chance: several seeds.
     ShortCampaign::of("object-sharing", FOLLOWED)
         .with(&[ROOMY, FOUR_CONTROLLERS, MANY_WAITING])
@@ -234,7 +235,6 @@ pub(crate) const MOVING_CAMPAIGNS: &[ShortCampaign] = &[
         .points(1500)
         .seeds(3)
         .faults(&["reorder", "clean"]),
-    ShortCampaign::of("object-sharing", WRITTEN_AND_SWEPT).with(&[ROOMY, SLOW_COPIES]).threads(4).ops(600).points(100),
 ];
 
 pub(crate) const VOLATILE_HEAP: Alternatives = Alternatives::of(
