@@ -5,6 +5,10 @@
 // own, since every place counts its swaps.
 //
 // Several threads lock the stripes of the two places, the lower one first, and each counts its swaps, on a ninth line.
+//
+// growing-array is the same program with the macro DURASIM_GROWS: swaps begin with the first two elements and reach one more
+// after each four, so that a run starts inside the caches, as it does with structures that are empty at first.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -12,6 +16,10 @@
 
 #include "durasim/random.h"
 #include "workloads/harness.h"
+
+#ifndef DURASIM_GROWS
+#define DURASIM_GROWS 0
+#endif
 
 namespace {
 
@@ -49,8 +57,16 @@ struct Choice {
     std::uint64_t first, second;
 };
 
+// How many of the places the n-th swap of a thread chooses from.
+std::uint64_t reach(std::uint64_t number, std::uint64_t length) {
+    constexpr std::uint64_t swaps_per_element = 4;
+    if constexpr (DURASIM_GROWS != 0) length = std::min(length, 2 + number / swaps_per_element);
+    return length;
+}
+
 // The two places that the n-th swap of a thread takes.
-Choice choose(std::uint64_t seed, std::uint64_t thread, std::uint64_t number, std::uint64_t length) {
+Choice choose(std::uint64_t seed, std::uint64_t thread, std::uint64_t number, std::uint64_t elements) {
+    const std::uint64_t length = reach(number, elements);
     durasim::Random random(durasim::mix(seed) + durasim::operation_of(thread, number) * 0x632BE59BD9B4E019u);
     const std::uint64_t first = random.below(length);
     const std::uint64_t second = random.below(length - 1);
