@@ -613,6 +613,7 @@ def measure_workload(
     threads: int = 1,
     seed: int = DEFAULT_SEED,
     workload_args: Mapping[str, Any] | None = None,
+    scale: str = DEFAULT_SCALE,
 ) -> TxProfile:
     """Runs a workload functionally, without caches and time, and counts the writes of its transactions.
 
@@ -622,13 +623,16 @@ def measure_workload(
         threads: Threads of the guest.
         seed: Seed of all random choices.
         workload_args: Arguments of the workload by name.
+        scale: Size of the workload relative to the paper: `paper`, or `quick` for workloads of suites that define it.
 
     Raises:
         ConfigError: A name is unknown, a value is out of range, or the program failed.
         GuestFault: The guest was stopped.
         ToolchainError: The guest program cannot be built.
     """
-    scenario = scenario_of(workload=workload, ops=ops, threads=threads, seed=seed, workload_args=workload_args)
+    scenario = scenario_of(
+        workload=workload, ops=ops, threads=threads, seed=seed, workload_args=workload_args, scale=scale
+    )
     scenario = dataclasses.replace(scenario, workload_args=(*scenario.workload_args, ("no-check", "true")))
     return TxProfile.from_dict(json.loads(_core.profile(json.dumps(scenario.request()), output.discard)))
 

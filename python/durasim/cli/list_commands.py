@@ -14,6 +14,7 @@ from durasim.documents.mechanisms import check_document, verdict_lines
 from durasim.documents.results import TxProfile
 from durasim.errors import refusal
 from durasim.programs import workload_list
+from durasim.programs.scale import DEFAULT_SCALE
 from durasim.programs.workload_tables import is_path
 
 
@@ -73,12 +74,15 @@ def workloads(
         int | None,
         typer.Option("--ops", help="Transactions of each workload with --measure (default: its own number)."),
     ] = None,
+    scale: options.ScaleName = DEFAULT_SCALE,
     json: options.JsonFile = None,
 ) -> None:
     """List the workloads and the suites of the papers, or describe some with their arguments."""
     check_json(json)
     if ops is not None and not measure:
         raise refusal("ops", "requires --measure")
+    if scale != DEFAULT_SCALE and not measure:
+        raise refusal("scale", "requires --measure")
     entries = workload_list.workload_entries(names)
     if not names:
         hints.warn_of_broken_workloads()
@@ -87,7 +91,7 @@ def workloads(
         with render.progress_bar() as bar:
             for entry in bar.track(entries, description="measuring"):
                 named = entry.info.program if is_path(entry.info.program) else entry.info.name
-                profiles[entry.info.name] = api.measure_workload(named, ops=ops, threads=entry.threads)
+                profiles[entry.info.name] = api.measure_workload(named, ops=ops, threads=entry.threads, scale=scale)
     shown = list_tables.workloads_table(entries, profiles) if names or measure else list_tables.workloads_list(entries)
     finish(json, workload_list.workload_rows(entries, profiles), shown)
 
