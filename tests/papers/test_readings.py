@@ -175,3 +175,44 @@ def test_both_readings_and_the_count_of_those_tried_are_printed():
         assert of.other in text
     assert "differs -> reproduced" in text
     assert "reproduced -> differs" in text
+
+
+SUITES = """
+[[readings]]
+name = "others"
+place = "Sec3"
+sentence = "of other lengths"
+suites = { hercules = "hercules-table4" }
+"""
+
+
+def of_suite(text):
+    return text.replace('"array-swap"', '"hercules-array-swap"').replace("ops = 4", 'scale = "quick"')
+
+
+def test_a_reading_runs_another_suite_under_the_names_of_the_first(tmp_path):
+    of = paper(tmp_path, of_suite(PAPER.split("[[readings]]", maxsplit=1)[0] + SUITES))
+    chosen = Chosen(of, of.figures)
+    plain, other = chosen.grid("quick"), chosen.under(of.readings[0]).grid("quick")
+    assert plain.cells == other.cells
+    assert {point.scenario.workload for point in plain.points()} == {"hercules-array-swap"}
+    assert {point.scenario.workload for point in other.points()} == {"hercules-table4-array-swap"}
+
+
+def test_lines_of_a_reading_are_those_of_its_suite(tmp_path):
+    (reading,) = paper(tmp_path, of_suite(PAPER.split("[[readings]]", maxsplit=1)[0] + SUITES)).readings
+    selections = {"a": {"lines": "hercules-sdg", "ops": 5}, "b": {"lines": "lad-sps", "ops": 5}, "c": {"runs": "main"}}
+    assert reading.selected(selections) == selections | {"a": {"lines": "hercules-table4-sdg", "ops": 5}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('"hercules-table4"', '"hercules-table5"', "unknown name 'hercules-table5'"),
+        ('"hercules-table4"', '"hercules-huge"', "unknown name 'hercules-huge-array-swap'"),
+    ],
+)
+def test_suites_with_other_programs_are_refused(tmp_path, old, new, problem):
+    text = of_suite(PAPER.split("[[readings]]", maxsplit=1)[0] + SUITES).replace(old, new)
+    with pytest.raises(ConfigError, match=problem):
+        paper(tmp_path, text)

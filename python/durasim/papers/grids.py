@@ -18,7 +18,9 @@ from durasim.studies.study import Point, Study, study_of
 SCALES = ("quick", "paper")
 UNPUBLISHED = "unpublished"
 """Key of a table of runs that says what the paper does not state of their sizes."""
-_OWN = ("where", "ops_per_thread", UNPUBLISHED)
+RUN_AS = "run_as"
+"""Key of a table of runs with the workloads that run in the place of its own, which still label the points."""
+_OWN = ("where", "ops_per_thread", UNPUBLISHED, RUN_AS)
 """Keys of a table of runs that a study does not have."""
 _SEED = "seed"
 _CONDITIONS = {"workload": "workloads", "design": "designs", "threads": "threads", "machine": "machine"}
@@ -91,7 +93,7 @@ def grid_of(
         listed = [point for study in studies for point in study.points()]
         if len(studies) > 1:
             listed = _in_order_of_axes(listed, table)
-        for point in listed:
+        for point in (_run_as(point, table.get(RUN_AS, {})) for point in listed):
             cell = Cell(table["name"], point.values)
             if is_read(cell):
                 same = _in_one_order(point.scenario)
@@ -100,6 +102,14 @@ def grid_of(
     distinct = tuple(points.values())
     labels = tuple(map(tuple, cells.values()))
     return Grid(name, "run", {}, (), None, {"name": name}, "", labels, distinct, frozenset(repeated))
+
+
+def _run_as(point: Point, workloads: Mapping[str, str]) -> Point:
+    """Returns a point with the workload that runs in the place of its own; its label stays."""
+    named = point.scenario.workload
+    if named not in workloads:
+        return point
+    return dataclasses.replace(point, scenario=dataclasses.replace(point.scenario, workload=workloads[named]))
 
 
 def union_of(name: str, grids: Sequence[Grid]) -> Grid:

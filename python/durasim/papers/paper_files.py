@@ -14,9 +14,10 @@ from typing import Any
 from durasim.documents.toml_files import read_toml, schema_named, validate
 from durasim.errors import ConfigError, refusal, unknown_name
 from durasim.papers.formulas import Formula, formula_of
-from durasim.papers.grids import merged
+from durasim.papers.grids import RUN_AS, merged
 from durasim.papers.series import Series, series_of_tables
 from durasim.papers.verdicts import Published, check
+from durasim.programs import suites
 
 ALL = "all"
 _OF_MEASURE = ("measure", "note", "unmeasured", "at")
@@ -97,6 +98,7 @@ class Reading:
         sentence: What the paper says that allows it.
         runs: Names of the tables of runs that it changes; all if empty.
         changes: What it changes in runs, as in tables `where`.
+        workloads: Workloads that run in the place of those of the tables, by the names of the latter.
         measures: Other measures of published numbers, by the name of the one that they replace.
     """
 
@@ -105,17 +107,30 @@ class Reading:
     sentence: str
     runs: tuple[str, ...]
     changes: tuple[Mapping[str, Any], ...]
+    workloads: Mapping[str, str]
     measures: Mapping[str, str]
 
     def changed(self, runs: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
         """Returns tables of runs by name as this reading has them."""
-        return {
-            name: {**of, "where": [*of.get("where", ()), *self.changes]} if self._changes(name) else of
-            for name, of in runs.items()
-        }
+        return {name: self._of(table) if self._changes(name) else table for name, table in runs.items()}
+
+    def _of(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**table, "where": [*table.get("where", ()), *self.changes], RUN_AS: self.workloads}
 
     def _changes(self, name: str) -> bool:
-        return bool(self.changes) and (not self.runs or name in self.runs)
+        return self.changes_runs and (not self.runs or name in self.runs)
+
+    @property
+    def changes_runs(self) -> bool:
+        """Whether it changes runs, not only formulas."""
+        return bool(self.changes or self.workloads)
+
+    def selected(self, selections: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+        """Returns selections of values by name with the lines of the workloads that run."""
+        return {
+            name: {**of, "lines": self.workloads.get(of["lines"], of["lines"])} if "lines" in of else of
+            for name, of in selections.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +202,27 @@ def read_paper(folder: Path) -> Paper:
 def _reading_of(table: Mapping[str, Any], file: Path) -> Reading:
     changes = [table["change"]] if "change" in table else []
     changes += table.get("changes", [])
-    measures = table.get("measures", {})
-    if not changes and not measures:
+    workloads, measures = _workloads_of(table.get("suites", {})), table.get("measures", {})
+    if not changes and not workloads and not measures:
         raise refusal("readings", f"{file}: '{table['name']}' changes neither runs nor measures")
     runs = tuple(table.get("runs", ()))
-    return Reading(table["name"], table["place"], table["sentence"], runs, tuple(changes), measures)
+    return Reading(table["name"], table["place"], table["sentence"], runs, tuple(changes), workloads, measures)
+
+
+def _workloads_of(replaced: Mapping[str, str]) -> dict[str, str]:
+    """Returns the workloads of suites in the place of those of others, by the names of the latter."""
+    found = {}
+    for old, new in replaced.items():
+        for suite in (old, new):
+            if suite not in suites.suite_names():
+                raise unknown_name("readings.suites", suite, suites.suite_names())
+        known = suites.expand([f"{suites.GROUP_PREFIX}{new}"])
+        for workload in suites.expand([f"{suites.GROUP_PREFIX}{old}"]):
+            other = new + workload.removeprefix(old)
+            if other not in known:
+                raise unknown_name("readings.suites", other, known)
+            found[workload] = other
+    return found
 
 
 def _check_reading(reading: Reading, figures: Sequence[Figure], file: Path) -> None:

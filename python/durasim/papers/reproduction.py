@@ -70,7 +70,10 @@ class Chosen:
             replace(
                 figure,
                 runs=reading.changed(figure.runs),
-                claims=tuple(claim.under.get(reading.name, claim) for claim in figure.claims),
+                claims=tuple(
+                    replace(of, selections=reading.selected(of.selections))
+                    for of in (claim.under.get(reading.name, claim) for claim in figure.claims)
+                ),
                 series=(),
             )
             for figure in self.figures
