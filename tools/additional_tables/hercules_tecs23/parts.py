@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tools.additional_tables.comparison import Command, Documents, Part, Rows, geomean, pmem_bytes, throughput
+from tools.additional_tables.hercules_tecs23 import regimes
 from tools.additional_tables.hercules_tecs23.runs import (
     DESIGNS,
     HUGE,
@@ -24,7 +25,13 @@ from tools.additional_tables.hercules_tecs23.runs import (
 )
 
 # Figure 7b: the slowest transactions of the B+-tree by size of the data; the last has the long ones of Table 4.
-TAIL_SUITES = {"0.5": "hercules-half", "1.4": "hercules", "4": "hercules-four", "long transactions": "hercules-beyond"}
+TAIL_SUITES = {
+    "0.5": "hercules-half",
+    "1": "hercules-one",
+    "1.4": "hercules",
+    "4": "hercules-four",
+    "long transactions": "hercules-beyond",
+}
 
 
 # The unchanged designs, and Kiln without the larger last level that its STT-RAM permits in Table 2.
@@ -233,4 +240,5 @@ PARTS: dict[str, Part] = {
     "resets": (_reset_runs(), _resets),
     "scaling": (_scaling_runs(), _scaling),
     "full": (_full_runs(), _full),
+    **regimes.PARTS,
 }

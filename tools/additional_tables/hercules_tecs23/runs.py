@@ -6,7 +6,7 @@ from tools.additional_tables.comparison import Command
 
 WORKLOADS = ("array-swap", "binary-heap", "btree", "hash-table", "linked-list", "rbtree", "sdg")
 # Suites by size of the data in multiples of the last-level cache; numbers of the paper are compared with the first.
-FOOTPRINTS = {"1.4": "hercules", "0.5": "hercules-half", "4": "hercules-four"}
+FOOTPRINTS = {"1.4": "hercules", "0.5": "hercules-half", "1": "hercules-one", "4": "hercules-four"}
 MACHINES = {"gem5": "hercules-tecs23", "modern": "hercules-tecs23-modern"}
 DESIGNS = ("opt", "hercules", "tc", "kiln", "proteus", "hoop", "fwb", "swl-eadr")
 SEEDS = (1, 2, 3)
@@ -153,7 +153,7 @@ def _row_runs() -> dict[str, Command]:
 
 # Sizes of the data in multiples of the last-level cache, in addition to those of the suites, and the arguments that
 # give data of the size of that cache at scale quick.
-SIZES = ("0.0625", "0.125", "0.25", "1")
+SIZES = ("0.0625", "0.125", "0.25")
 SIZED = {"array-swap": ("populate", 8_125), "btree": ("items-max", 77_600), "rbtree": ("items-max", 32_770)}
 
 
