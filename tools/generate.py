@@ -26,7 +26,17 @@ from durasim.papers.paper_files import paper_names
 from durasim.programs import suites
 from durasim.runs.assumptions import assumptions
 from durasim.runs.sensitivity import DAGGER
-from tools import design_tables, deviations, figures, published, sensitivity, sources, system_calls, trust
+from tools import (
+    design_tables,
+    deviations,
+    figures,
+    published,
+    regime_tables,
+    sensitivity,
+    sources,
+    system_calls,
+    trust,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -167,6 +177,10 @@ PARTS: Mapping[str, Callable[[], str]] = {
             *("tails", "huge", "resets", "scaling", "full", "tc"),
         )
     },
+    "regimes-against-tc": regime_tables.against_tc,
+    "regimes-shares": regime_tables.shares,
+    "regimes-throughput": regime_tables.throughputs,
+    "regimes-against-tc-by-size": regime_tables.against_tc_by_size,
     "published-tc-dac17": partial(published.table, "tc-dac17"),
     "published-tc-dac17-workloads": partial(published.part_table, "tc-dac17", "workloads"),
     "published-tc-dac17-other": partial(published.part_table, "tc-dac17", "other"),

@@ -1,6 +1,6 @@
 """Figures 5 and 6 of Hercules in both regimes: short transactions and those of Table 4, with data of four sizes.
 
-The runs of each size are a part of their own, because all together take hours.
+The runs of each size and regime are a part of their own, because all together take hours.
 """
 
 from __future__ import annotations
@@ -15,24 +15,28 @@ from tools.additional_tables.hercules_tecs23.runs import DESIGNS, FOOTPRINTS, MA
 # Suites by size of the data in multiples of the last-level cache.
 REGIMES = {
     "short": FOOTPRINTS,
-    "Table 4": {
+    "table4": {
         "0.5": "hercules-table4-half",
         "1": "hercules-table4-one",
         "1.4": "hercules-table4",
         "4": "hercules-table4-four",
     },
 }
-OURS, TC = "hercules", "tc"
+OURS, TC, MEAN = "hercules", "tc", "mean"
+# The suites of Table 4 have the same programs as the others where it does not tell their lengths.
+SAME = ("binary-heap", "hash-table")
 
 
 def _name(regime: str, footprint: str, workload: str, design: str) -> str:
-    return f"{workload}.{design}.{regime.replace(' ', '-')}.{footprint}.regimes"
+    of = "both" if workload in SAME else regime
+    return f"{workload}.{design}.{of}.{footprint}.regimes"
 
 
-def _runs(footprint: str) -> dict[str, Command]:
+def _runs(regime: str, footprint: str) -> dict[str, Command]:
     return {
-        _name(regime, footprint, workload, design): run(MACHINES["gem5"], design, suites[footprint], workload, 1)
-        for regime, suites in REGIMES.items()
+        _name(regime, footprint, workload, design): run(
+            MACHINES["gem5"], design, (FOOTPRINTS if workload in SAME else REGIMES[regime])[footprint], workload, 1
+        )
         for workload in WORKLOADS
         for design in DESIGNS
     }
@@ -50,17 +54,15 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
     return geomean([a / b for a, b in zip(ours, theirs, strict=True)])
 
 
-def _rows(footprint: str, documents: Documents) -> Rows:
+def _rows(regime: str, footprint: str, documents: Documents) -> Rows:
+    def of(design: str, workloads: Sequence[str]) -> list[Mapping[str, Any]]:
+        return [documents[_name(regime, footprint, workload, design)] for workload in workloads]
+
     found = []
-    for regime in REGIMES:
-
-        def of(design: str, regime: str = regime) -> list[Mapping[str, Any]]:
-            return [documents[_name(regime, footprint, workload, design)] for workload in WORKLOADS]
-
+    for workload, workloads in {MEAN: WORKLOADS, **{name: (name,) for name in WORKLOADS}}.items():
         for design in DESIGNS:
-            found.append(
-                {"transactions": regime, "data": footprint, "design": design} | _row(of(OURS), of(TC), of(design))
-            )
+            named = {"transactions": regime, "data": footprint, "workload": workload, "design": design}
+            found.append(named | _row(of(OURS, workloads), of(TC, workloads), of(design, workloads)))
     return found
 
 
@@ -76,5 +78,7 @@ def _row(ours: Sequence[Any], tc: Sequence[Any], runs: Sequence[Any]) -> dict[st
 
 
 PARTS: dict[str, Part] = {
-    f"regimes-{footprint}": (_runs(footprint), partial(_rows, footprint)) for footprint in sorted(FOOTPRINTS, key=float)
+    f"{regime}-{footprint}": (_runs(regime, footprint), partial(_rows, regime, footprint))
+    for regime in REGIMES
+    for footprint in sorted(FOOTPRINTS, key=float)
 }
