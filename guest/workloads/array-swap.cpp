@@ -57,7 +57,7 @@ struct Choice {
     std::uint64_t first, second;
 };
 
-// How many of the places the n-th swap of a thread chooses from.
+// The number of places that the n-th swap of a thread chooses from.
 std::uint64_t reach(std::uint64_t number, std::uint64_t length) {
     constexpr std::uint64_t swaps_per_element = 4;
     if constexpr (DURASIM_GROWS != 0) length = std::min(length, 2 + number / swaps_per_element);

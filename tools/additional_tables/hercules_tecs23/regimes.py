@@ -23,7 +23,7 @@ REGIMES = {
     },
 }
 OURS, TC, MEAN = "hercules", "tc", "mean"
-# The suites of Table 4 have the same programs as the others where it does not tell their lengths.
+# Programs without a usable length in Table 4, which are equal in both regimes.
 SAME = ("binary-heap", "hash-table")
 
 
