@@ -1,8 +1,8 @@
 """Tables of Figures 5 and 6 of Hercules in both regimes, from recorded results.
 
-`python -m tools.measured_tables hercules-tecs23 --part table4-1` measures one of the sizes in one of the regimes. A size
-that is not measured has no column, except that of the scored runs: their results by program are recorded, rounded and
-without the dirty lines that remain in caches.
+`python -m tools.measured_tables hercules-tecs23 --part table4-1` measures one size of the data in one of the regimes.
+What is not measured has no column, except the scored runs: their results by program are recorded, rounded and without
+the dirty lines that remain in caches.
 """
 
 from __future__ import annotations
