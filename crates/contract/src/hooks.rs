@@ -410,7 +410,8 @@ pub trait Durability: AnyState + Send {
     /// A message arrives.
     fn message(&mut self, cx: &Ctx, at: Node, message: Message, out: &mut Actions) {}
 
-    /// A write under `token` is acknowledged by the persistence domain. `addr` is the address of the write.
+    /// A write under `token` is acknowledged by the persistence domain, or by the medium ([`Token::when_written`]). `addr` is
+    /// the address of the write.
     fn acked(&mut self, cx: &Ctx, token: Token, addr: PhysAddr, out: &mut Actions) {}
 
     /// A read that the design asked for ([`crate::Action::Read`]) is done: the line of `addr`, as it was when its

@@ -8,6 +8,29 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Token(pub u64);
 
+impl Token {
+    /// The bit of [`Token::when_written`].
+    const WHEN_WRITTEN: u64 = 1 << 60;
+
+    /// This token for writes that are acknowledged twice: under the token itself when the persistence domain has them, and
+    /// under this one when the medium has written them. Not for writes that the design may discard.
+    #[must_use]
+    pub const fn when_written(self) -> Token {
+        Token(self.0 | Token::WHEN_WRITTEN)
+    }
+
+    /// Whether it is that of an acknowledgement by the medium.
+    pub const fn is_when_written(self) -> bool {
+        self.0 & Token::WHEN_WRITTEN != 0
+    }
+
+    /// The token that the persistence domain acknowledges.
+    #[must_use]
+    pub const fn when_accepted(self) -> Token {
+        Token(self.0 & !Token::WHEN_WRITTEN)
+    }
+}
+
 /// Names a condition that a design raises itself, for example when the last expected message has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Signal(pub u64);
@@ -17,7 +40,8 @@ pub struct Signal(pub u64);
 pub enum Wait {
     /// A number of core cycles.
     Cycles(Cycle),
-    /// Until every write under this token that was handed over so far is acknowledged by the persistence domain.
+    /// Until every write under this token that was handed over so far is acknowledged by the persistence domain, or by the
+    /// medium ([`Token::when_written`]).
     Acked(Token),
     /// Until the design raises this signal.
     Signal(Signal),

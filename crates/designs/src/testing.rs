@@ -86,6 +86,8 @@ pub(crate) struct Bench<D: Design> {
     inbound: VecDeque<Inbound>,
     /// Entries that the queues of the controllers hold, oldest first.
     pub held: Vec<StagedWrite>,
+    /// Writes that the queue has accepted and the media has not: acknowledged once more, oldest first.
+    unwritten: VecDeque<(Token, PhysAddr)>,
     /// Messages in flight.
     mail: VecDeque<(Node, Message)>,
     /// Signals that were raised, oldest first.
@@ -133,6 +135,7 @@ impl<D: Design> Bench<D> {
             pmem,
             inbound,
             held: Vec::new(),
+            unwritten: VecDeque::new(),
             mail: VecDeque::new(),
             raised: Vec::new(),
             dropped: Vec::new(),
@@ -258,9 +261,10 @@ impl<D: Design> Bench<D> {
         answer
     }
 
-    /// Delivers the oldest write, or lets a copy take its second half; false if there is nothing in flight.
+    /// Delivers the oldest write, or lets a copy take its second half; else the media finish the oldest write that a design
+    /// awaits there. False if there is nothing in flight.
     pub fn deliver(&mut self) -> bool {
-        let Some(write) = self.inbound.pop_front() else { return false };
+        let Some(write) = self.inbound.pop_front() else { return self.write_out() };
         if write.reading {
             self.inbound.push_back(Inbound { reading: false, ..write });
             return true;
@@ -279,8 +283,18 @@ impl<D: Design> Bench<D> {
             Accept::Refuse => panic!("no design on a bench refuses a write"),
         }
         if let Some(token) = write.token {
-            self.call(0, |design, cx, out| design.acked(cx, token, write.line.base(), out));
+            if token.is_when_written() {
+                self.unwritten.push_back((token, write.line.base()));
+            }
+            self.call(0, |design, cx, out| design.acked(cx, token.when_accepted(), write.line.base(), out));
         }
+        true
+    }
+
+    /// The media finish the oldest accepted write that a design awaits there; false if there is none.
+    pub fn write_out(&mut self) -> bool {
+        let Some((token, at)) = self.unwritten.pop_front() else { return false };
+        self.call(0, |design, cx, out| design.acked(cx, token, at, out));
         true
     }
 
@@ -357,7 +371,9 @@ impl<D: Design> Bench<D> {
 
     /// Whether a write under this token is in flight.
     pub fn outstanding(&self, token: Token) -> bool {
-        self.inbound.iter().any(|write| write.token == Some(token))
+        let in_flight = |of: Token| of == token || of.when_accepted() == token;
+        self.inbound.iter().any(|write| write.token.is_some_and(in_flight))
+            || self.unwritten.iter().any(|(of, _)| *of == token)
     }
 
     /// Calls a hook until it lets the request through, delivering what it waits for. An abort is the answer.

@@ -18,6 +18,29 @@ fn is_design_token(token: WriteToken) -> bool {
     core_of_clean(token).is_none() && !is_drain_token(token)
 }
 
+/// Whether a write is acknowledged once more when the medium has written it.
+fn is_awaited_in_media(token: WriteToken) -> bool {
+    is_design_token(token) && Token(token.number).is_when_written()
+}
+
+/// The acknowledgement of a write by the persistence domain.
+fn by_domain(token: WriteToken) -> WriteToken {
+    if is_awaited_in_media(token) {
+        WriteToken { number: Token(token.number).when_accepted().0, ..token }
+    } else {
+        token
+    }
+}
+
+/// The acknowledgements of a write, in their order.
+fn acknowledgements(token: WriteToken) -> Vec<WriteToken> {
+    let mut all = vec![by_domain(token)];
+    if is_awaited_in_media(token) {
+        all.push(token);
+    }
+    all
+}
+
 impl System {
     /// A write is sent to the controller of its line, where it arrives later if it has a path to travel.
     pub(super) fn submit_write(&mut self, core: CoreId, from: Origin, write: Write, at: Cycle) {
@@ -28,7 +51,12 @@ impl System {
         self.work.set_now(at);
         if let Some(token) = write.token {
             match core_of_clean(token) {
-                None => self.agenda.hand_over(token.number),
+                None => {
+                    self.agenda.hand_over(by_domain(token).number);
+                    if is_awaited_in_media(token) {
+                        self.agenda.hand_over(token.number);
+                    }
+                }
                 Some(_) => self.agenda.hand_over_clean(core),
             }
         }
@@ -44,7 +72,7 @@ impl System {
         if self.memories.acknowledges_on_sending()
             && let Some(token) = write.token.take()
         {
-            self.work.push(Task::Acknowledge { tokens: vec![token], line: write.line, at });
+            self.work.push(Task::Acknowledge { tokens: acknowledgements(token), line: write.line, at });
         }
         match self.memories.send(&mut self.interconnect, from, write, WriteOrder::Line, sent) {
             Some(write) => self.arrive_at_controller(write),
@@ -134,9 +162,12 @@ impl System {
             self.design.drained(&self.cx(BACKGROUND, at), &departure, &mut out);
             self.push_actions(BACKGROUND, at, out);
         }
-        if !self.domain.queue_is_durable() {
-            self.acknowledge_all(tokens, line, at);
-        }
+        let tokens = if self.domain.queue_is_durable() {
+            tokens.into_iter().filter(|&token| is_awaited_in_media(token)).collect()
+        } else {
+            tokens.into_iter().flat_map(acknowledgements).collect()
+        };
+        self.acknowledge_all(tokens, line, at);
     }
 
     /// The queue of a controller of persistent memory has accepted a write. One of no bytes changes nothing that would
@@ -145,9 +176,12 @@ impl System {
         if mask != 0 {
             self.event_of(EventKind::QueueAccept, at, line.base(), None, Some(cause));
         }
-        let is_durable = self.domain.queue_is_durable() || mask == 0 && !self.memories.is_queued(line);
-        if is_durable && let Some(token) = token {
-            self.acknowledge(token, line, at);
+        let Some(token) = token else { return };
+        let is_written = mask == 0 && !self.memories.is_queued(line);
+        if is_written {
+            self.acknowledge_all(acknowledgements(token), line, at);
+        } else if self.domain.queue_is_durable() {
+            self.acknowledge(by_domain(token), line, at);
         }
     }
 
