@@ -47,6 +47,7 @@ use line_table::LineTable;
 use region::Region;
 use serde::{Deserialize, Serialize};
 use slice::{END, Patch, SLICE_BYTES, SLICE_WORDS};
+use spec::AcknowledgedBy;
 use std::collections::{BTreeMap, VecDeque};
 use tags::Tags;
 use transaction::{Commit, OpenTx, PendingSlice, PlainStore, TokenPurpose};
@@ -215,9 +216,17 @@ impl State {
         })
     }
 
-    /// Whether what is handed over survives by itself [D:hoop-eadr].
+    /// Whether what is handed over survives by itself [D:hoop-eadr], and no commit waits for the medium [D:hoop-commit].
     fn acks_need_not_come(&self) -> bool {
-        self.caches_survive
+        self.caches_survive && self.spec.acknowledged_by == AcknowledgedBy::Domain
+    }
+
+    /// The token of slices and entries.
+    fn token(&self, purpose: TokenPurpose) -> Token {
+        match self.spec.acknowledged_by {
+            AcknowledgedBy::Domain => purpose.token(),
+            AcknowledgedBy::Medium => purpose.token().when_written(),
+        }
     }
 
     fn slice_place(&self, slice: u32) -> PhysAddr {
@@ -232,6 +241,34 @@ impl State {
     /// Whether words of the line are in the OOP data buffers, or in slices of transactions that are not collected.
     fn has_words(&self, line: LineAddr) -> bool {
         self.protocol.lines.has(line)
+    }
+
+    /// Whether the controller has to take a line with the persistent bit for one with such words: without the line table it
+    /// does not know which of these lines are whole at home [D:hoop-line-table].
+    fn may_have_words(&self, line: LineAddr) -> bool {
+        !self.spec.line_table || self.has_words(line)
+    }
+
+    /// Without the line table lines that are whole at home have left the last level for the OOP region too: their entries of
+    /// the mapping table make room where no collection does. Whether there were any.
+    fn drop_mappings_of_home_lines(&mut self) -> bool {
+        if self.spec.line_table {
+            return false;
+        }
+        let is_home = |line: &LineAddr| !self.fault.ignores(planted::UNHOMED_MAPPING_DROPPED, self.has_words(*line));
+        let home: Vec<LineAddr> = self.protocol.mapping.keys().copied().filter(is_home).collect();
+        for &line in &home {
+            self.unmap(line);
+        }
+        !home.is_empty()
+    }
+
+    /// The transaction that aborts because a line can neither leave the last level nor stay: one that has changed the line, or
+    /// any other one if none has.
+    fn writer_to_abort(&self, line: LineAddr) -> Option<TxId> {
+        let mut open = self.protocol.open.iter().filter(|(_, open)| !open.committing && !open.lines.is_empty());
+        let writer = self.writers(line).into_iter().find(|tx| !self.protocol.open[tx].committing);
+        writer.or_else(|| open.next().map(|(tx, _)| *tx))
     }
 
     /// The slices of open transactions with words of a line, as a miss reads them: their metadata say where the words are.
@@ -249,7 +286,13 @@ impl State {
 
     /// The tag of a line by what the controller has of it.
     fn tag_of(&mut self, line: LineAddr) -> LineTag {
-        if self.has_words(line) { self.protocol.tags.of(&self.writers(line)) } else { LineTag::NONE }
+        if self.has_words(line) { self.tag_of_writers(line) } else { LineTag::NONE }
+    }
+
+    /// The tag of a line with the persistent bit.
+    fn tag_of_writers(&mut self, line: LineAddr) -> LineTag {
+        let writers = self.writers(line);
+        self.protocol.tags.of(&writers)
     }
 
     /// Words of the line in the OOP data buffers.
@@ -308,7 +351,7 @@ impl Durability for State {
                 return Gate::Done;
             }
             // Words of the line are in the region: the store goes there, too [D:hoop-plain-stores].
-            if !self.fault.ignores(planted::PLAIN_STORES_UNROUTED, self.has_words(line)) {
+            if !self.fault.ignores(planted::PLAIN_STORES_UNROUTED, self.may_have_words(line)) {
                 // Everything is home: an ordinary line again.
                 *tag = LineTag::NONE;
                 return Gate::Done;
@@ -359,7 +402,7 @@ impl Durability for State {
                 self.write_pack(tx, END, out);
             }
             if !self.slices_are_durable(tx) {
-                return Gate::Retry(Wait::Acked(TokenPurpose::Slices(tx.0).token()));
+                return Gate::Retry(Wait::Acked(self.token(TokenPurpose::Slices(tx.0))));
             }
             if !self.record(tx, out) {
                 return self.wait_for_entry(out);
@@ -370,7 +413,10 @@ impl Durability for State {
             let index = self.commit_index(number);
             let waits = index.is_some_and(|index| !self.protocol.commits[index].durable);
             if self.fault.ignores(planted::COMMIT_NOT_AWAITED, waits) {
-                return Gate::Retry(Wait::Acked(TokenPurpose::Entry(number).token()));
+                return Gate::Retry(Wait::Acked(self.token(TokenPurpose::Entry(number))));
+            }
+            if let Some(wait) = self.migration(index, out) {
+                return Gate::Retry(wait);
             }
             self.protocol.recorded.remove(&tx);
             out.event(EventKind::Commit, self.address_slices.place(number));
@@ -408,11 +454,12 @@ impl Durability for State {
             return Evict::Proceed;
         }
         // The line waits in its write-back buffer while the tables are searched.
-        if self.spec.search_cycles > 0 && self.protocol.looked_up.replace(line) != Some(line) {
+        let searches = self.spec.line_table && self.spec.search_cycles > 0;
+        if searches && self.protocol.looked_up.replace(line) != Some(line) {
             return Evict::After(Wait::Cycles(self.spec.search_cycles));
         }
         self.protocol.looked_up = None;
-        if !self.has_words(line) {
+        if !self.may_have_words(line) {
             return Evict::Drop;
         }
         let slice =
@@ -428,11 +475,9 @@ impl Durability for State {
             if let Some(wait) = self.make_space(out) {
                 return Evict::After(wait);
             }
-            // Committed words could be collected, so the line has words of open transactions.
-            let writers = self.writers(line);
-            let writer =
-                writers.iter().find(|tx| !self.protocol.open[tx].committing).expect("a commit makes its own way");
-            return Evict::Abort(*writer, AbortCause::Capacity);
+            // Committed words could be collected, so there are words of open transactions.
+            let Some(writer) = self.writer_to_abort(line) else { return Evict::After(Wait::Cycles(1)) };
+            return Evict::Abort(writer, AbortCause::Capacity);
         };
         let place = self.slice_place(slice);
         out.append(Origin::Llc, place, data, Cause::Log, None);
@@ -484,8 +529,10 @@ impl Durability for State {
         let home = overlay.mask != u64::MAX;
         overlay.cover(&self.buffered(line));
         self.unmap(line);
-        // It has the persistent bit while the controller has words of it.
-        let tag = self.fault.swaps(planted::FILL_FORGETS_BIT, self.tag_of(line), LineTag::NONE);
+        // It has the persistent bit while the controller has words of it, or may have them.
+        let is_from_region = mapped.is_some() && !self.spec.line_table;
+        let tag = if is_from_region { self.tag_of_writers(line) } else { self.tag_of(line) };
+        let tag = self.fault.swaps(planted::FILL_FORGETS_BIT, tag, LineTag::NONE);
         let overlay = (overlay.mask != 0).then_some(Overlay { mask: overlay.mask, data: overlay.data });
         Fill::Gather { gather: Box::new(Gather { home, parts, overlay }), search_cycles, tag, dirty: false }
     }
@@ -496,13 +543,19 @@ impl Durability for State {
     }
 
     fn acked(&mut self, _: &Ctx, token: Token, _: PhysAddr, out: &mut Actions) {
+        let purpose = TokenPurpose::of(token);
+        let is_awaited = !purpose.is_of_commit() || token == self.token(purpose);
+        if !is_awaited {
+            // The medium has yet to write it.
+            return;
+        }
         if let Some((_, lines)) = self.protocol.in_flight.get_mut(&token.0) {
             *lines -= 1;
             if *lines == 0 {
                 self.protocol.in_flight.remove(&token.0);
             }
         }
-        match TokenPurpose::of(token) {
+        match purpose {
             TokenPurpose::Slices(_) => self.record_waiting(out),
             TokenPurpose::Entry(number) => {
                 if let Some(index) = self.commit_index(number) {

@@ -3,7 +3,7 @@
 use crate::small_runs::{
     BTREE, CROWDED, FAR_CAMPAIGNS, FOUR_CONTROLLERS, ONE_SET, SHARED, SLOW, SWAP, TURNS, TWO_PLACES, WORDS_OR_LINES,
 };
-use crate::{Alternatives, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
+use crate::{Alternatives, Choice, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
 
 /// Buffers of two slices, collections all the time, and a region that wraps around.
 const EAGER_HOOP: Settings = &[
@@ -17,6 +17,12 @@ const EAGER_HOOP: Settings = &[
 const LAZY_HOOP: Settings = &["design.hoop.gc_period_ns=100000000", "design.hoop.address_slices=1"];
 /// A line table that a few transactions fill.
 const FEW_LINES: Settings = &["design.hoop.gc_period_ns=100000000", "design.hoop.line_table_bytes=160"];
+/// No line table, and a mapping table that lines which are home fill too.
+const NO_LINE_TABLE: Settings = &["design.hoop.line_table=false", "design.hoop.mapping_table_bytes=512"];
+/// Commits that wait until their words are home.
+const MIGRATED: Settings = &["design.hoop.commit=migrated"];
+/// Commits that wait for the medium.
+const BY_MEDIUM: Settings = &["design.hoop.acknowledged_by=medium"];
 const NARROW: Settings = &["pmem.controller.write_queue_entries=1", "interconnect.write_back_buffers=1"];
 
 const CAMPAIGNS: &[ShortCampaign] = &[
@@ -30,6 +36,14 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[LAZY_HOOP, CROWDED, FOUR_CONTROLLERS]).threads(4).ops(40).points(300),
     ShortCampaign::of("array-swap", SWAP).with(&[EAGER_HOOP, TURNS]).threads(3).ops(60).with_abort_and_retry(),
     ShortCampaign::of("btree", BTREE).with(&[EAGER_HOOP, ONE_SET, SLOW]).ops(40).points(300).with_abort_and_retry(),
+    ShortCampaign::of("btree", BTREE).with(&[LAZY_HOOP, NO_LINE_TABLE, ONE_SET]).ops(40),
+    ShortCampaign::of("array-swap", SWAP)
+        .with(&[EAGER_HOOP, NO_LINE_TABLE, TURNS])
+        .threads(3)
+        .ops(60)
+        .with_abort_and_retry(),
+    ShortCampaign::of("btree", BTREE).with(&[LAZY_HOOP, MIGRATED, CROWDED]).threads(4).ops(40),
+    ShortCampaign::of("array-swap", SWAP).with(&[EAGER_HOOP, BY_MEDIUM, CROWDED, FOUR_CONTROLLERS]).threads(4).ops(40),
 ];
 
 /// Buffers of a slice or two, a region of a few blocks, and collections all the time.
@@ -46,6 +60,9 @@ const DRAWS: &[Draw] = &[
     Draw::always("design.hoop.block_bytes", &["256", "512", "1024"]),
     // Sixteen cores need eighteen blocks.
     Draw::always("design.hoop.region_bytes_max", &["20480", "25600", "256000"]),
+    Draw { one_in: 3, choice: Choice::All(&["design.hoop.line_table=false", "design.hoop.line_table_bytes=2097152"]) },
+    Draw { one_in: 4, choice: Choice::All(&["design.hoop.commit=\"migrated\""]) },
+    Draw { one_in: 4, choice: Choice::All(&["design.hoop.acknowledged_by=\"medium\""]) },
 ];
 
 const ALTERNATIVES: &[Alternatives] = &[
@@ -64,8 +81,13 @@ const ALTERNATIVES: &[Alternatives] = &[
     ),
     Alternatives::of(
         "hoop-line-table",
-        &[&["design.hoop.line_table_bytes=2048"], &["design.hoop.line_table_bytes=16384"]],
+        &[
+            &["design.hoop.line_table_bytes=2048"],
+            &["design.hoop.line_table_bytes=16384"],
+            &["design.hoop.line_table=false"],
+        ],
     ),
+    Alternatives::of("hoop-commit", &[&["design.hoop.acknowledged_by=medium"], &["design.hoop.commit=migrated"]]),
     Alternatives::of(
         "hoop-collector",
         &[
@@ -93,7 +115,12 @@ pub(crate) const PLAN: TestPlan = TestPlan {
             "collector_reads",
             "collector_writes",
         ],
-        further_faults: &["volatile-line-not-cleaned", "plain-stores-unrouted", "scattered-not-collected"],
+        further_faults: &[
+            "volatile-line-not-cleaned",
+            "plain-stores-unrouted",
+            "scattered-not-collected",
+            "unhomed-mapping-dropped",
+        ],
         // Its transactions touch fewer lines than the smallest table has entries.
         out_of_reach: &["line-table-overrun"],
         ..RandomTester::DEFAULT

@@ -6,12 +6,14 @@
 //! line by line, each line past the eviction buffer, and leave the mapping table with that. When all lines are there, the
 //! mark moves to the newest of these commits, and only when the mark is durable their slices are free.
 
+use super::commit::OOP_REGION;
 use super::region::Region;
 use super::slice::{END, Patch, SLICE_BYTES, Slice};
+use super::spec::Commit;
 use super::transaction::TokenPurpose;
 use super::{HOMES, Mapped, State, planted};
 use durasim_contract::{Action, Actions, Origin, Payload, Wait};
-use durasim_types::{Cause, EventKind, Line, LineAddr, PhysAddr};
+use durasim_types::{Cause, EventKind, Line, LineAddr, PhysAddr, StallCause};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -78,24 +80,35 @@ impl State {
         if self.protocol.collector.phase == Phase::Idle {
             match self.protocol.commits.front() {
                 Some(commit) if !commit.durable => {
-                    return Some(Wait::Acked(TokenPurpose::Entry(commit.number).token()));
+                    return Some(Wait::Acked(self.token(TokenPurpose::Entry(commit.number))));
                 }
                 Some(_) => {
                     self.counters.collections_on_demand += 1;
                     self.collect(out);
                 }
                 None => {
-                    let slices = |tx: u64| TokenPurpose::Slices(tx).token();
+                    let slices = |tx: u64| self.token(TokenPurpose::Slices(tx));
                     let mut committing = self.protocol.open.iter().filter(|(_, open)| open.committing);
-                    return committing
+                    let awaited = committing
                         .find(|(tx, _)| self.protocol.in_flight.contains_key(&slices(tx.0).0))
                         .map(|(tx, _)| Wait::Acked(slices(tx.0)));
+                    return awaited.or_else(|| self.drop_mappings_of_home_lines().then_some(Wait::Cycles(1)));
                 }
             }
         }
         let Collector { in_flight, number, .. } = self.protocol.collector;
         // Between two batches of lines nothing is in flight.
         Some(if in_flight == 0 { Wait::Cycles(1) } else { Wait::Acked(TokenPurpose::Collection(number).token()) })
+    }
+
+    /// The event that a commit waits for until its words are home, if it has to [D:hoop-commit]; `index` is its place among
+    /// those that are not collected.
+    pub(super) fn migration(&mut self, index: Option<usize>, out: &mut Actions) -> Option<Wait> {
+        if self.spec.commit == Commit::Recorded || index.is_none() {
+            return None;
+        }
+        out.stalls_for(StallCause::Structure(OOP_REGION));
+        self.make_space(out)
     }
 
     /// Begins a collection of all commits up to the first that is not durable.

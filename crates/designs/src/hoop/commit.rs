@@ -11,7 +11,7 @@ use durasim_types::{Cause, CoreId, LineAddr, StallCause, TxId};
 // Places among the structures of the design.
 const OOP_DATA_BUFFER: u8 = 0;
 const LINE_TABLE: u8 = 1;
-const OOP_REGION: u8 = 2;
+pub(super) const OOP_REGION: u8 = 2;
 const ADDRESS_SLICES: u8 = 3;
 
 /// Lines of a slice.
@@ -45,7 +45,7 @@ impl State {
         open.written.push(WrittenSlice::new(at, &words));
         let next = self.fault.swaps(planted::CHAIN_CUT, next, END);
         let slice = Slice { words, tx: tx.0 as u32, next, start };
-        self.write_slice(at, &slice, core, TokenPurpose::Slices(tx.0).token(), out);
+        self.write_slice(at, &slice, core, self.token(TokenPurpose::Slices(tx.0)), out);
     }
 
     /// Makes sure that the pack of a transaction has room for these words, or returns the wait of the store.
@@ -92,7 +92,7 @@ impl State {
         let open = self.protocol.open.get_mut(&other).expect("it was just there");
         open.next = Some(next);
         open.slices.push(next);
-        Gate::Retry(Wait::Acked(TokenPurpose::Slices(other.0).token()))
+        Gate::Retry(Wait::Acked(self.token(TokenPurpose::Slices(other.0))))
     }
 
     /// A line that a transaction changes needs an entry of the line table, or what the store waits for.
@@ -183,13 +183,13 @@ impl State {
             let (addr, len, data, serial) = (store.addr, store.len, store.data, self.protocol.serial);
             self.protocol.plain.insert(core.0, PlainStore { addr, len, data, serial, slice });
             let written = Slice { words: words.clone(), tx: serial as u32, next: END, start: true };
-            self.write_slice(slice, &written, core.0, TokenPurpose::Plain(serial).token(), out);
+            self.write_slice(slice, &written, core.0, self.token(TokenPurpose::Plain(serial)), out);
             if !self.acks_need_not_come() {
-                return Gate::Retry(Wait::Acked(TokenPurpose::Plain(serial).token()));
+                return Gate::Retry(Wait::Acked(self.token(TokenPurpose::Plain(serial))));
             }
         }
         let PlainStore { serial, slice, .. } = self.protocol.plain[&core.0];
-        let written = TokenPurpose::Plain(serial).token();
+        let written = self.token(TokenPurpose::Plain(serial));
         if self.protocol.in_flight.contains_key(&written.0) && !self.acks_need_not_come() {
             return Gate::Retry(Wait::Acked(written));
         }
@@ -204,7 +204,7 @@ impl State {
         if self.acks_need_not_come() {
             Gate::Done
         } else {
-            Gate::After(Wait::Acked(TokenPurpose::Entry(number).token()))
+            Gate::After(Wait::Acked(self.token(TokenPurpose::Entry(number))))
         }
     }
 
@@ -223,7 +223,7 @@ impl State {
         if !self.fault.skips(planted::COMMIT_FORGOTTEN) {
             let entry = AddressSlices::entry(number, slices[0]);
             let place = self.address_slices.place(self.fault.swaps(planted::ENTRIES_SHARE_A_PLACE, number, 0));
-            let token = TokenPurpose::Entry(number).token();
+            let token = self.token(TokenPurpose::Entry(number));
             out.append(Origin::Controller, place, &entry.to_le_bytes(), Cause::Metadata, Some(token));
             self.protocol.in_flight.insert(token.0, (None, 1));
             durable = self.acks_need_not_come();
@@ -248,7 +248,7 @@ impl State {
 
     /// Whether the slices of a committing transaction are where they survive.
     pub(super) fn slices_are_durable(&self, tx: TxId) -> bool {
-        self.acks_need_not_come() || !self.protocol.in_flight.contains_key(&TokenPurpose::Slices(tx.0).token().0)
+        self.acks_need_not_come() || !self.protocol.in_flight.contains_key(&self.token(TokenPurpose::Slices(tx.0)).0)
     }
 
     /// Records the commit of a transaction if its slices are durable and the address slices have a place.
@@ -274,7 +274,7 @@ impl State {
         let open = self.protocol.open.remove(&tx).expect("a committing transaction is open");
         self.protocol.lines.commit(number, &open.lines);
         self.protocol.recorded.insert(tx, number);
-        Gate::Retry(Wait::Acked(TokenPurpose::Slices(tx.0).token()))
+        Gate::Retry(Wait::Acked(self.token(TokenPurpose::Slices(tx.0))))
     }
 
     /// Records the commits that have waited for slices or for places.

@@ -76,6 +76,13 @@ pub(super) const VOLATILE_LINE_NOT_CLEANED: PlantedFault = PlantedFault {
     equivalent: None,
 };
 
+/// Without a line table, a full mapping table drops entries of lines with words that are not home.
+pub(super) const UNHOMED_MAPPING_DROPPED: PlantedFault = PlantedFault {
+    name: "unhomed-mapping-dropped",
+    summary: "Without a line table, a full mapping table drops entries of lines with words that are not home",
+    equivalent: None,
+};
+
 /// Plain stores to persistent lines make these lines ordinary ones.
 pub(super) const PLAIN_STORES_UNROUTED: PlantedFault = PlantedFault {
     name: "plain-stores-unrouted",

@@ -13,6 +13,31 @@ const MAPPING_ENTRY_BYTES: u64 = 8;
 /// Bytes of an entry of the line table: the number of a line, and the lower bits of that of its newest commit.
 const LINE_ENTRY_BYTES: u64 = 8;
 
+/// The event that ends a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Commit {
+    /// Its entry of an address slice is durable.
+    Recorded,
+    /// A collection has brought its words home, too: Hercules, section 4.5.2, has the commit migrate "all data", and names the
+    /// OOP region where it goes.
+    Migrated,
+}
+
+/// The part of the machine whose acknowledgement a commit waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AcknowledgedBy {
+    /// The persistence domain: the write pending queue.
+    Domain,
+    /// The medium, which has written what was sent: Hercules, section 4.5.2, has HOOP migrate its data "to its in-pmem OOP
+    /// region" on a commit.
+    Medium,
+}
+
+/// Bytes of the line table by default.
+const LINE_TABLE_BYTES: u64 = 2 << 20;
+
 /// Parameters of HOOP. Names of structures are the paper's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -24,6 +49,9 @@ pub struct HoopSpec {
     /// hoop-mapping-table).
     #[schemars(range(min = MAPPING_ENTRY_BYTES, max = 1u64 << 40))]
     pub mapping_table_bytes: u64,
+    /// Whether a table knows the lines with words that are not home. Without it each line with the persistent bit that leaves
+    /// the last level goes to the OOP region, and keeps that bit when it comes back (DEVIATIONS.md, hoop-line-table).
+    pub line_table: bool,
     /// Bytes of the line table, which knows the lines with words that are not home (not in the paper; as large as its mapping
     /// table; DEVIATIONS.md, hoop-line-table).
     #[schemars(range(min = LINE_ENTRY_BYTES, max = 1u64 << 40))]
@@ -48,6 +76,11 @@ pub struct HoopSpec {
     /// Address slices, of 16 commits each (not in the paper; DEVIATIONS.md, hoop-address-slices).
     #[schemars(range(min = 1, max = 1u64 << 24))]
     pub address_slices: u32,
+    /// The part of the machine that acknowledges slices and entries, and with it the words of an OOP data buffer that are
+    /// in a slice on its way (DEVIATIONS.md, hoop-commit).
+    pub acknowledged_by: AcknowledgedBy,
+    /// The event that ends a commit (DEVIATIONS.md, hoop-commit).
+    pub commit: Commit,
     /// Nanoseconds between two collections in the background (paper: 10 ms).
     #[schemars(range(min = 1, max = 1u64 << 50))]
     pub gc_period_ns: u64,
@@ -65,13 +98,16 @@ impl Default for HoopSpec {
         HoopSpec {
             oop_buffer_bytes: 1024,
             mapping_table_bytes: 2 << 20,
-            line_table_bytes: 2 << 20,
+            line_table: true,
+            line_table_bytes: LINE_TABLE_BYTES,
             search_cycles: 10,
             eviction_buffer_bytes: 128 << 10,
             region_percent: 10,
             region_bytes_max: u64::from(END) * SLICE_BYTES,
             block_bytes: 2 << 20,
             address_slices: 8192,
+            acknowledged_by: AcknowledgedBy::Domain,
+            commit: Commit::Recorded,
             gc_period_ns: 10_000_000,
             copies_in_flight: 4,
             recovery_threads: 16,
@@ -82,7 +118,12 @@ impl Default for HoopSpec {
 impl HoopSpec {
     /// Refuses what cannot be built on any machine.
     pub fn check(&self) -> Result<(), SpecError> {
-        check_ranges(self)
+        check_ranges(self)?;
+        if !self.line_table && self.line_table_bytes != LINE_TABLE_BYTES {
+            let problem = format!("{} has no effect where line_table is false", self.line_table_bytes);
+            return Err(SpecError::new("line_table_bytes", problem));
+        }
+        Ok(())
     }
 
     /// Slices of a block.
@@ -115,9 +156,9 @@ impl HoopSpec {
         (self.mapping_table_bytes / MAPPING_ENTRY_BYTES) as usize
     }
 
-    /// Lines that the line table can hold.
+    /// Lines that the line table can hold; without one, lines with words that are not home are not limited.
     pub(super) fn line_table_entries(&self) -> usize {
-        (self.line_table_bytes / LINE_ENTRY_BYTES) as usize
+        if self.line_table { (self.line_table_bytes / LINE_ENTRY_BYTES) as usize } else { usize::MAX }
     }
 
     /// Lines that the eviction buffer can hold.
@@ -134,7 +175,9 @@ impl HoopSpec {
         let bits_of = |values: u64| u64::from(u64::BITS - values.saturating_sub(1).leading_zeros());
         cost.add("OOP data buffer", 8 * self.oop_buffer_bytes, cores);
         cost.add("mapping table", 8 * self.mapping_table_bytes, 1);
-        cost.add("line table", 8 * self.line_table_bytes, 1);
+        if self.line_table {
+            cost.add("line table", 8 * self.line_table_bytes, 1);
+        }
         let line_bits = bits_of(g.pmem_bytes / 64);
         cost.add("eviction buffer", (512 + 64 + line_bits) * self.eviction_lines() as u64, 1);
         let block_bits = 2 + bits_of(u64::from(self.slices_per_block()) + 1);

@@ -1,6 +1,7 @@
 //! HOOP on a bench, hook by hook.
 
 use super::slice::SLICE_BYTES;
+use super::spec::{AcknowledgedBy, Commit};
 use super::tags::COMMITTED;
 use super::{GC, HOMES, Hoop, HoopSpec};
 use crate::testing::{Bench, cached, geometry, line, word};
@@ -519,4 +520,80 @@ fn the_cost_is_that_of_the_published_structures() {
     assert_eq!(bits("line table"), (8 << 21, 1));
     assert_eq!(bits("persistent bits l1d"), (geometry.l1d.lines(), 2));
     assert_eq!(bits("eviction buffer"), (2048 * (512 + 64 + 24), 1));
+}
+
+#[test]
+fn without_a_line_table_every_persistent_line_goes_to_the_region() {
+    let mut bench = Bench::<Hoop>::new(HoopSpec { line_table: false, search_cycles: 10, ..small() }, 1);
+    bench.stored(0, 1, (1, 0), 1);
+    bench.collected();
+    assert_eq!(words(&bench.pmem, &[(1, 0)]), [1], "the line is whole at home");
+    assert_eq!(bench.evict(1, COMMITTED, 1), Evict::Drop, "no table is searched");
+    assert_eq!(bench.counter("hoop.evicted_lines"), 1.0);
+    let (words, tag) = bench.miss(1);
+    assert_eq!((words[0], tag), (1, COMMITTED), "nothing says that it is home");
+    assert_eq!([1, 2].map(|n| bench.evict(n, COMMITTED, 1)), [Evict::Drop; 2]);
+    // The mapping table is full of lines that are home, and there is nothing to collect.
+    assert_eq!(bench.evict(3, COMMITTED, 3), Evict::After(Wait::Cycles(1)));
+    assert_eq!(bench.evict(3, COMMITTED, 3), Evict::Drop);
+    // An entry of a line with words that are not home stays.
+    bench.begin(0, 2);
+    let tag = bench.put_word(0, 2, (4, 0), 4);
+    assert_eq!(bench.evict(4, tag, 4), Evict::Drop);
+    assert_eq!(bench.evict(5, COMMITTED, 5), Evict::After(Wait::Cycles(1)));
+    assert_eq!(bench.evict(5, COMMITTED, 5), Evict::Drop);
+    assert_eq!(bench.miss(4).0[0], 4);
+    bench.save_and_load();
+}
+
+#[test]
+fn without_a_line_table_a_line_without_words_may_abort_a_transaction() {
+    let mut bench = Bench::<Hoop>::new(HoopSpec { line_table: false, ..small() }, 1);
+    bench.begin(0, 1);
+    let tags = [1, 2].map(|n| bench.put_word(0, 1, (n, 0), n));
+    assert_eq!([1, 2].map(|n| bench.evict(n, tags[0], n)), [Evict::Drop; 2]);
+    assert_eq!(bench.evict(3, COMMITTED, 3), Evict::Abort(TxId(1), AbortCause::Capacity));
+    bench.abort(0, 1);
+    assert_eq!(bench.evict(3, COMMITTED, 3), Evict::Drop);
+}
+
+#[test]
+fn a_commit_may_wait_for_the_medium() {
+    let spec = HoopSpec { acknowledged_by: AcknowledgedBy::Medium, oop_buffer_bytes: 256, ..roomy() };
+    let mut bench = Bench::<Hoop>::new(spec, 1);
+    bench.begin(0, 1);
+    bench.put_word(0, 1, (0, 0), 7);
+    let commit = |bench: &mut Bench<Hoop>| bench.call(0, |d, cx, out| d.tx_commit(cx, TxId(1), out));
+    for (writes, durable) in [(2, 0), (1, 7)] {
+        let Gate::Retry(Wait::Acked(token)) = commit(&mut bench) else { panic!("it waits") };
+        assert!(token.is_when_written());
+        (0..writes).for_each(|_| assert!(bench.deliver()));
+        assert_eq!(commit(&mut bench), Gate::Retry(Wait::Acked(token)), "the queue has it, the medium does not");
+        assert_eq!(bench.after_crash(&[(0, 0)]), [durable], "what the queue has is durable");
+        while bench.outstanding(token) {
+            assert!(bench.write_out());
+        }
+    }
+    assert_eq!(commit(&mut bench), Gate::Done);
+    assert_eq!(bench.commits, 1);
+}
+
+#[test]
+fn a_commit_may_wait_until_its_words_are_home() {
+    let spec = HoopSpec { commit: Commit::Migrated, ..roomy() };
+    let mut bench = Bench::<Hoop>::new(spec, 1);
+    bench.begin(0, 1);
+    for i in 0..9 {
+        bench.put_word(0, 1, (i / 8, i % 8), 10 + i);
+    }
+    let mut left = 100;
+    while let Gate::Retry(_) = bench.call(0, |d, cx, out| d.tx_commit(cx, TxId(1), out)) {
+        if !bench.deliver() {
+            bench.call(0, |d, cx, out| d.woken(cx, HOMES, out));
+        }
+        left -= 1;
+        assert!(left > 0, "it waits for nothing that comes");
+    }
+    assert_eq!(words(&bench.pmem, &[(0, 0), (0, 7), (1, 0)]), [10, 17, 18]);
+    assert_eq!(["collections", "collected_transactions"].map(|n| bench.counter(&format!("hoop.{n}"))), [1.0, 1.0]);
 }

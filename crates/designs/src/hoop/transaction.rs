@@ -34,9 +34,15 @@ impl TokenPurpose {
         Token(value << 3 | kind)
     }
 
+    /// Whether commits wait for it.
+    pub fn is_of_commit(self) -> bool {
+        matches!(self, TokenPurpose::Slices(_) | TokenPurpose::Plain(_) | TokenPurpose::Entry(_))
+    }
+
     pub fn of(token: Token) -> TokenPurpose {
-        let value = token.0 >> 3;
-        match token.0 & 7 {
+        let number = token.when_accepted().0;
+        let value = number >> 3;
+        match number & 7 {
             0 => TokenPurpose::Slices(value),
             1 => TokenPurpose::Plain(value),
             2 => TokenPurpose::Entry(value),
@@ -167,6 +173,7 @@ mod tests {
         ];
         for awaited in all {
             assert_eq!(TokenPurpose::of(awaited.token()), awaited);
+            assert_eq!(TokenPurpose::of(awaited.token().when_written()), awaited);
         }
     }
 
