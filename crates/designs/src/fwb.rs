@@ -37,10 +37,11 @@ use durasim_contract::{
 };
 use durasim_contract::{CrashImage, Interleave};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
-use log::Log;
+use log::{Drain, Log};
 use record::{Kind, NO_TX, RECORD_BYTES, Record, word_in, words_of};
 use scan::{LogSpace, SCAN, TIMER};
 use serde::{Deserialize, Serialize};
+use spec::Reached;
 use std::collections::BTreeMap;
 
 /// Retry interval, in cycles, of a request that needs room in the log. Requests wait in two ways, and a signal would wake
@@ -194,23 +195,35 @@ impl State {
         self.fault.swaps(planted::IDENTIFIER_SHARED, id, 1)
     }
 
-    /// Whether the log has room for more records. Each transaction that may still end has one set aside.
+    /// Whether the log has room for more records. Each transaction that may still end has one set aside, and the last line one
+    /// that fills it up.
     fn has_room(&self, more: u64) -> bool {
         let set_aside = self.protocol.open.values().filter(|open| open.commit.is_none()).count() as u64;
-        let is_free = self.protocol.log.used() + set_aside + more <= self.spec.capacity();
+        let used = self.protocol.log.used() + u64::from(self.spec.whole_lines);
+        let is_free = used + self.spec.places(set_aside + more) <= self.spec.capacity();
         self.fault.assumes(planted::LOG_OVERRUN, is_free)
     }
 
     /// Hands records to the controller.
     fn drain(&mut self, all: bool, out: &mut Actions) {
         let ProtocolState { log, tokens, .. } = &mut self.protocol;
-        log.drain(self.spec.write_combining && !self.undo_only, all, tokens, self.fault, out);
+        if self.spec.whole_lines && all {
+            log.fill_up();
+        }
+        let combine = self.spec.whole_lines || self.spec.write_combining && !self.undo_only;
+        let how = Drain { combine, all, to_medium: self.spec.follows_to_medium() };
+        log.drain(how, tokens, self.fault, out);
     }
 
     /// Hands all records to the controller; what to wait for until the oldest is durable.
     fn wait_for_records(&mut self, out: &mut Actions) -> Wait {
+        self.wait_for(Reached::Domain, out)
+    }
+
+    /// Hands all records to the controller; what to wait for until the oldest has come so far.
+    fn wait_for(&mut self, what: Reached, out: &mut Actions) -> Wait {
         self.drain(true, out);
-        Wait::Acked(self.protocol.log.oldest_write().expect("a record that is not durable is in flight"))
+        Wait::Acked(self.protocol.log.oldest_write(what).expect("a record that has not come so far is in flight"))
     }
 
     /// The number of the oldest record of a transaction that may have to be undone, with the transaction.
@@ -232,7 +245,8 @@ impl State {
                 // Nothing after its records can be given up before it ends, and it may wait for the requester here. If others
                 // have filled the log it is tried again.
                 None => {
-                    let is_large = 2 * self.protocol.open[&tx].undo.len() as u64 >= self.spec.capacity();
+                    let records = self.protocol.open[&tx].undo.len() as u64;
+                    let is_large = 2 * self.spec.places(records) >= self.spec.capacity();
                     Gate::Abort(tx, if is_large { AbortCause::Capacity } else { AbortCause::Conflict })
                 }
             };
@@ -243,17 +257,22 @@ impl State {
 
     /// A place in the buffer for this many records, or what to wait for.
     fn place(&mut self, records: u64, out: &mut Actions) -> Option<Gate> {
-        if self.protocol.log.buffered() + records <= self.spec.log_buffer_entries.into() {
+        let free_at = self.spec.free_at;
+        if self.protocol.log.buffered(free_at) + records <= self.spec.log_buffer_entries.into() {
             return None;
         }
         self.counters.buffer_full += 1;
         out.stalls_for(StallCause::Structure(1));
-        Some(Gate::Retry(self.wait_for_records(out)))
+        Some(Gate::Retry(self.wait_for(free_at, out)))
     }
 
     fn push(&mut self, record: Record) -> u64 {
         self.counters.records += 1;
-        self.protocol.log.push(record)
+        let number = self.protocol.log.push(record);
+        if self.spec.whole_lines && !self.spec.write_combining {
+            self.protocol.log.fill_up();
+        }
+        number
     }
 
     /// Records of a store with the old and the new value of each word; the number of the last.
@@ -364,7 +383,7 @@ impl Durability for State {
             return Gate::Done;
         }
         let open = self.protocol.open.len() as u64;
-        if open + 4 > self.spec.capacity() || open + 1 >= u64::from(u16::MAX) {
+        if self.spec.places(open + 4) > self.spec.capacity() || open + 1 >= u64::from(u16::MAX) {
             return Gate::Abort(tx, AbortCause::Capacity);
         }
         if !self.has_room(1) {
@@ -425,9 +444,10 @@ impl Durability for State {
                 number
             }
         };
-        // With its record all older ones are durable.
-        if self.fault.ignores(planted::COMMIT_NOT_AWAITED, number >= self.protocol.log.durable) {
-            return Gate::Retry(self.wait_for_records(out));
+        // With its record all older ones have come so far.
+        let awaited = self.spec.acknowledged_by;
+        if self.fault.ignores(planted::COMMIT_NOT_AWAITED, number >= self.protocol.log.reached(awaited)) {
+            return Gate::Retry(self.wait_for(awaited, out));
         }
         self.protocol.open.remove(&tx);
         out.event(EventKind::Commit, self.head_register);
@@ -485,6 +505,9 @@ impl Durability for State {
     }
 
     fn acked(&mut self, _: &Ctx, token: Token, _: PhysAddr, out: &mut Actions) {
+        if token.is_when_written() {
+            return self.protocol.log.is_written(token);
+        }
         self.protocol.log.acked(token, self.fault);
         self.write_left_lines(out);
         self.head_acked(token, out);
@@ -505,7 +528,7 @@ impl Durability for State {
         let ProtocolState { log, open, log_space, .. } = &self.protocol;
         let marks = [
             ("transaction_open", !open.is_empty()),
-            ("record_buffered", log.buffered() > 0),
+            ("record_buffered", log.buffered(self.spec.free_at) > 0),
             ("records_out_of_order", log.is_out_of_order()),
             ("log_wrapped", log.has_wrapped()),
             ("log_full", log_space.is_room_wanted()),
@@ -517,7 +540,7 @@ impl Durability for State {
     }
 
     fn occupancies(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        report("log_buffer", self.protocol.log.buffered());
+        report("log_buffer", self.protocol.log.buffered(self.spec.free_at));
         report("log", self.protocol.log.used());
     }
 

@@ -4,13 +4,17 @@ use crate::small_runs::{
     BTREE, FAR_CAMPAIGNS, FOUR_CONTROLLERS, FULL_QUEUE, ONE_SET, ONE_SET_ON_ALL_CORES, ROOMY, SHARED, SWAP, TURNS,
     WORDS_OR_LINES,
 };
-use crate::{Alternatives, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
+use crate::{Alternatives, Choice, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
 
 /// A log that wraps around all the time, scanned in a few cycles.
 const SHORT_RING: Settings =
     &["design.fwb.log_bytes=16384", "design.fwb.scan_period_cycles=3000", "design.fwb.scan_lines_per_cycle=64"];
 const SHORTER_RING: Settings =
     &["design.fwb.log_bytes=6144", "design.fwb.scan_period_cycles=1000", "design.fwb.scan_lines_per_cycle=64"];
+/// Records that stay in the buffer, and commits that wait, until the medium has written them.
+const BY_MEDIUM: Settings = &["design.fwb.free_at=medium", "design.fwb.acknowledged_by=medium"];
+/// Lines of the log that no two writes share.
+const WHOLE_LINES: Settings = &["design.fwb.whole_lines=true"];
 const TINY_BUFFER: Settings = &["design.fwb.log_buffer_entries=2"];
 
 const CAMPAIGNS: &[ShortCampaign] = &[
@@ -54,6 +58,14 @@ const CAMPAIGNS: &[ShortCampaign] = &[
         .with(&[SHORTER_RING, FULL_QUEUE, FOUR_CONTROLLERS, ROOMY])
         .ops(100)
         .points(400),
+    ShortCampaign::of("array-swap", SWAP).with(&[SHORTER_RING, BY_MEDIUM, ONE_SET]).ops(60).points(200),
+    ShortCampaign::of("btree", BTREE).with(&[SHORT_RING, WHOLE_LINES, TINY_BUFFER, ONE_SET]).ops(40).points(200),
+    ShortCampaign::of("array-swap", SWAP)
+        .with(&[SHORT_RING, WHOLE_LINES, BY_MEDIUM, FULL_QUEUE, ROOMY])
+        .threads(4)
+        .ops(80)
+        .points(300)
+        .with_abort_and_retry(),
 ];
 
 /// A log that wraps around all the time, and a buffer of a handful of records.
@@ -65,6 +77,9 @@ const DRAWS: &[Draw] = &[
     Draw::always("design.fwb.log_buffer_entries", &["2", "3", "4", "15"]),
     Draw::always("design.fwb.log_bytes", &["512", "1024", "1600", "4096", "16384"]),
     Draw::always("design.fwb.scan_period_cycles", &["200", "2000", "20000", "1000000"]),
+    Draw { one_in: 4, choice: Choice::All(&["design.fwb.free_at=\"medium\""]) },
+    Draw { one_in: 4, choice: Choice::All(&["design.fwb.acknowledged_by=\"medium\""]) },
+    Draw { one_in: 4, choice: Choice::All(&["design.fwb.whole_lines=true", "design.fwb.log_bytes=4096"]) },
 ];
 
 const ALTERNATIVES: &[Alternatives] = &[
@@ -77,7 +92,15 @@ const ALTERNATIVES: &[Alternatives] = &[
             &["design.fwb.scan_period_cycles=300000"],
         ],
     ),
-    Alternatives::of("fwb-combining", &[&["design.fwb.write_combining=false"]]),
+    Alternatives::of("fwb-combining", &[&["design.fwb.write_combining=false"], &["design.fwb.whole_lines=true"]]),
+    Alternatives::of(
+        "fwb-acknowledgement",
+        &[
+            &["design.fwb.free_at=medium"],
+            &["design.fwb.acknowledged_by=medium"],
+            &["design.fwb.free_at=medium", "design.fwb.acknowledged_by=medium"],
+        ],
+    ),
     Alternatives::of(
         "fwb-scan",
         &[

@@ -6,6 +6,7 @@
 
 use super::planted;
 use super::record::{Kind, RECORD_BYTES, Record};
+use super::spec::Reached;
 use durasim_contract::{Actions, ActiveFault, Origin, Token};
 use durasim_types::{Cause, CoreId, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,25 @@ pub(super) struct RecordsInFlight {
     pub acked: bool,
 }
 
+/// Records that the medium may not have written, in one write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct RecordsUnwritten {
+    end: u64,
+    token: Token,
+    written: bool,
+}
+
+/// How records leave the buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Drain {
+    /// Two that share a line leave in one write.
+    pub combine: bool,
+    /// All of them leave; else a last half line stays.
+    pub all: bool,
+    /// Something waits until the medium has written them.
+    pub to_medium: bool,
+}
+
 /// Log buffer, log and the registers of its ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Log {
@@ -43,8 +63,14 @@ pub(super) struct Log {
     /// Records that wait in the buffer.
     waiting: VecDeque<Record>,
     pub in_flight: VecDeque<RecordsInFlight>,
+    /// The medium has written all records before this one; counted only where something waits for it.
+    pub written: u64,
+    /// Where something waits for the medium, those that it may not have written.
+    unwritten: VecDeque<RecordsUnwritten>,
     /// The line of each record that is not durable.
     lines: VecDeque<LineAddr>,
+    /// The numbers of records that fill up lines and may not have come to the medium, oldest first: the buffer has none of them.
+    fillers: VecDeque<u64>,
 }
 
 impl Log {
@@ -58,7 +84,10 @@ impl Log {
             handed: 0,
             waiting: VecDeque::new(),
             in_flight: VecDeque::new(),
+            written: 0,
+            unwritten: VecDeque::new(),
             lines: VecDeque::new(),
+            fillers: VecDeque::new(),
         }
     }
 
@@ -67,6 +96,7 @@ impl Log {
         (self.capacity, self.base) == (log.capacity, log.base)
             && self.head <= self.durable
             && self.durable <= self.handed
+            && self.written <= self.handed
             && self.handed <= self.tail
             && self.tail - self.head <= self.capacity
             && self.waiting.len() as u64 == self.tail - self.handed
@@ -78,9 +108,18 @@ impl Log {
         self.tail - self.head
     }
 
-    /// Records in the buffer: those that are not durable.
-    pub fn buffered(&self) -> u64 {
-        self.tail - self.durable
+    /// Records in the buffer: those that are not durable, or not in the medium.
+    pub fn buffered(&self, free_at: Reached) -> u64 {
+        let first = self.reached(free_at);
+        self.tail - first - self.fillers.iter().filter(|&&number| number >= first).count() as u64
+    }
+
+    /// All records before this one have come so far.
+    pub fn reached(&self, what: Reached) -> u64 {
+        match what {
+            Reached::Domain => self.durable,
+            Reached::Medium => self.written,
+        }
     }
 
     /// Whether the log has wrapped around.
@@ -109,9 +148,18 @@ impl Log {
         number
     }
 
+    /// What the records leave of the last line is filled up.
+    pub fn fill_up(&mut self) {
+        if self.tail % 2 == 1 {
+            let number = self.push(Record::FILLER);
+            self.fillers.push_back(number);
+        }
+    }
+
     /// Hands the oldest records to the controller, as lines of two where they are combined; a last half line only if all
     /// are to go.
-    pub fn drain(&mut self, combine: bool, all: bool, tokens: &mut u64, fault: ActiveFault, out: &mut Actions) {
+    pub fn drain(&mut self, spec: Drain, tokens: &mut u64, fault: ActiveFault, out: &mut Actions) {
+        let Drain { combine, all, to_medium } = spec;
         while self.handed < self.tail {
             let line_end = if combine { (self.handed / 2 + 1) * 2 } else { self.handed + 1 };
             if line_end > self.tail && !all {
@@ -123,15 +171,25 @@ impl Log {
             let mut core = CoreId(0);
             for (number, place) in (self.handed..end).zip(bytes.chunks_exact_mut(RECORD_BYTES as usize)) {
                 let record = self.waiting.pop_front().expect("records that were not handed over wait");
-                core = CoreId(record.thread.into());
+                if record.kind == Kind::Filler {
+                    if fault.skips(planted::FILLER_FORGOTTEN) {
+                        continue;
+                    }
+                } else {
+                    core = CoreId(record.thread.into());
+                }
                 place.copy_from_slice(&record.encode(torn_bit(number, self.capacity, fault)));
             }
             *tokens += 1;
-            let token = Token(*tokens);
+            let mut token = Token(*tokens);
+            self.in_flight.push_back(RecordsInFlight { end, token, acked: false });
+            if to_medium {
+                token = token.when_written();
+                self.unwritten.push_back(RecordsUnwritten { end, token, written: false });
+            }
             let at = self.base.plus(self.handed % self.capacity * RECORD_BYTES);
             // The core that has stored last sends the line.
             out.append(Origin::Core(core), at, &bytes[..count * RECORD_BYTES as usize], Cause::Log, Some(token));
-            self.in_flight.push_back(RecordsInFlight { end, token, acked: false });
             self.handed = end;
         }
     }
@@ -142,6 +200,16 @@ impl Log {
             let at = self.base.plus(number % self.capacity * RECORD_BYTES);
             (at, record.encode(torn_bit(number, self.capacity, fault)))
         })
+    }
+
+    /// The medium has written what was sent under this token: with it, all records up to the first gap.
+    pub fn is_written(&mut self, token: Token) {
+        let write = self.unwritten.iter_mut().find(|write| write.token == token);
+        write.into_iter().for_each(|write| write.written = true);
+        while let Some(write) = self.unwritten.pop_front_if(|write| write.written) {
+            self.written = write.end;
+        }
+        self.forget_fillers();
     }
 
     /// A write under this token is accepted.
@@ -158,10 +226,20 @@ impl Log {
             self.durable = flight.end;
             self.in_flight.pop_front();
         }
+        self.forget_fillers();
     }
 
-    /// The acknowledgement after which the oldest record in the buffer is durable; all must have been handed over.
-    pub fn oldest_write(&self) -> Option<Token> {
-        self.in_flight.iter().find(|flight| !flight.acked).map(|flight| flight.token)
+    /// Fillers that nothing waits for are forgotten.
+    fn forget_fillers(&mut self) {
+        let come = if self.unwritten.is_empty() { self.durable } else { self.written };
+        while self.fillers.pop_front_if(|number| *number < come).is_some() {}
+    }
+
+    /// The acknowledgement after which the oldest record in the buffer has come so far; all must have been handed over.
+    pub fn oldest_write(&self, what: Reached) -> Option<Token> {
+        match what {
+            Reached::Domain => self.in_flight.iter().find(|flight| !flight.acked).map(|flight| flight.token),
+            Reached::Medium => self.unwritten.iter().find(|write| !write.written).map(|write| write.token),
+        }
     }
 }

@@ -12,6 +12,7 @@ durasim_contract::planted! {
     TORN_BIT_KEPT = "torn-bit-kept", "The torn bit is the same in all rounds of the log";
     DURABLE_OUT_OF_ORDER = "durable-out-of-order", "An accepted record stands for all older ones";
     LOG_OVERRUN = "log-overrun", "Records overwrite those that are still needed";
+    FILLER_FORGOTTEN = "filler-forgotten", "Where lines of the log are filled up, what fills them up is not written";
     // Ordering.
     EVICTION_NOT_HELD = "eviction-not-held", "A line leaves the caches while its record is in the log buffer";
     SCAN_NOT_HELD = "scan-not-held", "The scan writes a line while its record is in the log buffer";

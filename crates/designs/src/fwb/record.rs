@@ -18,6 +18,8 @@ pub(super) enum Kind {
     Commit,
     /// Its transaction was rolled back.
     Abort,
+    /// Nothing: it fills up a line of the log.
+    Filler,
 }
 
 /// A log record without its torn bit, which belongs to its place.
@@ -43,6 +45,10 @@ impl Record {
         Record { kind, mask: 0, id, thread, addr: PhysAddr(0), undo: first, redo: 0 }
     }
 
+    /// A record that fills up a line of the log.
+    pub const FILLER: Record =
+        Record { kind: Kind::Filler, mask: 0, id: NO_TX, thread: 0, addr: PhysAddr(0), undo: 0, redo: 0 };
+
     /// The number of the first record of the transaction that this record ends.
     pub fn first(&self) -> u64 {
         self.undo
@@ -54,6 +60,7 @@ impl Record {
             Kind::Update => 1u64,
             Kind::Commit => 2,
             Kind::Abort => 3,
+            Kind::Filler => 4,
         };
         let head = u64::from(torn)
             | kind << 1
@@ -80,13 +87,15 @@ impl Record {
             1 => Kind::Update,
             2 => Kind::Commit,
             3 => Kind::Abort,
+            4 => Kind::Filler,
             _ => return None,
         };
         let (mask, id, thread) = ((head >> 8) as u8, (head >> 16) as u16, (head >> 32) as u8);
         let addr = PhysAddr(word(1));
         let sound = match kind {
             Kind::Update => mask != 0 && addr.0.is_multiple_of(8) && addr.0 < 1 << ADDR_BITS,
-            _ => mask == 0 && id != NO_TX,
+            Kind::Filler => mask == 0 && id == NO_TX,
+            Kind::Commit | Kind::Abort => mask == 0 && id != NO_TX,
         };
         (sound && head >> 40 == 0).then_some(Record { kind, mask, id, thread, addr, undo: word(2), redo: word(3) })
     }
@@ -129,7 +138,9 @@ mod tests {
             undo: 1,
             redo: u64::MAX,
         };
-        for record in [update, Record::end(Kind::Commit, 3, 1, 9), Record::end(Kind::Abort, 0xffff, 255, 1 << 40)] {
+        for record in
+            [update, Record::FILLER, Record::end(Kind::Commit, 3, 1, 9), Record::end(Kind::Abort, 0xffff, 255, 1 << 40)]
+        {
             for torn in [false, true] {
                 let bytes = record.encode(torn);
                 assert_eq!((Record::decode(&bytes), Record::torn_bit(&bytes)), (Some(record), torn));

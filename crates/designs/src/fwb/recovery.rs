@@ -109,6 +109,7 @@ fn read(spec: &FwbSpec, geometry: &Geometry, image: &CrashImage, head: u64) -> C
                 contents.report.replayed += 1;
                 contents.redo(&open.remove(&record.id).unwrap_or_default());
             }
+            Kind::Filler => {}
             Kind::Abort => {
                 contents.undo_aborted(&open.remove(&record.id).unwrap_or_default(), record.first(), head);
             }

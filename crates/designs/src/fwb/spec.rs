@@ -6,6 +6,16 @@ use durasim_types::{Cycle, Domain};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The event at which something that was sent to the log counts as there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reached {
+    /// The persistence domain: the write pending queue has accepted it.
+    Domain,
+    /// The medium has written it.
+    Medium,
+}
+
 /// Parameters of FWB.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -14,11 +24,19 @@ pub struct FwbSpec {
     // A store may touch two words.
     #[schemars(range(min = 2, max = 1u64 << 16))]
     pub log_buffer_entries: u32,
+    /// The event that frees the place of a record in the log buffer: Hercules, section 4.5.2, has FWB "wait for the drain of
+    /// current log updates" (DEVIATIONS.md, fwb-acknowledgement).
+    pub free_at: Reached,
+    /// The event that a commit waits for with its last record (DEVIATIONS.md, fwb-acknowledgement).
+    pub acknowledged_by: Reached,
     /// Bytes of the circular log; a record takes 32 (DEVIATIONS.md, fwb-sizes: 4 MB).
     #[schemars(range(min = 512, max = 1u64 << 32))]
     pub log_bytes: u64,
     /// Whether two records that share a line of the log leave the buffer in one write (DEVIATIONS.md, fwb-combining).
     pub write_combining: bool,
+    /// Whether no two writes to the log share a line: what records leave of a line is filled up (DEVIATIONS.md,
+    /// fwb-combining).
+    pub whole_lines: bool,
     /// Cycles between the beginnings of two scans (DEVIATIONS.md, fwb-sizes: 3 million for a log of 4 MB).
     #[schemars(range(min = 1, max = 1u64 << 40))]
     pub scan_period_cycles: Cycle,
@@ -38,8 +56,11 @@ impl Default for FwbSpec {
     fn default() -> Self {
         FwbSpec {
             log_buffer_entries: 15,
+            free_at: Reached::Domain,
+            acknowledged_by: Reached::Domain,
             log_bytes: 4 << 20,
             write_combining: true,
+            whole_lines: false,
             scan_period_cycles: 3_000_000,
             scan_from_percent: 50,
             scan_lines_per_cycle: 1,
@@ -52,6 +73,16 @@ impl FwbSpec {
     /// Refuses what cannot be built.
     pub fn check(&self) -> Result<(), SpecError> {
         check_ranges(self)
+    }
+
+    /// Whether records are followed until the medium has written them.
+    pub(super) fn follows_to_medium(&self) -> bool {
+        self.free_at == Reached::Medium || self.acknowledged_by == Reached::Medium
+    }
+
+    /// Places of the log that a number of records may take.
+    pub(super) fn places(&self, records: u64) -> u64 {
+        if self.whole_lines { 2 * records } else { records }
     }
 
     /// Records that the log holds: whole lines.

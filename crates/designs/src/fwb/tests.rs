@@ -73,6 +73,52 @@ fn a_commit_waits_until_its_records_are_durable() {
 }
 
 #[test]
+fn the_medium_may_free_the_buffer_and_end_commits() {
+    let spec = FwbSpec { free_at: Reached::Medium, acknowledged_by: Reached::Medium, ..small(1024) };
+    let mut bench = Bench::<Fwb>::new(spec, 1);
+    bench.begin(0, 1);
+    (0..4).for_each(|n| store(&mut bench, word(n, 0), 7, Some(1)));
+    (0..2).for_each(|_| assert!(bench.deliver()));
+    // The queue has all records: their lines may leave, and their places are not free.
+    assert_eq!(bench.offer_line(3, LineTag::NONE, 7), Evict::Proceed);
+    let fifth = store_over(&mut bench, word(4, 0), 8, 7, 0, Some(1));
+    let Gate::Retry(Wait::Acked(token)) = fifth else { panic!("{fifth:?}") };
+    assert!(token.is_when_written() && bench.write_out());
+    store(&mut bench, word(4, 0), 7, Some(1));
+    let commit = |bench: &mut Bench<Fwb>| bench.call(0, |d, cx, out| d.tx_commit(cx, TxId(1), out));
+    assert!(matches!(commit(&mut bench), Gate::Retry(_)));
+    assert!(bench.deliver());
+    assert!(matches!(commit(&mut bench), Gate::Retry(_)), "the record is durable, and the commit waits for the medium");
+    assert_eq!(word_of(&bench.recovered(&[], false), word(4, 0)), 7);
+    bench.deliver_all();
+    assert_eq!(commit(&mut bench), Gate::Done);
+    bench.save_and_load();
+}
+
+#[test]
+fn lines_of_the_log_may_be_filled_up() {
+    for (write_combining, records_used) in [(true, 4), (false, 6)] {
+        let spec = FwbSpec { whole_lines: true, write_combining, log_buffer_entries: 15, ..small(512) };
+        let mut bench = Bench::<Fwb>::new(spec, 1);
+        bench.begin(0, 1);
+        (0..2).for_each(|n| store(&mut bench, word(n, 0), 7, Some(1)));
+        bench.commit(0, 1);
+        let used = |bench: &Bench<Fwb>| {
+            let mut used = 0;
+            bench.design.occupancies(&mut |name, value| used = if name == "log" { value } else { used });
+            used
+        };
+        assert_eq!((used(&bench), bench.counter("fwb.records")), (records_used, 3.0));
+        bench.begin(0, 2);
+        store_over(&mut bench, word(0, 0), 8, 9, 7, Some(2));
+        bench.commit(0, 2);
+        let pages = bench.recovered(&[], true);
+        assert_eq!([0, 1].map(|n| word_of(&pages, word(n, 0))), [9, 7], "recovery reads past what fills lines up");
+        bench.save_and_load();
+    }
+}
+
+#[test]
 fn a_line_leaves_when_its_records_are_durable() {
     let mut bench = Bench::<Fwb>::new(small(1024), 1);
     bench.begin(0, 1);
@@ -301,11 +347,12 @@ fn a_younger_record_does_not_stand_for_an_older_one() {
     let record = |n: u64| Record { kind: Kind::Update, mask: 1, id: 1, thread: 0, addr: word(n, 0), undo: 0, redo: 0 };
     let (mut tokens, mut out) = (0, Actions::default());
     (0..4).for_each(|n| assert_eq!(log.push(record(n)), n));
-    log.drain(true, true, &mut tokens, ActiveFault::NONE, &mut out);
+    let how = Drain { combine: true, all: true, to_medium: false };
+    log.drain(how, &mut tokens, ActiveFault::NONE, &mut out);
     log.acked(Token(2), ActiveFault::NONE);
     assert_eq!((log.durable, log.is_out_of_order(), log.is_pending(line(3))), (0, true, true));
     log.acked(Token(1), ActiveFault::NONE);
-    assert_eq!((log.durable, log.buffered(), log.is_pending(line(3))), (4, 0, false));
+    assert_eq!((log.durable, log.buffered(Reached::Domain), log.is_pending(line(3))), (4, 0, false));
 }
 
 #[test]

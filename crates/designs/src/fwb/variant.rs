@@ -17,6 +17,7 @@ pub(crate) const VARIANT: Variant = Variant {
     paper: "Ogleari, Miller, Zhao: Steal but No Force, HPCA 2018",
     assumptions: &[
         "fwb-sizes",
+        "fwb-acknowledgement",
         "fwb-combining",
         "fwb-ordering",
         "fwb-plain-stores",
@@ -48,6 +49,7 @@ pub(crate) const VARIANT_EADR: Variant = Variant {
     paper: "Ogleari, Miller, Zhao: Steal but No Force, HPCA 2018, on a machine with eADR",
     assumptions: &[
         "fwb-sizes",
+        "fwb-acknowledgement",
         "fwb-eadr",
         "fwb-full-log",
         "fwb-abort",
