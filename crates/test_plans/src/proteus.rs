@@ -33,6 +33,8 @@ const INSIDE: Settings = &[
 const INSIDE_ROOMY: Settings = &["design.proteus.log_queue=inside", "pmem.controller.write_queue_entries=512"];
 /// A queue that has room for more log entries than they may have.
 const INSIDE_SHARE: Settings = &["design.proteus.log_queue=inside", "design.proteus.lpq_entries=2"];
+/// Commits that wait for the medium.
+const BY_MEDIUM: Settings = &["design.proteus.acknowledged_by=medium"];
 const IN_ORDER: Settings = &["design.proteus.flush_order=in_order"];
 const CONTROLLERS: Settings = &["pmem.controllers=4", "pmem.interleave_bytes=64"];
 
@@ -59,6 +61,8 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[INSIDE_SHARE, ONE_SET, IN_ORDER]),
     ShortCampaign::of("btree", BTREE).with(&[INSIDE, CROWDED, CONTROLLERS]).threads(4).ops(40),
     ShortCampaign::of("array-swap", SWAP).with(&[INSIDE, TURNS, IN_ORDER]).threads(4).ops(30),
+    ShortCampaign::of("array-swap", SWAP).with(&[SPILLING, BY_MEDIUM, ONE_SET]).with_abort_and_retry(),
+    ShortCampaign::of("btree", BTREE).with(&[INSIDE, BY_MEDIUM, CROWDED, CONTROLLERS]).threads(4).ops(40),
     // Log entries that are in flight for long: an early acknowledgement lets the store pass its entry.
     ShortCampaign::of("btree", BTREE)
         .with(&[OVERTAKING, INSIDE, CROWDED, CONTROLLERS, FAR])
@@ -96,6 +100,7 @@ const DRAWS: &[Draw] = &[
             &["design.proteus.llt_entries=64", "design.proteus.llt_ways=8"],
         ]),
     },
+    Draw { one_in: 4, choice: Choice::All(&["design.proteus.acknowledged_by=\"medium\""]) },
 ];
 
 const ALTERNATIVES: &[Alternatives] = &[
@@ -119,6 +124,8 @@ const ALTERNATIVES: &[Alternatives] = &[
             &["design.proteus.log_queue=inside", "pmem.controller.write_queue_entries=16"],
         ],
     ),
+    Alternatives::of("proteus-acknowledgement", &[&["design.proteus.acknowledged_by=medium"]]),
+    Alternatives::of("proteus-instructions", &[&["core.log_registers=8"]]),
     Alternatives::of("proteus-flush-order", &[&["design.proteus.flush_order=in_order"]]),
     Alternatives::of("proteus-logs", &[&["design.proteus.log_entries=1024"], &["design.proteus.logs_per_core=4"]]),
     Alternatives::of(

@@ -34,6 +34,17 @@ pub enum FlushOrder {
     InOrder,
 }
 
+/// The part of the machine whose acknowledgement a commit waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AcknowledgedBy {
+    /// The persistence domain: the write pending queue.
+    Domain,
+    /// The medium, which has written the lines that were cleaned and the tx-end record. Log entries are in the log pending
+    /// queue until then, so they are acknowledged by their controller.
+    Medium,
+}
+
 /// Parameters of Proteus.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -65,6 +76,8 @@ pub struct ProteusSpec {
     /// Logs for each core: how many transactions can be open (not in the paper; DEVIATIONS.md, proteus-logs).
     #[schemars(range(min = 1, max = 1024))]
     pub logs_per_core: u32,
+    /// The part of the machine that acknowledges what a commit writes (DEVIATIONS.md, proteus-acknowledgement).
+    pub acknowledged_by: AcknowledgedBy,
     /// Cycles from one clean of a commit to the next (DEVIATIONS.md, proteus-clean).
     #[schemars(range(min = 0, max = 1_000_000))]
     pub clean_issue_cycles: Cycle,
@@ -82,6 +95,7 @@ impl Default for ProteusSpec {
             spills_in_flight: SPILLS_IN_FLIGHT,
             log_entries: 131_072,
             logs_per_core: 2,
+            acknowledged_by: AcknowledgedBy::Domain,
             clean_issue_cycles: 1,
         }
     }

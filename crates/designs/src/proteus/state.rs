@@ -2,6 +2,7 @@
 
 use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry, block_of};
 use super::lookup_table::LookupTable;
+use super::spec::AcknowledgedBy;
 use super::structures::{CoreUnit, FlushInFlight, LogPointer, OpenTx, Pending, PendingQueue, Phase};
 use super::{ProteusSpec, planted, planted_volatile_caches};
 use durasim_contract::{
@@ -182,7 +183,10 @@ impl State {
         let Some(log) = self.contents.logs.iter().position(|log| log.tx.is_none()) else { return false };
         self.contents.logs[log].tx = Some(tx);
         let first = self.contents.logs[log].next;
-        let token = Token(self.number());
+        let token = match (Token(self.number()), self.spec.acknowledged_by) {
+            (token, AcknowledgedBy::Domain) => token,
+            (token, AcknowledgedBy::Medium) => token.when_written(),
+        };
         let (lines, spilled) = (BTreeMap::new(), Vec::new());
         let open = OpenTx { core, log: log as u32, first, entries: 0, lines, spilled, phase: Phase::Open, token };
         self.contents.open.insert(tx, open);
