@@ -97,6 +97,7 @@ fn describe(variant: &Variant, machine: &MachineConfig) -> Result<DesignVariant,
         },
         commits_retire: match built.commit_rule() {
             CommitRule::AtGate => "at gate",
+            CommitRule::Blocking => "at gate, blocking",
             CommitRule::Early => "early",
         },
         locking: variant.locking.name(),

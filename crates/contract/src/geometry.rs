@@ -151,6 +151,12 @@ impl LevelGeometry {
 pub struct LlcPorts {
     /// The number of ports; each serves reads and writes.
     pub ports: u32,
+    /// Whether each port belongs to a bank, which takes lines in turns; else an access takes any port that is free.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub by_address: bool,
+    /// Whether a line from memory is written before its data goes up; else beside its way.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fills_first: bool,
     /// Cycles for which a look-up keeps its port.
     pub read_busy_cycles: Cycle,
     /// Cycles of a write.

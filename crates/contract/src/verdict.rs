@@ -232,6 +232,8 @@ pub enum BeginRule {
 pub enum CommitRule {
     /// When the gate of `tx_commit` opens.
     AtGate,
+    /// When the gate of `tx_commit` opens; no younger access of the core to memory begins before.
+    Blocking,
     /// At once; the hardware acknowledges when the gate opens, and system calls wait for that.
     Early,
 }

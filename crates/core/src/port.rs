@@ -269,6 +269,10 @@ pub trait Port {
     fn begins_wait(&self) -> bool;
     /// Whether commit instructions retire before the commit is done.
     fn commits_retire_early(&self) -> bool;
+    /// Whether no younger access of the core to memory begins before a commit is done.
+    fn commits_block(&self) -> bool {
+        false
+    }
     /// Any other marker, at its commit.
     fn marker(&mut self, core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, AccessFault>;
     /// `instructions` more have retired; background work up to this cycle is due.

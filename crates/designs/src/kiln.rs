@@ -38,9 +38,10 @@ pub(crate) use state::State;
 
 use banks::{Banks, tx_of};
 use durasim_contract::{
-    AbortCause, Action, Actions, BeginRule, BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design,
-    Durability, Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
-    Message, Node, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Stateful, Store, Token, Wait,
+    AbortCause, Action, Actions, BeginRule, BudgetSpent, CachedLine, CommitRule, CrashImage, CrashSink, CrashView, Ctx,
+    Design, Durability, Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag,
+    Merge, Message, Node, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Stateful, Store, Token,
+    Wait,
 };
 use durasim_types::{CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use overflow::AreaFull;
@@ -244,7 +245,8 @@ impl Durability for State {
     fn llc_request(&mut self, cx: &Ctx, line: LineAddr) -> Gate {
         let blocking = match self.spec.blocked_requests {
             Blocking::None => None,
-            Blocking::All => self.flushes().find(|(_, since, _)| *since <= cx.cycle),
+            Blocking::Core => self.flushes().find(|(tx, since, _)| *since <= cx.cycle && tx.home == cx.core),
+            Blocking::All | Blocking::AllAndCore => self.flushes().find(|(_, since, _)| *since <= cx.cycle),
             Blocking::Lines => self.flushes().find(|(tx, since, _)| *since <= cx.cycle && tx.lines.contains(&line)),
         };
         let Some((_, _, token)) = blocking else { return Gate::Done };
@@ -344,6 +346,14 @@ impl Durability for State {
 
     fn message(&mut self, _: &Ctx, at: Node, message: Message, out: &mut Actions) {
         self.bank_message(at, message, out);
+    }
+
+    /// Younger accesses of the core may wait until its commit is done [kiln-blocking].
+    fn commit_rule(&self) -> CommitRule {
+        match self.spec.blocked_requests {
+            Blocking::Core | Blocking::AllAndCore => CommitRule::Blocking,
+            Blocking::All | Blocking::Lines | Blocking::None => CommitRule::AtGate,
+        }
     }
 
     /// The instructions of LAD wait until the store buffer is empty.

@@ -1,7 +1,7 @@
 //! The test plans of Kiln.
 
 use crate::small_runs::{BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, FULL_QUEUE, SLOW, SWAP, TURNS};
-use crate::{Alternatives, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
+use crate::{Alternatives, Choice, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
 use durasim_contract::Locking;
 
 const PLAIN_LLC: Settings = &["design.kiln.llc_size_factor=1"];
@@ -17,6 +17,13 @@ const SMALL_LLC: Settings = &[
 
 /// Committed and uncommitted versions of a line beside each other.
 const TWO_VERSIONS: Settings = &["design.kiln.versions=two-in-llc"];
+
+/// Banks that take lines in turns, and lines from memory that are written before they go up.
+const BANKS: Settings = &["design.kiln.llc_banks=2", "design.kiln.llc_fills=first"];
+/// Commits that hold up what comes after them.
+const BLOCKING: Settings = &["design.kiln.blocked_requests=all_and_core"];
+/// FIFOs that give up lines as soon as all cores together have as many as the write queue takes.
+const REQUEST_QUEUE: Settings = &["design.kiln.overflow_of=request_queue", "pmem.controller.write_queue_entries=4"];
 
 const ON_BOTH_DOMAINS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[SMALL_LLC]),
@@ -34,6 +41,7 @@ const ON_BOTH_DOMAINS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[SMALL_LLC, TWO_VERSIONS]),
     ShortCampaign::of("array-swap", SWAP).with(&[SMALL_LLC, TWO_VERSIONS]).with_abort_and_retry(),
     ShortCampaign::of("btree", BTREE).with(&[PLAIN_LLC, TWO_VERSIONS, CROWDED]).threads(4).ops(40),
+    ShortCampaign::of("btree", BTREE).with(&[PLAIN_LLC, BANKS, BLOCKING, CROWDED]).threads(4).ops(40),
 ];
 
 /// FIFOs of two entries.
@@ -49,6 +57,8 @@ const FLUSHING: &[ShortCampaign] = &[
     ShortCampaign::of("array-swap", SWAP).with(&[SHORT_FIFO]).points(200).faults(&["nested"]),
     ShortCampaign::of("array-swap", SWAP).with(&[SHORT_FIFO, TURNS]).threads(3).ops(60),
     ShortCampaign::of("btree", BTREE).with(&[SHORT_FIFO, CROWDED, SLOW]).threads(4).ops(40),
+    ShortCampaign::of("array-swap", SWAP).with(&[PLAIN_LLC, REQUEST_QUEUE, TURNS]).threads(3).ops(60),
+    ShortCampaign::of("btree", BTREE).with(&[SMALL_LLC, REQUEST_QUEUE]).with_abort_and_retry(),
 ];
 
 /// FIFOs of a handful of entries, and areas for copies of as many.
@@ -66,6 +76,17 @@ const DRAWS: &[Draw] = &[
     Draw::half("design.kiln.tx_id_bits", &["1", "2"]),
     Draw::always("design.kiln.llc_size_factor", &["1", "1", "1", "2", "4"]),
     Draw::always("design.kiln.fifo_entries", &["1", "2", "3", "4", "5"]),
+    Draw {
+        one_in: 2,
+        choice: Choice::OneOf(&[
+            &["design.kiln.llc_banks=1", "design.kiln.llc_ports_per_core=1"],
+            &["design.kiln.llc_banks=4", "design.kiln.llc_ports_per_core=1"],
+            &["design.kiln.llc_fills=\"first\""],
+            &["design.kiln.overflow_of=\"l1d_fifo\""],
+            &["design.kiln.overflow_of=\"request_queue\""],
+            &["design.kiln.blocked_requests=\"core\""],
+        ]),
+    },
 ];
 
 const ALTERNATIVES: &[Alternatives] = &[
@@ -88,6 +109,11 @@ const ALTERNATIVES: &[Alternatives] = &[
             &["design.kiln.llc_ports_per_core=4"],
             &["design.kiln.llc_pipelined=none"],
             &["design.kiln.llc_pipelined=all"],
+            &["design.kiln.llc_banks=1"],
+            &["design.kiln.llc_banks=2"],
+            &["design.kiln.llc_banks=4"],
+            &["design.kiln.llc_banks=8"],
+            &["design.kiln.llc_fills=first"],
         ],
     )
     .shared_by("btree", 4),
@@ -107,11 +133,18 @@ const ALTERNATIVES: &[Alternatives] = &[
             &["design.kiln.fifo_entries=8", "design.kiln.overflow_percent=50"],
             &["design.kiln.fifo_entries=8", "design.kiln.overflow_percent=100"],
             &["design.kiln.copy_area_lines=65536"],
+            &["design.kiln.overflow_of=l1d_fifo"],
+            &["design.kiln.overflow_of=request_queue"],
         ],
     ),
     Alternatives::of(
         "kiln-blocking",
-        &[&["design.kiln.blocked_requests=lines"], &["design.kiln.blocked_requests=none"]],
+        &[
+            &["design.kiln.blocked_requests=lines"],
+            &["design.kiln.blocked_requests=none"],
+            &["design.kiln.blocked_requests=core"],
+            &["design.kiln.blocked_requests=all_and_core"],
+        ],
     )
     .shared_by("btree", 4),
     Alternatives::of("kiln-txid", &[&["design.kiln.tx_id_bits=3"]]).shared_by("btree", 4),

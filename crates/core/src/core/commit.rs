@@ -214,7 +214,11 @@ impl Core {
                         if done > committed {
                             self.count_wait(port, StallPlace::Commit, None, committed, done);
                         }
-                        self.window.hold_commit(done);
+                        if marker == Marker::TxCommit && port.commits_block() {
+                            self.hold(done);
+                        } else {
+                            self.window.hold_commit(done);
+                        }
                     }
                     Outcome::Aborted(cycle, code) => self.unit.buffer.abort(cycle, code),
                     Outcome::Pending => self.wait_for_port(AtCommit::Marker(marker, argument), committed),

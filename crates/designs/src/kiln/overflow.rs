@@ -5,7 +5,7 @@
 use super::COPY;
 use super::area::Area;
 use super::planted;
-use super::spec::Versions;
+use super::spec::{OverflowOf, Versions};
 use super::state::{Purpose, State};
 use super::transaction::{CopyStage, OldLine, Phase};
 use durasim_contract::{AbortCause, Action, Actions, CopyRequest, Evict, Origin, Token, Wait};
@@ -99,10 +99,15 @@ impl State {
         }))
     }
 
-    /// Whether the FIFOs of a core are almost full, without entries that are leaving.
+    /// Whether the FIFOs of a core are almost full, without entries that are leaving, or have those of all cores almost as many
+    /// as the request queue takes [D:kiln-overflow].
     fn is_almost_full(&self, core: usize) -> bool {
-        let threshold = (self.fifo_capacity * self.spec.overflow_percent as usize).div_ceil(100);
-        self.contents.fifos[core].iter().filter(|entry| !entry.leaving).count() >= threshold
+        let threshold = (self.overflow_capacity * self.spec.overflow_percent as usize).div_ceil(100);
+        let fifos = match self.spec.overflow_of {
+            OverflowOf::Fifos | OverflowOf::L1dFifo => &self.contents.fifos[core..=core],
+            OverflowOf::RequestQueue => &self.contents.fifos[..],
+        };
+        fifos.iter().flatten().filter(|entry| !entry.leaving).count() >= threshold
     }
 
     /// Makes room in FIFOs that are almost full, oldest entries first. Copies begin after all that is pushed: the first

@@ -15,8 +15,36 @@ pub enum Blocking {
     All,
     /// Those for lines of the transaction that commits.
     Lines,
+    /// All that the core that commits makes after its commit, hits of its private caches included, and no others: the
+    /// "subsequent" requests of TC, section 5.2, taken for those of the program that waits.
+    Core,
+    /// Both those of `all` and those of `core`.
+    AllAndCore,
     /// None.
     None,
+}
+
+/// When a line from memory is written into the last level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LlcFills {
+    /// Beside the way of its data.
+    Beside,
+    /// Before its data goes up.
+    First,
+}
+
+/// The queue whose occupancy starts the fall-back path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OverflowOf {
+    /// The FIFOs of a core together.
+    Fifos,
+    /// The FIFO of its L1D alone, which takes each line first.
+    L1dFifo,
+    /// The write queue of the controllers, which the lines of all FIFOs may have to enter: Hercules, section 5.1, names "an
+    /// almost full request queue".
+    RequestQueue,
 }
 
 /// The accesses that a port of the last level accepts in each cycle; others keep it for their whole latency.
@@ -60,6 +88,11 @@ pub struct KilnSpec {
     /// share them (DEVIATIONS.md, kiln-llc-ports).
     #[schemars(range(min = 1, max = 64))]
     pub llc_ports_per_core: u32,
+    /// Banks of the last level with a port each, which take lines in turns, a power of two up to 64; without it an access takes
+    /// any port that is free (DEVIATIONS.md, kiln-llc-ports).
+    pub llc_banks: Option<u32>,
+    /// When a line from memory is written there (DEVIATIONS.md, kiln-llc-ports).
+    pub llc_fills: LlcFills,
     /// The accesses that are pipelined there (DEVIATIONS.md, kiln-llc-ports).
     pub llc_pipelined: Pipelined,
     /// Entries of the FIFO of the L1D, and of that of the L2 if there is one, of each core (DEVIATIONS.md, kiln-fifo).
@@ -72,6 +105,8 @@ pub struct KilnSpec {
     /// fall-back path; DEVIATIONS.md, kiln-overflow).
     #[schemars(range(min = 1, max = 100))]
     pub overflow_percent: u32,
+    /// The queue with that occupancy (DEVIATIONS.md, kiln-overflow).
+    pub overflow_of: OverflowOf,
     /// Lines that the fall-back path copies at a time (DEVIATIONS.md, background-concurrency).
     #[schemars(range(min = 1, max = 1024))]
     pub copies_in_flight: u32,
@@ -97,10 +132,13 @@ impl Default for KilnSpec {
             llc_read_latency_cycles: 40,
             llc_write_latency_cycles: 50,
             llc_ports_per_core: 1,
+            llc_banks: None,
+            llc_fills: LlcFills::Beside,
             llc_pipelined: Pipelined::Reads,
             fifo_entries: 64,
             fifo_walk_cycles: 1,
             overflow_percent: 90,
+            overflow_of: OverflowOf::Fifos,
             copies_in_flight: 4,
             copy_area_lines: 16384,
             blocked_requests: Blocking::All,
@@ -119,6 +157,14 @@ impl KilnSpec {
             let problem = format!("{} is not a power of two", self.llc_size_factor);
             return Err(SpecError::new("llc_size_factor", problem));
         }
+        if let Some(banks) = self.llc_banks.filter(|banks| !banks.is_power_of_two() || *banks > 64) {
+            let problem = format!("{banks} is not a power of two up to 64");
+            return Err(SpecError::new("llc_banks", problem));
+        }
+        if self.llc_banks.is_some() && self.llc_ports_per_core != 1 {
+            let problem = format!("{} has no effect where there are llc_banks", self.llc_ports_per_core);
+            return Err(SpecError::new("llc_ports_per_core", problem));
+        }
         Ok(())
     }
 
@@ -133,7 +179,9 @@ impl KilnSpec {
         geometry.llc.tag_latency_cycles = self.llc_read_latency_cycles;
         let (read, write) = (self.llc_read_latency_cycles, self.llc_write_latency_cycles);
         geometry.llc_ports = Some(LlcPorts {
-            ports: self.llc_ports_per_core * u32::from(geometry.cores),
+            ports: self.llc_banks.unwrap_or(self.llc_ports_per_core * u32::from(geometry.cores)),
+            by_address: self.llc_banks.is_some(),
+            fills_first: self.llc_fills == LlcFills::First,
             read_busy_cycles: busy_cycles(read, self.llc_pipelined != Pipelined::None),
             write_latency_cycles: write,
             write_busy_cycles: busy_cycles(write, self.llc_pipelined == Pipelined::All),
@@ -143,6 +191,15 @@ impl KilnSpec {
     /// Entries of the FIFOs of a core: each private level has one FIFO.
     pub(super) fn fifo_capacity(&self, geometry: &Geometry) -> usize {
         geometry.levels().private().len() * self.fifo_entries as usize
+    }
+
+    /// The number of lines in FIFOs that is too many for the queue that starts the fall-back path.
+    pub(super) fn overflow_capacity(&self, geometry: &Geometry) -> usize {
+        match self.overflow_of {
+            OverflowOf::Fifos => self.fifo_capacity(geometry),
+            OverflowOf::L1dFifo => self.fifo_entries as usize,
+            OverflowOf::RequestQueue => geometry.write_queue_entries as usize * usize::from(geometry.controllers),
+        }
     }
 
     /// Bits that Kiln adds to the hierarchy: a persistent bit, a TxID and two bits of state for each line, the FIFOs, and the
@@ -191,7 +248,14 @@ mod tests {
         spec.adapt(&mut machine);
         assert_eq!((machine.llc.lines(), machine.llc.latency_cycles), (4 * lines, 40));
         assert_eq!(machine.llc.tag_latency_cycles, 40);
-        let ports = LlcPorts { ports: 2, read_busy_cycles: 1, write_latency_cycles: 50, write_busy_cycles: 50 };
+        let ports = LlcPorts {
+            ports: 2,
+            by_address: false,
+            fills_first: false,
+            read_busy_cycles: 1,
+            write_latency_cycles: 50,
+            write_busy_cycles: 50,
+        };
         assert_eq!(machine.llc_ports, Some(ports), "one beside each core");
         let same = KilnSpec { llc_size_factor: 3, ..spec };
         let mut other = machine.clone();
@@ -214,6 +278,17 @@ mod tests {
     }
 
     #[test]
+    fn banks_replace_the_ports_beside_the_cores() {
+        for banks in [1, 2, 8] {
+            let spec = KilnSpec { llc_banks: Some(banks), llc_fills: LlcFills::First, ..KilnSpec::default() };
+            let mut machine = geometry::<Kiln>(&spec, 4);
+            spec.adapt(&mut machine);
+            let ports = machine.llc_ports.unwrap();
+            assert_eq!((ports.ports, ports.by_address, ports.fills_first), (banks, true, true));
+        }
+    }
+
+    #[test]
     fn every_range_is_held() {
         let refused = |change: fn(&mut KilnSpec)| {
             let mut spec = KilnSpec::default();
@@ -223,6 +298,8 @@ mod tests {
         assert_eq!(refused(|s| s.llc_read_latency_cycles = 0), "llc_read_latency_cycles");
         assert_eq!(refused(|s| s.llc_write_latency_cycles = 20_000), "llc_write_latency_cycles");
         assert_eq!(refused(|s| s.llc_ports_per_core = 0), "llc_ports_per_core");
+        assert_eq!(refused(|s| s.llc_banks = Some(3)), "llc_banks");
+        assert_eq!(refused(|s| (s.llc_banks, s.llc_ports_per_core) = (Some(2), 2)), "llc_ports_per_core");
         assert_eq!(refused(|s| s.fifo_entries = 0), "fifo_entries");
         assert_eq!(refused(|s| s.fifo_walk_cycles = 2000), "fifo_walk_cycles");
         assert_eq!(refused(|s| s.overflow_percent = 101), "overflow_percent");

@@ -76,6 +76,8 @@ pub(crate) struct State {
     pub(super) area: Area,
     /// Entries of the FIFOs of a core together.
     pub(super) fifo_capacity: usize,
+    /// The number of lines of which a share starts the fall-back path.
+    pub(super) overflow_capacity: usize,
     /// Whether the caches above the last level survive too: commits flush nothing, and there are no FIFOs.
     pub(super) upper_levels_survive: bool,
     /// Whether write queues are lost: what a commit rests on has to be on the media.
@@ -142,6 +144,7 @@ impl State {
         Ok(State {
             area: Area::new(spec, geometry),
             fifo_capacity: spec.fifo_capacity(geometry),
+            overflow_capacity: spec.overflow_capacity(geometry),
             upper_levels_survive: geometry.domain == Domain::Eadr,
             queues_are_lost: !geometry.domain.queue_is_durable(),
             contents,

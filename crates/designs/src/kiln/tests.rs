@@ -1,13 +1,13 @@
 //! Kiln beside a controller without caches: FIFOs, commits, the fall-back path, aborts, power failures, recovery.
 
 use super::area::Area;
-use super::spec::Versions;
+use super::spec::{OverflowOf, Versions};
 use super::survivors::{LINES, REGISTERS, Survivor, save_lines, save_registers};
 use super::{Blocking, Kiln, KilnSpec, recovery};
 use crate::testing::{Bench, cached, geometry, line, word};
 use durasim_contract::{
-    AbortCause, Action, CachedLine, CopyRequest, CrashImage, Design, Evict, Fill, FlushVerdict, Gate, Geometry,
-    LevelId, LineTag, Merge, RecoveryCut, RecoveryReport, Wait,
+    AbortCause, Action, CachedLine, CommitRule, CopyRequest, CrashImage, Design, Evict, Fill, FlushVerdict, Gate,
+    Geometry, LevelId, LineTag, Merge, RecoveryCut, RecoveryReport, Wait,
 };
 use durasim_types::{Domain, Pages, TxId};
 
@@ -382,6 +382,41 @@ fn there_the_version_before_a_transaction_stays_below_it() {
     out.clear();
     bench.design.store(&cx, &store, &mut tag, &mut out);
     assert!(out.is_empty(), "once for each transaction");
+}
+
+#[test]
+fn lines_of_all_cores_count_towards_the_request_queue() {
+    let lines_until = |overflow_of, first_core: u64| {
+        let spec = KilnSpec { fifo_entries: 8, overflow_percent: 50, overflow_of, ..KilnSpec::default() };
+        let geometry = Geometry { domain: Domain::NvLlc, write_queue_entries: 20, ..geometry::<Kiln>(&spec, 2) };
+        let mut bench = Bench::<Kiln>::on(spec, geometry);
+        bench.begin(0, 1);
+        bench.begin(1, 2);
+        (0..first_core).for_each(|n| bench.store(0, word(n, 0), 1, Some(1), &mut LineTag::NONE.clone()));
+        let mut lines = 0;
+        while bench.counter("kiln.fifo_overflows") == 0.0 {
+            bench.store(1, word(20 + lines, 0), 1, Some(2), &mut LineTag::NONE.clone());
+            lines += 1;
+        }
+        lines
+    };
+    // A store finds its FIFOs almost full after as many lines.
+    assert_eq!(lines_until(OverflowOf::Fifos, 0), 9);
+    assert_eq!(lines_until(OverflowOf::L1dFifo, 3), 5);
+    assert_eq!([0, 3].map(|n| lines_until(OverflowOf::RequestQueue, n)), [11, 8]);
+}
+
+#[test]
+fn a_commit_may_hold_up_what_comes_after_it() {
+    for (blocked_requests, rule) in [
+        (Blocking::All, CommitRule::AtGate),
+        (Blocking::Core, CommitRule::Blocking),
+        (Blocking::AllAndCore, CommitRule::Blocking),
+    ] {
+        let spec = KilnSpec { blocked_requests, ..KilnSpec::default() };
+        let bench = Bench::<Kiln>::new(spec, 1);
+        assert_eq!(bench.design.commit_rule(), rule);
+    }
 }
 
 #[test]

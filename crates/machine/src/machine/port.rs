@@ -313,6 +313,10 @@ impl Port for MachinePort<'_> {
         self.system.commits_retire_early()
     }
 
+    fn commits_block(&self) -> bool {
+        self.system.commits_block()
+    }
+
     fn marker(&mut self, core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, AccessFault> {
         match marker {
             Marker::OpBegin => {

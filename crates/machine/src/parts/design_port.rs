@@ -25,6 +25,7 @@ pub(crate) struct DesignPort {
     skips_hooks_on_own_lines: bool,
     llc_keeps_tagged: bool,
     commits_retire_early: bool,
+    commits_block: bool,
     begins_wait: bool,
     threads_max: u32,
     structures: &'static [&'static str],
@@ -44,6 +45,7 @@ impl DesignPort {
             skips_hooks_on_own_lines: design.skips_hooks_on_own_lines(),
             llc_keeps_tagged: design.llc_keeps_tagged(),
             commits_retire_early: design.commit_rule() == CommitRule::Early,
+            commits_block: design.commit_rule() == CommitRule::Blocking,
             begins_wait: design.begin_rule() == BeginRule::Drained,
             threads_max: u32::MAX,
             structures: &[],
@@ -67,6 +69,7 @@ impl DesignPort {
             skips_hooks_on_own_lines: self.skips_hooks_on_own_lines,
             llc_keeps_tagged: self.llc_keeps_tagged,
             commits_retire_early: self.commits_retire_early,
+            commits_block: self.commits_block,
             begins_wait: self.begins_wait,
             threads_max: self.threads_max,
             structures: self.structures,
@@ -166,6 +169,11 @@ impl DesignPort {
     /// Whether commit instructions retire before their commit is done.
     pub(crate) fn commits_retire_early(&self) -> bool {
         self.commits_retire_early
+    }
+
+    /// Whether younger accesses of the core to memory wait until a commit is done.
+    pub(crate) fn commits_block(&self) -> bool {
+        self.commits_block
     }
 
     /// Whether the design need not be notified of an access of `tx` to a line with this tag.

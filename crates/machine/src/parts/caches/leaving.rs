@@ -243,16 +243,23 @@ impl Caches {
 
     /// The last level is asked for a line at `at`; the cycle in which the look-up begins.
     #[inline]
-    pub(crate) fn begin_llc_look_up(&mut self, at: Cycle) -> Cycle {
-        self.llc_ports.as_mut().map_or(at, |ports| ports.read(at))
+    pub(crate) fn begin_llc_look_up(&mut self, line: LineAddr, at: Cycle) -> Cycle {
+        self.llc_ports.as_mut().map_or(at, |ports| ports.read(line, at))
     }
 
     /// A line is written into the last level. Only a caller of [`Caches::llc_written_at`] waits for that.
     #[inline]
-    pub(crate) fn write_llc(&mut self, at: Cycle) {
+    pub(crate) fn write_llc(&mut self, line: LineAddr, at: Cycle) {
         if let Some(ports) = &mut self.llc_ports {
-            ports.write(at);
+            ports.write(line, at);
         }
+    }
+
+    /// A line that memory has sent until `at` is written into the last level; the cycle from which its data can go up.
+    pub(crate) fn fill_llc(&mut self, line: LineAddr, at: Cycle) -> Cycle {
+        let Some(ports) = &mut self.llc_ports else { return at };
+        let written = ports.write(line, at);
+        if ports.fills_first() { written } else { at }
     }
 
     /// Cycle in which a line that has come down to the last level at `at` is written there.

@@ -1,5 +1,6 @@
 //! The way of a line up to the L1D: lookups level by level, room made from the top down, and the fill from memory.
 
+use super::fill::Filled;
 use super::lost::Lost;
 use crate::parts::caches::AccessMode;
 use crate::parts::interconnect::MessageKind;
@@ -246,12 +247,18 @@ impl System {
     /// A request of a core reaches the last level: the slot of the line, and the cycles in which the look-up begins and ends.
     fn look_up_llc(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> (Option<Slot>, Cycle, Cycle) {
         let start = self.interconnect.send_to_llc(core, line, MessageKind::Control, at);
-        let start = self.caches.begin_llc_look_up(start);
+        let start = self.caches.begin_llc_look_up(line, start);
         let llc = self.caches.llc();
         let found = llc.find(line);
         let known = start + look_up_cycles(llc, found);
         self.caches.count_lookup(LevelId::Llc, core, found.is_none());
         (found, start, known)
+    }
+
+    /// Whether a line from memory goes into all levels. A dirty fill, or one whose tag has one house, is in the L1D alone: below
+    /// there is nothing it is a copy of.
+    fn is_in_llc_too(&self, filled: &Filled) -> bool {
+        !(filled.dirty || filled.tag.is_some() && self.design.tags_are_exclusive())
     }
 
     /// A line that the private caches lack comes up from the last level, or from memory.
@@ -317,7 +324,9 @@ impl System {
         let filled = self.fill(core, line, tx, start);
         let end = match &filled {
             Ok(filled) => {
-                self.interconnect.send_to_core(core, line, MessageKind::Data, filled.done) + self.caches.way_up()
+                let known =
+                    if self.is_in_llc_too(filled) { self.caches.fill_llc(line, filled.done) } else { filled.done };
+                self.interconnect.send_to_core(core, line, MessageKind::Data, known) + self.caches.way_up()
             }
             Err(lost) => lost.at(),
         };
@@ -326,10 +335,7 @@ impl System {
         let filled = filled?;
         let tag = self.note_of_copies(line, filled.tag);
         let version = Version { line, data: filled.data, dirty: filled.dirty, tag };
-        // A dirty fill, or one whose tag has one house, is in the L1D alone: below there is nothing it is a copy of.
-        if !(filled.dirty || tag.is_some() && self.design.tags_are_exclusive()) {
-            // It is written beside the way of its data.
-            self.caches.write_llc(filled.done);
+        if self.is_in_llc_too(&filled) {
             self.caches.llc_mut().insert(version, end);
             for &level in self.caches.levels().middle() {
                 self.caches.array_mut(level, core).insert(version, end);
@@ -479,7 +485,7 @@ impl System {
         let start = self.caches.mshrs(LevelId::Llc, core).acquire(after_llc);
         let start = self.make_room(LevelId::Llc, core, line, start);
         let LineRead { data, arrives: done, .. } = self.read_memory(Origin::Llc, line, line, start);
-        self.caches.write_llc(done);
+        let done = self.caches.fill_llc(line, done);
         let done = self.interconnect.send_to_core(core, line, MessageKind::Data, done) + self.caches.way_up();
         self.caches.mshrs(LevelId::Llc, core).release_at(done);
         if !self.halted() {

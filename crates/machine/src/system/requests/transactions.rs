@@ -32,6 +32,11 @@ impl System {
         self.design.commits_retire_early()
     }
 
+    /// Whether younger accesses of the core to memory wait until a commit is done.
+    pub fn commits_block(&self) -> bool {
+        self.design.commits_block()
+    }
+
     /// The begin of a transaction leaves the store buffer.
     pub fn tx_begin(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome {
         self.advance(at);

@@ -90,7 +90,7 @@ impl System {
             self.design.llc_keeps_tagged() && self.caches.is_dirty_below(level, core, version, &self.design);
         let at = self.work.now();
         if level == LevelId::Llc {
-            self.caches.write_llc(at);
+            self.caches.write_llc(version.line, at);
         }
         let array = self.caches.array_mut(level, core);
         match array.find(version.line) {

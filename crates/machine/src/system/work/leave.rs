@@ -81,7 +81,7 @@ impl System {
             self.work.set_now(at);
             if level == LevelId::Llc {
                 // The victim is read.
-                self.caches.begin_llc_look_up(at);
+                self.caches.begin_llc_look_up(line, at);
             } else if is_last_private && self.caches.has_llc_ports() {
                 self.work.push(Task::WrittenBack { core });
             }
