@@ -7,7 +7,7 @@ use super::area::Area;
 use super::planted;
 use super::spec::{OverflowOf, Versions};
 use super::state::{Purpose, State};
-use super::transaction::{CopyStage, OldLine, Phase};
+use super::transaction::{CopyStage, Fifo, OldLine, Phase};
 use durasim_contract::{AbortCause, Action, Actions, CopyRequest, Evict, Origin, Token, Wait};
 use durasim_types::{Cause, CoreId, EventKind, LINE_BYTES, LineAddr, TxId};
 use std::collections::BTreeSet;
@@ -100,14 +100,16 @@ impl State {
     }
 
     /// Whether the FIFOs of a core are almost full, without entries that are leaving, or have those of all cores almost as many
-    /// as the request queue takes [D:kiln-overflow].
+    /// as the request queue takes [D:kiln-overflow]. FIFOs that are full give lines up in any case.
     fn is_almost_full(&self, core: usize) -> bool {
         let threshold = (self.overflow_capacity * self.spec.overflow_percent as usize).div_ceil(100);
-        let fifos = match self.spec.overflow_of {
-            OverflowOf::Fifos | OverflowOf::L1dFifo => &self.contents.fifos[core..=core],
-            OverflowOf::RequestQueue => &self.contents.fifos[..],
+        let staying = |fifos: &[Fifo]| fifos.iter().flatten().filter(|entry| !entry.leaving).count();
+        let own = staying(&self.contents.fifos[core..=core]);
+        let counted = match self.spec.overflow_of {
+            OverflowOf::Fifos | OverflowOf::L1dFifo => own,
+            OverflowOf::RequestQueue => staying(&self.contents.fifos),
         };
-        fifos.iter().flatten().filter(|entry| !entry.leaving).count() >= threshold
+        counted >= threshold || own >= self.fifo_capacity
     }
 
     /// Makes room in FIFOs that are almost full, oldest entries first. Copies begin after all that is pushed: the first
