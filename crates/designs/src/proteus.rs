@@ -288,7 +288,11 @@ impl Durability for State {
 
     /// With log entries in the write pending queue, the queue keeps them while there is room [D:proteus-lpq].
     fn accept(&mut self, _: &Ctx, arrival: &Arrival, _: &mut Actions) -> Accept {
-        if self.is_inside() { self.accept_entry(arrival.line.base()) } else { Accept::Queue { held: None } }
+        if self.is_inside() {
+            self.accept_entry(arrival.line.base(), arrival.queue)
+        } else {
+            Accept::Queue { held: None }
+        }
     }
 
     fn message(&mut self, _: &Ctx, at: Node, message: Message, out: &mut Actions) {

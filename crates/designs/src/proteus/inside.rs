@@ -10,7 +10,7 @@ use super::planted;
 use super::spec::LogQueue;
 use super::state::{State, signal_of};
 use super::structures::Pending;
-use durasim_contract::{Accept, Action, Actions, Token};
+use durasim_contract::{Accept, Action, Actions, Occupancy, Token};
 use durasim_types::{CoreId, PhysAddr, TxId};
 
 impl State {
@@ -21,11 +21,13 @@ impl State {
     }
 
     /// A write arrives at a controller: log entries of open transactions are held there, other writes are not.
-    pub fn accept_entry(&self, at: PhysAddr) -> Accept {
+    pub fn accept_entry(&self, at: PhysAddr, queue: Occupancy) -> Accept {
         let flights = self.contents.cores.iter().flat_map(|core| &core.logq).map(|flight| (flight.slot, flight.id));
         let queued = self.contents.queues.iter().flat_map(|queue| &queue.entries);
         let queued = queued.filter_map(|pending| pending.spill.map(|token| (pending.slot, token.0)));
         match flights.chain(queued).find(|&(slot, _)| slot == at) {
+            // A full queue asks because the entry could join an older one of its place, which is not held.
+            Some(_) if queue.held + queue.ordinary >= queue.entries => Accept::Refuse,
             Some((_, group)) => Accept::QueueWhileRoom { group },
             None => Accept::Queue { held: None },
         }

@@ -1,11 +1,11 @@
 //! Log entries in the write pending queue, and flushes in order with stores.
 
-use super::spec::{FlushOrder, LogQueue};
+use super::spec::{AcknowledgedBy, FlushOrder, LogQueue};
 use super::tests::{bench, change, small};
 use super::{Proteus, ProteusSpec};
 use crate::testing::{Bench, line, word};
-use durasim_contract::{Accept, CrashView, Gate, LineTag, Wait};
-use durasim_types::{Domain, PhysAddr};
+use durasim_contract::{Accept, Arrival, CrashView, Gate, LineTag, Occupancy, Wait};
+use durasim_types::{Cause, Domain, PhysAddr, TxId};
 
 fn inside() -> ProteusSpec {
     ProteusSpec { log_queue: LogQueue::Inside, lpq_entries: 64, ..small() }
@@ -45,6 +45,13 @@ fn writes_of_data_are_ordinary_ones() {
     assert!(matches!(bench.accept(log, None), Accept::QueueWhileRoom { .. }));
     bench.commit(0, 1);
     assert_eq!(bench.accept(log, None), Accept::Queue { held: None }, "its transaction has ended");
+    // In a full queue it could only join an older entry of its place, which is not held.
+    bench.begin(0, 2);
+    change(&mut bench, 0, 2, 3, 10, 20, true);
+    let queue = Occupancy { entries: 2, held: 1, ordinary: 1 };
+    let line = slot(&bench, 1).line();
+    let arrival = Arrival { controller: 0, line, mask: u64::MAX, cause: Cause::Log, token: None, queue };
+    assert_eq!(bench.call(0, |d, cx, out| d.accept(cx, &arrival, out)), Accept::Refuse);
     // Beside it, a log pending queue writes ordinary entries to the log.
     let mut beside = super::tests::bench(small());
     assert_eq!(beside.accept(log, None), Accept::Queue { held: None });
@@ -141,4 +148,20 @@ fn flushes_in_order_with_stores_never_leave_early() {
         assert_eq!(bench.counter("proteus.early_flushes"), early);
         assert_eq!(bench.counter("proteus.flushes"), 1.0 + early);
     }
+}
+
+#[test]
+fn a_commit_may_wait_for_the_medium() {
+    let mut bench = bench(ProteusSpec { acknowledged_by: AcknowledgedBy::Medium, ..small() });
+    bench.begin(0, 1);
+    change(&mut bench, 0, 1, 0, 10, 20, true);
+    let commit = |bench: &mut Bench<Proteus>| bench.call(0, |d, cx, out| d.tx_commit(cx, TxId(1), out));
+    assert!(matches!(commit(&mut bench), Gate::Retry(Wait::Cycles(_))), "the cleans leave");
+    let cleaned = commit(&mut bench);
+    let ended = commit(&mut bench);
+    let Gate::Retry(Wait::Acked(token)) = ended else { panic!("{ended:?}") };
+    assert_eq!((cleaned, token.is_when_written()), (ended, true), "cleans and tx-end record have one token");
+    assert!(bench.deliver() && bench.outstanding(token), "the queue has the record, the medium does not");
+    assert!(bench.write_out() && !bench.outstanding(token));
+    assert_eq!(commit(&mut bench), Gate::Done);
 }
