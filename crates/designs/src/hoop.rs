@@ -38,8 +38,9 @@ use address_slices::AddressSlices;
 use collector::{Collector, Phase};
 use durasim_contract::{
     AbortCause, Action, Actions, ActiveFault, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
-    Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Origin, Overlay, Part,
-    PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Stateful, Store, Token, Wait, kept,
+    Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, Interleave, LevelId, LineTag, Message,
+    Node, Origin, Overlay, Part, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, Signal, SpecError, Stateful,
+    Store, Token, Wait, kept,
 };
 use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use eviction_buffer::EvictionBuffer;
@@ -172,6 +173,7 @@ struct State {
     cores: u16,
     /// Whether writes that were handed over survive.
     caches_survive: bool,
+    interleave: Interleave,
     pmem_base: PhysAddr,
     region_base: PhysAddr,
     address_slices: AddressSlices,
@@ -189,6 +191,7 @@ impl State {
         Ok(State {
             cores: geometry.cores,
             caches_survive: geometry.domain.caches_are_durable(),
+            interleave: geometry.interleave(),
             pmem_base: geometry.pmem_base,
             region_base: geometry.region("oop_region").base,
             address_slices: AddressSlices::new(geometry.region("oop_address_slices"), spec.address_slices),
@@ -298,7 +301,10 @@ impl State {
     /// Words of the line in the OOP data buffers.
     fn buffered(&self, line: LineAddr) -> Patch {
         let mut patch = Patch::default();
-        let packs = self.protocol.open.values().filter_map(|open| open.pack.as_ref());
+        let packs = self.protocol.open.values().flat_map(|open| {
+            let closed = open.closed.iter().map(|closed| &closed.pack);
+            closed.chain(&open.pack)
+        });
         packs.flat_map(|pack| &pack.words).filter(|word| word.line() == line).for_each(|word| patch.update(word));
         patch
     }
@@ -391,7 +397,7 @@ impl Durability for State {
                 open.committing = true;
                 if let Some(slice) = open.next.take() {
                     // The last slice that was written names one more.
-                    open.pack = Some(PendingSlice { slice, words: Vec::new() });
+                    open.pack = Some(PendingSlice::new(slice));
                 }
                 if let Some(pack) = &mut open.pack {
                     pack.words.truncate(self.fault.swaps(planted::RESIDUAL_LOST, SLICE_WORDS, 1));
@@ -402,7 +408,7 @@ impl Durability for State {
                 self.write_pack(tx, END, out);
             }
             if !self.slices_are_durable(tx) {
-                return Gate::Retry(Wait::Acked(self.token(TokenPurpose::Slices(tx.0))));
+                return Gate::Retry(self.wait_for_slices(tx));
             }
             if !self.record(tx, out) {
                 return self.wait_for_entry(out);
@@ -429,6 +435,10 @@ impl Durability for State {
     fn tx_abort(&mut self, _: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
         let Some(open) = self.protocol.open.remove(&tx) else { return Gate::Done };
         open.slices.iter().for_each(|&slice| self.protocol.region.free(slice));
+        if !open.closed.is_empty() {
+            // Nobody else frees their places.
+            out.push(Action::Raise(Signal(open.core.into())));
+        }
         self.protocol.lines.abort(&open.lines);
         self.protocol.tags.abort(tx);
         for &line in &open.lines {
@@ -565,6 +575,10 @@ impl Durability for State {
             TokenPurpose::Collection(_) => self.collection_acked(out),
             TokenPurpose::Plain(_) | TokenPurpose::Home(_) => {}
         }
+    }
+
+    fn message(&mut self, _: &Ctx, _: Node, message: Message, out: &mut Actions) {
+        self.words_have_come(TxId(message.a), message.b as u32, out);
     }
 
     fn read_done(&mut self, _: &Ctx, _: Token, addr: PhysAddr, data: &Line, out: &mut Actions) {

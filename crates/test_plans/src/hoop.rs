@@ -1,7 +1,8 @@
 //! The test plans of HOOP.
 
 use crate::small_runs::{
-    BTREE, CROWDED, FAR_CAMPAIGNS, FOUR_CONTROLLERS, ONE_SET, SHARED, SLOW, SWAP, TURNS, TWO_PLACES, WORDS_OR_LINES,
+    BTREE, CROWDED, FAR_CAMPAIGNS, FAR_CONTROLLERS, FOUR_CONTROLLERS, ONE_SET, SHARED, SLOW, SWAP, TURNS, TWO_PLACES,
+    WORDS_OR_LINES,
 };
 use crate::{Alternatives, Choice, Draw, RandomTester, Settings, ShortCampaign, TestPlan};
 
@@ -21,6 +22,8 @@ const FEW_LINES: Settings = &["design.hoop.gc_period_ns=100000000", "design.hoop
 const NO_LINE_TABLE: Settings = &["design.hoop.line_table=false", "design.hoop.mapping_table_bytes=512"];
 /// Commits that wait until their words are home.
 const MIGRATED: Settings = &["design.hoop.commit=migrated"];
+/// Stores that send their words to the buffer.
+const SENT: Settings = &["design.hoop.words=sent", "design.hoop.oop_buffer_bytes=256"];
 /// Commits that wait for the medium.
 const BY_MEDIUM: Settings = &["design.hoop.acknowledged_by=medium"];
 const NARROW: Settings = &["pmem.controller.write_queue_entries=1", "interconnect.write_back_buffers=1"];
@@ -43,6 +46,8 @@ const CAMPAIGNS: &[ShortCampaign] = &[
         .ops(60)
         .with_abort_and_retry(),
     ShortCampaign::of("btree", BTREE).with(&[LAZY_HOOP, MIGRATED, CROWDED]).threads(4).ops(40),
+    ShortCampaign::of("btree", BTREE).with(&[LAZY_HOOP, SENT, CROWDED, FAR_CONTROLLERS]).threads(4).ops(40),
+    ShortCampaign::of("array-swap", SWAP).with(&[EAGER_HOOP, SENT, ONE_SET]).ops(40).with_abort_and_retry(),
     ShortCampaign::of("array-swap", SWAP).with(&[EAGER_HOOP, BY_MEDIUM, CROWDED, FOUR_CONTROLLERS]).threads(4).ops(40),
 ];
 
@@ -61,6 +66,7 @@ const DRAWS: &[Draw] = &[
     // Sixteen cores need eighteen blocks.
     Draw::always("design.hoop.region_bytes_max", &["20480", "25600", "256000"]),
     Draw { one_in: 3, choice: Choice::All(&["design.hoop.line_table=false", "design.hoop.line_table_bytes=2097152"]) },
+    Draw { one_in: 3, choice: Choice::All(&["design.hoop.words=\"sent\""]) },
     Draw { one_in: 4, choice: Choice::All(&["design.hoop.commit=\"migrated\""]) },
     Draw { one_in: 4, choice: Choice::All(&["design.hoop.acknowledged_by=\"medium\""]) },
 ];
@@ -97,7 +103,10 @@ const ALTERNATIVES: &[Alternatives] = &[
             &["design.hoop.copies_in_flight=64"],
         ],
     ),
-    Alternatives::of("hoop-home", &[&["design.hoop.oop_buffer_bytes=256"], &["design.hoop.oop_buffer_bytes=8192"]]),
+    Alternatives::of(
+        "hoop-home",
+        &[&["design.hoop.oop_buffer_bytes=256"], &["design.hoop.oop_buffer_bytes=8192"], &["design.hoop.words=sent"]],
+    ),
 ];
 
 /// The plan of `hoop`.
@@ -120,6 +129,7 @@ pub(crate) const PLAN: TestPlan = TestPlan {
             "plain-stores-unrouted",
             "scattered-not-collected",
             "unhomed-mapping-dropped",
+            "words-not-awaited",
         ],
         // Its transactions touch fewer lines than the smallest table has entries.
         out_of_reach: &["line-table-overrun"],

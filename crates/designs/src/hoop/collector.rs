@@ -6,7 +6,7 @@
 //! line by line, each line past the eviction buffer, and leave the mapping table with that. When all lines are there, the
 //! mark moves to the newest of these commits, and only when the mark is durable their slices are free.
 
-use super::commit::OOP_REGION;
+use super::commit::{OOP_REGION, WORDS_RETRY_CYCLES};
 use super::region::Region;
 use super::slice::{END, Patch, SLICE_BYTES, Slice};
 use super::spec::Commit;
@@ -92,6 +92,9 @@ impl State {
                     let awaited = committing
                         .find(|(tx, _)| self.protocol.in_flight.contains_key(&slices(tx.0).0))
                         .map(|(tx, _)| Wait::Acked(slices(tx.0)));
+                    let awaits_words =
+                        self.protocol.open.values().any(|open| open.committing && !open.closed.is_empty());
+                    let awaited = awaited.or_else(|| awaits_words.then_some(Wait::Cycles(WORDS_RETRY_CYCLES)));
                     return awaited.or_else(|| self.drop_mappings_of_home_lines().then_some(Wait::Cycles(1)));
                 }
             }

@@ -3,16 +3,27 @@
 use super::address_slices::AddressSlices;
 use super::line_table::LineTable;
 use super::slice::{END, Slice, Word};
-use super::transaction::{Commit, OpenTx, PendingSlice, PlainStore, TokenPurpose, WrittenSlice};
+use super::spec::Words;
+use super::transaction::{ClosedSlice, Commit, OpenTx, PendingSlice, PlainStore, TokenPurpose, WrittenSlice};
 use super::{GC, State, planted};
-use durasim_contract::{AbortCause, Action, Actions, Gate, Origin, Store, Token, Wait};
-use durasim_types::{Cause, CoreId, LineAddr, StallCause, TxId};
+use durasim_contract::{AbortCause, Action, Actions, Gate, Message, Node, Origin, Signal, Store, Token, Wait};
+use durasim_types::{Cause, CoreId, Cycle, LineAddr, StallCause, TxId};
 
 // Places among the structures of the design.
 const OOP_DATA_BUFFER: u8 = 0;
 const LINE_TABLE: u8 = 1;
 pub(super) const OOP_REGION: u8 = 2;
 const ADDRESS_SLICES: u8 = 3;
+
+/// A message of a core with the words of a store: `a` is the transaction, `b` the slice.
+const WORDS: u16 = 1;
+
+/// Bytes of a word on the links, with its home address of 40 bits and the bytes that were stored.
+const WORD_BYTES: u64 = 16;
+
+/// Retry interval, in cycles, of a request that needs the place of words on the way. Requests wait in two ways, and a signal would
+/// wake only one of them.
+pub(super) const WORDS_RETRY_CYCLES: Cycle = 10;
 
 /// Lines of a slice.
 const SLICE_LINES: u64 = 2;
@@ -23,24 +34,60 @@ impl State {
         let packs = self.protocol.open.values().filter(|open| open.core == core && open.pack.is_some()).count() as u64;
         let leaving: u64 =
             self.protocol.in_flight.values().filter(|(of, _)| *of == Some(core)).map(|(_, lines)| lines).sum();
-        leaving + SLICE_LINES * (packs + 1) <= self.spec.oop_buffer_bytes / 64
+        let closed: usize =
+            self.protocol.open.values().filter(|open| open.core == core).map(|open| open.closed.len()).sum();
+        leaving + SLICE_LINES * (packs + closed as u64 + 1) <= self.spec.oop_buffer_bytes / 64
     }
 
     /// Hands a slice to the controller's queue.
     fn write_slice(&mut self, at: u32, slice: &Slice, core: u16, token: Token, out: &mut Actions) {
         let [data, metadata] = slice.encode(self.pmem_base);
         let place = self.slice_place(at);
-        out.append(Origin::Core(CoreId(core)), place, &data, Cause::Log, Some(token));
-        out.append(Origin::Core(CoreId(core)), place.plus(64), &metadata, Cause::Log, Some(token));
+        let from = match self.spec.words {
+            Words::AtOnce => Origin::Core(CoreId(core)),
+            Words::Sent => Origin::Controller,
+        };
+        out.append(from, place, &data, Cause::Log, Some(token));
+        out.append(from, place.plus(64), &metadata, Cause::Log, Some(token));
         self.protocol.in_flight.entry(token.0).or_insert((Some(core), 0)).1 += SLICE_LINES;
         self.counters.slices += 1;
         self.counters.partial_slices += u64::from(slice.words.len() < super::slice::SLICE_WORDS);
     }
 
-    /// The pack of a transaction becomes a slice that names the next one.
+    /// The pack of a transaction becomes a slice that names the next one, when all of its words have come.
     pub(super) fn write_pack(&mut self, tx: TxId, next: u32, out: &mut Actions) {
         let open = self.protocol.open.get_mut(&tx).expect("its transaction is open");
-        let Some(PendingSlice { slice: at, words }) = open.pack.take() else { return };
+        let Some(mut pack) = open.pack.take() else { return };
+        if self.fault.ignores(planted::WORDS_NOT_AWAITED, pack.on_the_way > 0) {
+            return open.closed.push(ClosedSlice { pack, next });
+        }
+        pack.words.truncate(pack.words.len().saturating_sub(pack.on_the_way as usize).max(1));
+        self.write_closed(tx, ClosedSlice { pack, next }, out);
+    }
+
+    /// A message with words of a slice has come to the buffer. Those of transactions that have aborted mean nothing.
+    pub(super) fn words_have_come(&mut self, tx: TxId, slice: u32, out: &mut Actions) {
+        let Some(open) = self.protocol.open.get_mut(&tx) else { return };
+        let closed = open.closed.iter_mut().map(|closed| &mut closed.pack);
+        let Some(pack) = open.pack.iter_mut().chain(closed).find(|pack| pack.slice == slice) else { return };
+        pack.on_the_way -= 1;
+        let core = open.core;
+        for complete in open.closed.extract_if(.., |closed| closed.pack.on_the_way == 0).collect::<Vec<_>>() {
+            self.write_closed(tx, complete, out);
+            out.push(Action::Raise(Signal(core.into())));
+        }
+    }
+
+    /// The event that a commit waits for until its slices are durable.
+    pub(super) fn wait_for_slices(&self, tx: TxId) -> Wait {
+        let closed = self.protocol.open.get(&tx).filter(|open| !open.closed.is_empty());
+        closed
+            .map_or(Wait::Acked(self.token(TokenPurpose::Slices(tx.0))), |open| Wait::Signal(Signal(open.core.into())))
+    }
+
+    fn write_closed(&mut self, tx: TxId, closed: ClosedSlice, out: &mut Actions) {
+        let open = self.protocol.open.get_mut(&tx).expect("its transaction is open");
+        let ClosedSlice { pack: PendingSlice { slice: at, words, .. }, next } = closed;
         let (core, start) = (open.core, open.slices[0] == at);
         open.written.push(WrittenSlice::new(at, &words));
         let next = self.fault.swaps(planted::CHAIN_CUT, next, END);
@@ -68,7 +115,7 @@ impl State {
         if open.next.take().is_none() {
             open.slices.push(slice);
         }
-        open.pack = Some(PendingSlice { slice, words: Vec::new() });
+        open.pack = Some(PendingSlice::new(slice));
         Ok(())
     }
 
@@ -78,6 +125,9 @@ impl State {
         out.stalls_for(StallCause::Structure(OOP_DATA_BUFFER));
         if let Some((token, _)) = self.protocol.in_flight.iter().find(|(_, (of, _))| *of == Some(core)) {
             return Gate::Retry(Wait::Acked(Token(*token)));
+        }
+        if self.protocol.open.values().any(|open| open.core == core && !open.closed.is_empty()) {
+            return Gate::Retry(Wait::Cycles(WORDS_RETRY_CYCLES));
         }
         let mut others =
             self.protocol.open.iter().filter(|(other, open)| **other != tx && open.core == core && open.pack.is_some());
@@ -92,7 +142,10 @@ impl State {
         let open = self.protocol.open.get_mut(&other).expect("it was just there");
         open.next = Some(next);
         open.slices.push(next);
-        Gate::Retry(Wait::Acked(self.token(TokenPurpose::Slices(other.0))))
+        match self.wait_for_slices(other) {
+            Wait::Signal(_) => Gate::Retry(Wait::Cycles(WORDS_RETRY_CYCLES)),
+            wait => Gate::Retry(wait),
+        }
     }
 
     /// A line that a transaction changes needs an entry of the line table, or what the store waits for.
@@ -154,6 +207,7 @@ impl State {
             self.protocol.lines.open(store.line());
         }
         let pack = open.pack.as_mut().expect("it was just opened");
+        let sent = words.clone().count();
         for word in words {
             if self.fault.skips(planted::PACK_OVERWRITES_FIRST) && pack.words.len() == 7 {
                 pack.words[0] = word;
@@ -162,6 +216,13 @@ impl State {
             }
         }
         self.counters.stores += 1;
+        if self.spec.words == Words::Sent {
+            pack.on_the_way += 1;
+            let (slice, size_bytes) = (pack.slice, WORD_BYTES * sent as u64);
+            let to = Node::Controller(self.interleave.controller_of(self.slice_place(slice).line()));
+            let message = Message { kind: WORDS, a: tx.0, b: slice.into() };
+            out.push(Action::Send { from: Node::Core(core), to, message, size_bytes });
+        }
         Gate::Done
     }
 
@@ -197,7 +258,7 @@ impl State {
             return self.wait_for_entry(out);
         }
         self.protocol.plain.remove(&core.0);
-        let number = self.write_entry(vec![slice], out);
+        let number = self.write_entry(vec![slice], core, out);
         self.protocol.lines.commit_plain(number, store.line());
         self.counters.routed_stores += 1;
         self.set_timer(out);
@@ -215,7 +276,7 @@ impl State {
     }
 
     /// Writes the entry of a commit, which names its first slice; its number.
-    pub(super) fn write_entry(&mut self, slices: Vec<u32>, out: &mut Actions) -> u64 {
+    pub(super) fn write_entry(&mut self, slices: Vec<u32>, core: CoreId, out: &mut Actions) -> u64 {
         self.protocol.commits_begun += 1;
         let number = self.protocol.commits_begun;
         // Without its entry nothing of a commit is in flight.
@@ -224,7 +285,12 @@ impl State {
             let entry = AddressSlices::entry(number, slices[0]);
             let place = self.address_slices.place(self.fault.swaps(planted::ENTRIES_SHARE_A_PLACE, number, 0));
             let token = self.token(TokenPurpose::Entry(number));
-            out.append(Origin::Controller, place, &entry.to_le_bytes(), Cause::Metadata, Some(token));
+            // Where slices are written beside the controller, the core hears of its commit by this acknowledgement.
+            let from = match self.spec.words {
+                Words::AtOnce => Origin::Controller,
+                Words::Sent => Origin::Core(core),
+            };
+            out.append(from, place, &entry.to_le_bytes(), Cause::Metadata, Some(token));
             self.protocol.in_flight.insert(token.0, (None, 1));
             durable = self.acks_need_not_come();
         }
@@ -248,7 +314,9 @@ impl State {
 
     /// Whether the slices of a committing transaction are where they survive.
     pub(super) fn slices_are_durable(&self, tx: TxId) -> bool {
-        self.acks_need_not_come() || !self.protocol.in_flight.contains_key(&self.token(TokenPurpose::Slices(tx.0)).0)
+        let are_written = self.protocol.open.get(&tx).is_none_or(|open| open.closed.is_empty());
+        let slices = self.token(TokenPurpose::Slices(tx.0)).0;
+        are_written && (self.acks_need_not_come() || !self.protocol.in_flight.contains_key(&slices))
     }
 
     /// Records the commit of a transaction if its slices are durable and the address slices have a place.
@@ -257,7 +325,7 @@ impl State {
             return false;
         }
         let open = self.protocol.open.remove(&tx).expect("a committing transaction is open");
-        let number = self.write_entry(open.slices, out);
+        let number = self.write_entry(open.slices, CoreId(open.core), out);
         self.protocol.lines.commit(number, &open.lines);
         self.protocol.recorded.insert(tx, number);
         let Self { protocol, .. } = self;
@@ -268,8 +336,8 @@ impl State {
 
     /// The order of the fault `record-first`: the entry is handed over before the last slice.
     pub(super) fn record_before_last_slice(&mut self, tx: TxId, out: &mut Actions) -> Gate {
-        let slices = self.protocol.open[&tx].slices.clone();
-        let number = self.write_entry(slices, out);
+        let OpenTx { slices, core, .. } = self.protocol.open[&tx].clone();
+        let number = self.write_entry(slices, CoreId(core), out);
         self.write_pack(tx, END, out);
         let open = self.protocol.open.remove(&tx).expect("a committing transaction is open");
         self.protocol.lines.commit(number, &open.lines);

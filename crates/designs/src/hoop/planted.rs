@@ -83,6 +83,13 @@ pub(super) const UNHOMED_MAPPING_DROPPED: PlantedFault = PlantedFault {
     equivalent: None,
 };
 
+/// Where stores send their words, a slice is written without those that have not come. The random tester catches it.
+pub(super) const WORDS_NOT_AWAITED: PlantedFault = PlantedFault {
+    name: "words-not-awaited",
+    summary: "Where stores send their words, a slice is written without those that have not come",
+    equivalent: None,
+};
+
 /// Plain stores to persistent lines make these lines ordinary ones.
 pub(super) const PLAIN_STORES_UNROUTED: PlantedFault = PlantedFault {
     name: "plain-stores-unrouted",

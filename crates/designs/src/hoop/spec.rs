@@ -24,6 +24,17 @@ pub enum Commit {
     Migrated,
 }
 
+/// The way of stored words to an OOP data buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Words {
+    /// They are there with their store; the slice that they make takes the path from the core.
+    AtOnce,
+    /// Their store sends them: they take the path, and the link of the controller of their slice, which is written there when
+    /// all of its words have come.
+    Sent,
+}
+
 /// The part of the machine whose acknowledgement a commit waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -45,6 +56,8 @@ pub struct HoopSpec {
     /// Bytes of the OOP data buffer of each core (paper: 1 KB, eight slices).
     #[schemars(range(min = 2 * SLICE_BYTES, max = 1u64 << 30))]
     pub oop_buffer_bytes: u64,
+    /// The way of stored words to it (DEVIATIONS.md, hoop-home).
+    pub words: Words,
     /// Bytes of the mapping table (paper: 2 MB for all cores; 256 KB for each core is quoted too, DEVIATIONS.md,
     /// hoop-mapping-table).
     #[schemars(range(min = MAPPING_ENTRY_BYTES, max = 1u64 << 40))]
@@ -97,6 +110,7 @@ impl Default for HoopSpec {
     fn default() -> Self {
         HoopSpec {
             oop_buffer_bytes: 1024,
+            words: Words::AtOnce,
             mapping_table_bytes: 2 << 20,
             line_table: true,
             line_table_bytes: LINE_TABLE_BYTES,

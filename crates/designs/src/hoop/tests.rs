@@ -1,7 +1,7 @@
 //! HOOP on a bench, hook by hook.
 
 use super::slice::SLICE_BYTES;
-use super::spec::{AcknowledgedBy, Commit};
+use super::spec::{AcknowledgedBy, Commit, Words};
 use super::tags::COMMITTED;
 use super::{GC, HOMES, Hoop, HoopSpec};
 use crate::testing::{Bench, cached, geometry, line, word};
@@ -596,4 +596,33 @@ fn a_commit_may_wait_until_its_words_are_home() {
     }
     assert_eq!(words(&bench.pmem, &[(0, 0), (0, 7), (1, 0)]), [10, 17, 18]);
     assert_eq!(["collections", "collected_transactions"].map(|n| bench.counter(&format!("hoop.{n}"))), [1.0, 1.0]);
+}
+
+#[test]
+fn words_may_take_the_path_to_the_buffer() {
+    let spec = HoopSpec { words: Words::Sent, oop_buffer_bytes: 384, ..roomy() };
+    let mut bench = Bench::<Hoop>::new(spec, 1);
+    bench.begin(0, 1);
+    for i in 0..9 {
+        bench.put_word(0, 1, (i / 8, i % 8), 10 + i);
+    }
+    assert_eq!(bench.counter("hoop.slices"), 0.0, "eight words are a slice, which waits for them");
+    assert_eq!(bench.miss(0).0[7], 17, "a miss finds what is on the way");
+    (0..7).for_each(|_| assert!(bench.deliver_message()));
+    assert_eq!(bench.counter("hoop.slices"), 0.0);
+    assert!(bench.deliver_message());
+    assert_eq!(bench.counter("hoop.slices"), 1.0);
+    let commit = |bench: &mut Bench<Hoop>| bench.call(0, |d, cx, out| d.tx_commit(cx, TxId(1), out));
+    assert!(matches!(commit(&mut bench), Gate::Retry(Wait::Signal(_))), "the last word is on the way");
+    bench.save_and_load();
+    assert!(bench.deliver_message());
+    assert!(matches!(commit(&mut bench), Gate::Retry(Wait::Acked(_))), "its slice is in flight");
+    bench.commit(0, 1);
+    assert_eq!(bench.after_crash(&[(0, 0), (0, 7), (1, 0)]), [10, 17, 18]);
+    // Words of an aborted transaction come to nothing.
+    bench.begin(0, 2);
+    bench.put_word(0, 2, (0, 0), 99);
+    bench.abort(0, 2);
+    assert!(bench.deliver_message());
+    assert_eq!(bench.after_crash(&[(0, 0)]), [10]);
 }

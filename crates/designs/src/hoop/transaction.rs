@@ -58,9 +58,15 @@ pub(super) struct PendingSlice {
     /// The slice that it will be.
     pub slice: u32,
     pub words: Vec<Word>,
+    /// Messages with words of it that have not come to the buffer.
+    pub on_the_way: u32,
 }
 
 impl PendingSlice {
+    pub fn new(slice: u32) -> Self {
+        PendingSlice { slice, words: Vec::new(), on_the_way: 0 }
+    }
+
     /// Whether all of these words have a place.
     pub fn has_room(&self, words: impl Iterator<Item = Word>) -> bool {
         let new = words.filter(|word| !self.words.iter().any(|w| w.addr == word.addr)).count();
@@ -74,6 +80,14 @@ impl PendingSlice {
             None => self.words.push(word),
         }
     }
+}
+
+/// A slice that no store adds words to any more, and that waits for words on the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ClosedSlice {
+    pub pack: PendingSlice,
+    /// The slice that it names as the next.
+    pub next: u32,
 }
 
 /// A slice of an open transaction as its metadata describe it: the words in it with those of their bytes that were stored.
@@ -115,6 +129,8 @@ pub(super) struct OpenTx {
     pub committing: bool,
     /// The words that are not in a slice.
     pub pack: Option<PendingSlice>,
+    /// Slices that wait for words on the way, oldest first.
+    pub closed: Vec<ClosedSlice>,
     /// The slice that its last written one names as the next.
     pub next: Option<u32>,
     /// All its slices in the order of the chain, `pack` and `next` included.
@@ -131,6 +147,7 @@ impl OpenTx {
             core,
             committing: false,
             pack: None,
+            closed: Vec::new(),
             next: None,
             slices: Vec::new(),
             lines: BTreeSet::new(),
@@ -180,7 +197,7 @@ mod tests {
     #[test]
     fn eight_distinct_words_are_a_slice() {
         let word = |i: u64| Word { addr: PhysAddr(8 * i), mask: 0xff, value: i };
-        let mut pack = PendingSlice { slice: 0, words: Vec::new() };
+        let mut pack = PendingSlice::new(0);
         for i in (0..8).chain(0..8) {
             assert!(pack.has_room([word(i)].into_iter()));
             pack.take(word(i));
