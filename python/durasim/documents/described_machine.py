@@ -88,6 +88,8 @@ class CoreConfig(TypedDict, total=False):
         l1d_banks: Banks of the L1D, by words of eight bytes: loads of the same bank in a cycle need ports of it. A
             power of two; without it loads are bound by `units.memory` alone.
         load_queue_entries: Entries of the load queue.
+        log_registers: Blocks that wait beside the store queue at most, each in a log register, until their flushes have
+            left; without it as many as flushes wait. Of meaning on designs with log registers.
         mispredict_redirect_cycles: Cycles from the execution of a mispredicted branch to the next fetch; the L1I's
             latency follows if the line is another one.
         ownership_prefetch: Whether the line of a store is asked for at its commit, ahead of its turn.
@@ -120,6 +122,7 @@ class CoreConfig(TypedDict, total=False):
     l1d_bank_ports: int
     l1d_banks: int | None
     load_queue_entries: int
+    log_registers: int | None
     mispredict_redirect_cycles: int
     ownership_prefetch: bool
     pipelined_stores: bool
@@ -516,6 +519,9 @@ class Fwb(TypedDict, total=False):
     """Parameters of FWB.
 
     Attributes:
+        acknowledged_by: The event that a commit waits for with its last record (DEVIATIONS.md, fwb-acknowledgement).
+        free_at: The event that frees the place of a record in the log buffer: Hercules, section 4.5.2, has FWB "wait
+            for the drain of current log updates" (DEVIATIONS.md, fwb-acknowledgement).
         log_buffer_entries: Records of the volatile log buffer (DEVIATIONS.md, fwb-sizes: 15).
         log_bytes: Bytes of the circular log; a record takes 32 (DEVIATIONS.md, fwb-sizes: 4 MB).
         scan_from_percent: Share of the log, in percent, from which on scans follow each other whatever the period is:
@@ -525,16 +531,21 @@ class Fwb(TypedDict, total=False):
             4 MB).
         undo_cycles_per_record: Cycles that an abort takes for each record that it undoes (not in the paper;
             DEVIATIONS.md, fwb-abort).
+        whole_lines: Whether no two writes to the log share a line: what records leave of a line is filled up
+            (DEVIATIONS.md, fwb-combining).
         write_combining: Whether two records that share a line of the log leave the buffer in one write (DEVIATIONS.md,
             fwb-combining).
     """
 
+    acknowledged_by: Literal["domain", "medium"]
+    free_at: Literal["domain", "medium"]
     log_buffer_entries: int
     log_bytes: int | str
     scan_from_percent: int
     scan_lines_per_cycle: int
     scan_period_cycles: int
     undo_cycles_per_record: int
+    whole_lines: bool
     write_combining: bool
 
 
@@ -631,12 +642,18 @@ class Hoop(TypedDict, total=False):
     """Parameters of HOOP. Names of structures are the paper's.
 
     Attributes:
+        acknowledged_by: The part of the machine that acknowledges slices and entries, and with it the words of an OOP
+            data buffer that are in a slice on its way (DEVIATIONS.md, hoop-commit).
         address_slices: Address slices, of 16 commits each (not in the paper; DEVIATIONS.md, hoop-address-slices).
         block_bytes: Bytes of a block of the OOP region (paper: 2 MB).
+        commit: The event that ends a commit (DEVIATIONS.md, hoop-commit).
         copies_in_flight: Transactions whose slices the collector reads at a time, and lines that it writes home at a
             time (not in the paper; DEVIATIONS.md, hoop-collector).
         eviction_buffer_bytes: Bytes of the eviction buffer (paper: 128 KB).
         gc_period_ns: Nanoseconds between two collections in the background (paper: 10 ms).
+        line_table: Whether a table knows the lines with words that are not home. Without it each line with the
+            persistent bit that leaves the last level goes to the OOP region, and keeps that bit when it comes back
+            (DEVIATIONS.md, hoop-line-table).
         line_table_bytes: Bytes of the line table, which knows the lines with words that are not home (not in the paper;
             as large as its mapping table; DEVIATIONS.md, hoop-line-table).
         mapping_table_bytes: Bytes of the mapping table (paper: 2 MB for all cores; 256 KB for each core is quoted too,
@@ -648,13 +665,17 @@ class Hoop(TypedDict, total=False):
         region_percent: The OOP region as a part of persistent memory, in percent (paper: 10).
         search_cycles: Cycles of a search of the mapping table, the line table, the eviction buffer and the OOP data
             buffers (not in the paper; DEVIATIONS.md, hoop-mapping-table).
+        words: The way of stored words to it (DEVIATIONS.md, hoop-home).
     """
 
+    acknowledged_by: Literal["domain", "medium"]
     address_slices: int
     block_bytes: int | str
+    commit: Literal["recorded", "migrated"]
     copies_in_flight: int
     eviction_buffer_bytes: int | str
     gc_period_ns: int
+    line_table: bool
     line_table_bytes: int | str
     mapping_table_bytes: int | str
     oop_buffer_bytes: int | str
@@ -662,6 +683,7 @@ class Hoop(TypedDict, total=False):
     region_bytes_max: int
     region_percent: int
     search_cycles: int
+    words: Literal["at_once", "sent"]
 
 
 class Kiln(TypedDict, total=False):
@@ -674,6 +696,9 @@ class Kiln(TypedDict, total=False):
         fifo_entries: Entries of the FIFO of the L1D, and of that of the L2 if there is one, of each core
             (DEVIATIONS.md, kiln-fifo).
         fifo_walk_cycles: Cycles for each entry that a commit takes from a FIFO (DEVIATIONS.md, kiln-fifo).
+        llc_banks: Banks of the last level with a port each, which take lines in turns, a power of two up to 64; without
+            it an access takes any port that is free (DEVIATIONS.md, kiln-llc-ports).
+        llc_fills: When a line from memory is written there (DEVIATIONS.md, kiln-llc-ports).
         llc_pipelined: The accesses that are pipelined there (DEVIATIONS.md, kiln-llc-ports).
         llc_ports_per_core: Ports of the last level for each core of the machine, as for a slice beside each core; all
             accesses to its array share them (DEVIATIONS.md, kiln-llc-ports).
@@ -682,6 +707,7 @@ class Kiln(TypedDict, total=False):
             shrinks with the machine by itself (Hercules, Table 2: 64 MB where SRAM has 16 MB).
         llc_write_latency_cycles: Cycles of a write into the last level, and of the change of states that a commit makes
             (Hercules: 50; TC: 10 ns).
+        overflow_of: The queue with that occupancy (DEVIATIONS.md, kiln-overflow).
         overflow_percent: Occupancy of the FIFOs of a core from which the fall-back path makes room, in percent (TC
             takes 90 for its own fall-back path; DEVIATIONS.md, kiln-overflow).
         pinned_lines: Whether uncommitted lines are no victims of the last level while it has others: the cost in misses
@@ -691,16 +717,19 @@ class Kiln(TypedDict, total=False):
         versions: The place of the committed version of a line meanwhile (DEVIATIONS.md, kiln-home-first).
     """
 
-    blocked_requests: Literal["all", "lines", "none"]
+    blocked_requests: Literal["all", "lines", "core", "all_and_core", "none"]
     copies_in_flight: int
     copy_area_lines: int
     fifo_entries: int
     fifo_walk_cycles: int
+    llc_banks: int | None
+    llc_fills: Literal["beside", "first"]
     llc_pipelined: Literal["none", "reads", "all"]
     llc_ports_per_core: int
     llc_read_latency_cycles: int
     llc_size_factor: int
     llc_write_latency_cycles: int
+    overflow_of: Literal["fifos", "l1d_fifo", "request_queue"]
     overflow_percent: int
     pinned_lines: bool
     tx_id_bits: int
@@ -814,6 +843,8 @@ class Proteus(TypedDict, total=False):
     """Parameters of Proteus.
 
     Attributes:
+        acknowledged_by: The part of the machine that acknowledges what a commit writes (DEVIATIONS.md, proteus-
+            acknowledgement).
         clean_issue_cycles: Cycles from one clean of a commit to the next (DEVIATIONS.md, proteus-clean).
         flush_order: In which order flushes leave the core (DEVIATIONS.md, proteus-flush-order).
         llt_entries: Entries of the log lookup table of each core (DEVIATIONS.md, proteus-sizes).
@@ -831,6 +862,7 @@ class Proteus(TypedDict, total=False):
             background-concurrency).
     """
 
+    acknowledged_by: Literal["domain", "medium"]
     clean_issue_cycles: int
     flush_order: Literal["early", "in_order"]
     llt_entries: int
@@ -881,7 +913,7 @@ class Tc(TypedDict, total=False):
     """
 
     coalesce: Literal["none", "line"]
-    commit: Literal["early", "accepted", "acknowledged"]
+    commit: Literal["recorded", "migrated"]
     copies_in_flight: int
     entries: int
     latency_read_cycles: int
