@@ -436,7 +436,7 @@ impl Durability for State {
         let Some(open) = self.protocol.open.remove(&tx) else { return Gate::Done };
         open.slices.iter().for_each(|&slice| self.protocol.region.free(slice));
         if !open.closed.is_empty() {
-            // Nobody else frees their places.
+            // Their places are free with that alone.
             out.push(Action::Raise(Signal(open.core.into())));
         }
         self.protocol.lines.abort(&open.lines);

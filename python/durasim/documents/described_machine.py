@@ -643,7 +643,7 @@ class Hoop(TypedDict, total=False):
 
     Attributes:
         acknowledged_by: The part of the machine that acknowledges slices and entries, and with it the words of an OOP
-            data buffer that are in a slice on its way (DEVIATIONS.md, hoop-commit).
+            data buffer that are in a slice in flight (DEVIATIONS.md, hoop-commit).
         address_slices: Address slices, of 16 commits each (not in the paper; DEVIATIONS.md, hoop-address-slices).
         block_bytes: Bytes of a block of the OOP region (paper: 2 MB).
         commit: The event that ends a commit (DEVIATIONS.md, hoop-commit).

@@ -214,11 +214,7 @@ impl Core {
                         if done > committed {
                             self.count_wait(port, StallPlace::Commit, None, committed, done);
                         }
-                        if marker == Marker::TxCommit && port.commits_block() {
-                            self.hold(done);
-                        } else {
-                            self.window.hold_commit(done);
-                        }
+                        self.end_of_tx(marker == Marker::TxCommit && port.commits_block(), done);
                     }
                     Outcome::Aborted(cycle, code) => self.unit.buffer.abort(cycle, code),
                     Outcome::Pending => self.wait_for_port(AtCommit::Marker(marker, argument), committed),
@@ -231,6 +227,15 @@ impl Core {
             },
         }
         None
+    }
+
+    /// The instruction that ends a transaction commits in `done`; no younger access to memory issues before if it `blocks`.
+    fn end_of_tx(&mut self, blocks: bool, done: Cycle) {
+        if blocks {
+            self.hold(done);
+        } else {
+            self.window.hold_commit(done);
+        }
     }
 
     /// Begin, end or abort of a hardware transaction, at its commit.

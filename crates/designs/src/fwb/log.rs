@@ -35,7 +35,7 @@ struct RecordsUnwritten {
     written: bool,
 }
 
-/// How records leave the buffer.
+/// The manner in which records leave the buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drain {
     /// Two that share a line leave in one write.
@@ -65,7 +65,7 @@ pub(super) struct Log {
     pub in_flight: VecDeque<RecordsInFlight>,
     /// The medium has written all records before this one; counted only where something waits for it.
     pub written: u64,
-    /// Where something waits for the medium, those that it may not have written.
+    /// Records that the medium may not have written; empty unless something waits for it.
     unwritten: VecDeque<RecordsUnwritten>,
     /// The line of each record that is not durable.
     lines: VecDeque<LineAddr>,
@@ -148,7 +148,7 @@ impl Log {
         number
     }
 
-    /// What the records leave of the last line is filled up.
+    /// Fills up what the records leave of the last line.
     pub fn fill_up(&mut self) {
         if self.tail % 2 == 1 {
             let number = self.push(Record::FILLER);

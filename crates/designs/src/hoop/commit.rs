@@ -285,7 +285,7 @@ impl State {
             let entry = AddressSlices::entry(number, slices[0]);
             let place = self.address_slices.place(self.fault.swaps(planted::ENTRIES_SHARE_A_PLACE, number, 0));
             let token = self.token(TokenPurpose::Entry(number));
-            // Where slices are written beside the controller, the core hears of its commit by this acknowledgement.
+            // If slices are written beside the controller, this acknowledgement notifies the core.
             let from = match self.spec.words {
                 Words::AtOnce => Origin::Controller,
                 Words::Sent => Origin::Core(core),

@@ -83,7 +83,7 @@ pub(super) const UNHOMED_MAPPING_DROPPED: PlantedFault = PlantedFault {
     equivalent: None,
 };
 
-/// Where stores send their words, a slice is written without those that have not come. The random tester catches it.
+/// If stores send their words, a slice is written without those that have not come. The random tester catches it.
 pub(super) const WORDS_NOT_AWAITED: PlantedFault = PlantedFault {
     name: "words-not-awaited",
     summary: "Where stores send their words, a slice is written without those that have not come",

@@ -90,7 +90,7 @@ pub struct HoopSpec {
     #[schemars(range(min = 1, max = 1u64 << 24))]
     pub address_slices: u32,
     /// The part of the machine that acknowledges slices and entries, and with it the words of an OOP data buffer that are
-    /// in a slice on its way (DEVIATIONS.md, hoop-commit).
+    /// in a slice in flight (DEVIATIONS.md, hoop-commit).
     pub acknowledged_by: AcknowledgedBy,
     /// The event that ends a commit (DEVIATIONS.md, hoop-commit).
     pub commit: Commit,

@@ -76,7 +76,7 @@ pub(crate) struct State {
     pub(super) area: Area,
     /// Entries of the FIFOs of a core together.
     pub(super) fifo_capacity: usize,
-    /// The number of lines of which a share starts the fall-back path.
+    /// The number of lines whose share in percent starts the fall-back path.
     pub(super) overflow_capacity: usize,
     /// Whether the caches above the last level survive too: commits flush nothing, and there are no FIFOs.
     pub(super) upper_levels_survive: bool,
