@@ -63,12 +63,12 @@ pub(super) struct Log {
     /// Records that wait in the buffer.
     waiting: VecDeque<Record>,
     pub in_flight: VecDeque<RecordsInFlight>,
+    /// The line of each record that is not durable.
+    lines: VecDeque<LineAddr>,
     /// The medium has written all records before this one; counted only where something waits for it.
     pub written: u64,
     /// Records that the medium may not have written; empty unless something waits for it.
     unwritten: VecDeque<RecordsUnwritten>,
-    /// The line of each record that is not durable.
-    lines: VecDeque<LineAddr>,
     /// The numbers of records that fill up lines and may not have come to the medium, oldest first: the buffer has none of them.
     fillers: VecDeque<u64>,
 }
@@ -89,6 +89,12 @@ impl Log {
             lines: VecDeque::new(),
             fillers: VecDeque::new(),
         }
+    }
+
+    /// The last bytes of a state in which nothing waits for the medium and nothing fills lines up: fields that are newer than
+    /// recorded digests.
+    pub fn newer_bytes(&self) -> usize {
+        if self.written == 0 && self.unwritten.is_empty() && self.fillers.is_empty() { 3 } else { 0 }
     }
 
     /// Whether what was loaded can be a state of this log.

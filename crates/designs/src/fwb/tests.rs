@@ -81,6 +81,7 @@ fn the_medium_may_free_the_buffer_and_end_commits() {
     (0..2).for_each(|_| assert!(bench.deliver()));
     // The queue has all records: their lines may leave, and their places are not free.
     assert_eq!(bench.offer_line(3, LineTag::NONE, 7), Evict::Proceed);
+    assert!(bench.deliver());
     let fifth = store_over(&mut bench, word(4, 0), 8, 7, 0, Some(1));
     let Gate::Retry(Wait::Acked(token)) = fifth else { panic!("{fifth:?}") };
     assert!(token.is_when_written() && bench.write_out());
