@@ -218,11 +218,6 @@ impl StoreBuffer {
         })
     }
 
-    /// Whether fewer blocks than this number wait in log registers.
-    pub fn has_log_register(&self, of: u32) -> bool {
-        self.slots.iter().filter(|slot| matches!(slot.entry, Entry::Log(..))).count() < of as usize
-    }
-
     /// Changes the number of entries. Those that wait beyond it stay until they leave.
     pub(crate) fn resize(&mut self, entries: usize) {
         self.entries = entries;

@@ -125,7 +125,6 @@ const ALTERNATIVES: &[Alternatives] = &[
         ],
     ),
     Alternatives::of("proteus-acknowledgement", &[&["design.proteus.acknowledged_by=medium"]]),
-    Alternatives::of("proteus-instructions", &[&["core.log_registers=8"]]),
     Alternatives::of("proteus-flush-order", &[&["design.proteus.flush_order=in_order"]]),
     Alternatives::of("proteus-logs", &[&["design.proteus.log_entries=1024"], &["design.proteus.logs_per_core=4"]]),
     Alternatives::of(

@@ -88,8 +88,6 @@ class CoreConfig(TypedDict, total=False):
         l1d_banks: Banks of the L1D, by words of eight bytes: loads of the same bank in a cycle need ports of it. A
             power of two; without it loads are bound by `units.memory` alone.
         load_queue_entries: Entries of the load queue.
-        log_registers: Blocks that wait beside the store queue at most, each in a log register, until their flushes have
-            left; without it as many as flushes wait. Of meaning on designs with log registers.
         mispredict_redirect_cycles: Cycles from the execution of a mispredicted branch to the next fetch; the L1I's
             latency follows if the line is another one.
         ownership_prefetch: Whether the line of a store is asked for at its commit, ahead of its turn.
@@ -122,7 +120,6 @@ class CoreConfig(TypedDict, total=False):
     l1d_bank_ports: int
     l1d_banks: int | None
     load_queue_entries: int
-    log_registers: int | None
     mispredict_redirect_cycles: int
     ownership_prefetch: bool
     pipelined_stores: bool

@@ -361,11 +361,6 @@ impl Core {
         has_room
     }
 
-    /// Whether one of a limited number of log registers is free.
-    pub(super) fn has_log_register(&self) -> bool {
-        self.config.log_registers.is_none_or(|registers| self.unit.buffer.has_log_register(registers))
-    }
-
     /// Any other instruction, and a load or store that is not as simple as most.
     #[inline(never)]
     fn step<P: Port>(&mut self, port: &mut P, decoded: &Decoded) -> Next {
@@ -373,12 +368,6 @@ impl Core {
         let class = shape.class;
         let stores = matches!(class, Class::Store | Class::CheckedStore | Class::CacheBlock | Class::Marker);
         if stores && !self.has_room(inst) {
-            self.was_full = true;
-            return Next::Again;
-        }
-        let logs = inst.op == Op::LogLoad;
-        if logs && !self.has_log_register() {
-            self.pause = Some(Pause::LogRegister);
             self.was_full = true;
             return Next::Again;
         }
@@ -393,7 +382,7 @@ impl Core {
         if !self.is_fetched(inst) && !self.fetch(port, inst) {
             return Next::Exit;
         }
-        let room = if (stores || logs) && std::mem::take(&mut self.was_full) { self.unit.buffer.left() } else { 0 };
+        let room = if stores && std::mem::take(&mut self.was_full) { self.unit.buffer.left() } else { 0 };
         let is_load = matches!(class, Class::Load | Class::CheckedLoad);
         let dispatched = if is_load {
             self.window.enter::<true>(self.line_ready, room)
