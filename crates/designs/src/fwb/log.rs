@@ -212,8 +212,9 @@ impl Log {
     pub fn is_written(&mut self, token: Token) {
         let write = self.unwritten.iter_mut().find(|write| write.token == token);
         write.into_iter().for_each(|write| write.written = true);
-        while let Some(write) = self.unwritten.pop_front_if(|write| write.written) {
+        while let Some(write) = self.unwritten.front().filter(|write| write.written) {
             self.written = write.end;
+            self.unwritten.pop_front();
         }
         self.forget_fillers();
     }
@@ -238,7 +239,9 @@ impl Log {
     /// Fillers that nothing waits for are forgotten.
     fn forget_fillers(&mut self) {
         let come = if self.unwritten.is_empty() { self.durable } else { self.written };
-        while self.fillers.pop_front_if(|number| *number < come).is_some() {}
+        while self.fillers.front().is_some_and(|number| *number < come) {
+            self.fillers.pop_front();
+        }
     }
 
     /// The acknowledgement after which the oldest record in the buffer has come so far; all must have been handed over.
