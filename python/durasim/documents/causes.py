@@ -117,7 +117,7 @@ def _cause(cause: Json, *, is_only: bool) -> Iterator[str]:
 
 
 def _callers_of_the_program(callers: list[Json]) -> list[Json]:
-    """Returns the callers up to `main`, or up to the outermost one whose line is known: after it comes the C library."""
+    """Returns the callers up to `main`, or to the outermost one whose line is known: after it comes the C library."""
     ends = [number for number, frame in enumerate(callers, 1) if frame["function"] == "main"]
     ends = ends[:1] or [number for number, frame in enumerate(callers, 1) if frame["line"] is not None]
     return callers[: ends[-1]] if ends else []
