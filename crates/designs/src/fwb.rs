@@ -376,7 +376,7 @@ impl Stateful for State {
         Ok(())
     }
 
-    /// What is newer than recorded digests counts where it is used.
+    /// Fields that are newer than recorded digests count where they are used.
     fn digest(&self, hasher: &mut dyn Hasher) {
         let log = snapshot::to_bytes(&self.protocol.log).len();
         let mut bytes = snapshot::to_bytes(&self.protocol);

@@ -910,7 +910,7 @@ class Tc(TypedDict, total=False):
     """
 
     coalesce: Literal["none", "line"]
-    commit: Literal["recorded", "migrated"]
+    commit: Literal["early", "accepted", "acknowledged"]
     copies_in_flight: int
     entries: int
     latency_read_cycles: int

@@ -9,7 +9,7 @@
 use super::commit::{OOP_REGION, WORDS_RETRY_CYCLES};
 use super::region::Region;
 use super::slice::{END, Patch, SLICE_BYTES, Slice};
-use super::spec::Commit;
+use super::spec::CommitEnd;
 use super::transaction::TokenPurpose;
 use super::{HOMES, Mapped, State, planted};
 use durasim_contract::{Action, Actions, Origin, Payload, Wait};
@@ -107,7 +107,7 @@ impl State {
     /// The event that a commit waits for until its words are home, if it has to [D:hoop-commit]; `index` is its place among
     /// those that are not collected.
     pub(super) fn migration(&mut self, index: Option<usize>, out: &mut Actions) -> Option<Wait> {
-        if self.spec.commit == Commit::Recorded || index.is_none() {
+        if self.spec.commit == CommitEnd::Recorded || index.is_none() {
             return None;
         }
         out.stalls_for(StallCause::Structure(OOP_REGION));
