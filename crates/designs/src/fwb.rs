@@ -31,11 +31,10 @@ pub use spec::FwbSpec;
 
 use crate::undo::Undo;
 use durasim_contract::{
-    AbortCause, Actions, ActiveFault, Ctx, Design, Durability, Evict, FlushVerdict, Gate, Geometry, HardwareCost,
-    Hooks, LevelId, LineTag, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, Scanned, SpecError, Stateful,
-    Store, Token, Wait, kept,
+    AbortCause, Actions, ActiveFault, CrashImage, Ctx, Design, Durability, Evict, FlushVerdict, Gate, Geometry,
+    HardwareCost, Hooks, Interleave, LevelId, LineTag, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest,
+    Scanned, SpecError, Stateful, Store, Token, Wait, kept,
 };
-use durasim_contract::{CrashImage, Interleave, snapshot};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use log::{Drain, Log};
 use record::{Kind, NO_TX, RECORD_BYTES, Record, word_in, words_of};
@@ -43,7 +42,6 @@ use scan::{LogSpace, SCAN, TIMER};
 use serde::{Deserialize, Serialize};
 use spec::Reached;
 use std::collections::BTreeMap;
-use std::hash::Hasher;
 
 /// Retry interval, in cycles, of a request that needs room in the log. Requests wait in two ways, and a signal would wake
 /// only one of them.
@@ -374,14 +372,6 @@ impl Stateful for State {
             return Err("a log of another size or place");
         }
         Ok(())
-    }
-
-    /// Fields that are newer than recorded digests count where they are used.
-    fn digest(&self, hasher: &mut dyn Hasher) {
-        let log = snapshot::to_bytes(&self.protocol.log).len();
-        let mut bytes = snapshot::to_bytes(&self.protocol);
-        bytes.drain(log - self.protocol.log.newer_bytes()..log);
-        hasher.write(&bytes);
     }
 }
 

@@ -91,12 +91,6 @@ impl Log {
         }
     }
 
-    /// The last bytes of a state in which nothing waits for the medium and nothing fills lines up: fields that are newer than
-    /// recorded digests.
-    pub fn newer_bytes(&self) -> usize {
-        if self.written == 0 && self.unwritten.is_empty() && self.fillers.is_empty() { 3 } else { 0 }
-    }
-
     /// Whether what was loaded can be a state of this log.
     pub fn is_state_of(&self, log: &Log) -> bool {
         (self.capacity, self.base) == (log.capacity, log.base)
