@@ -1,7 +1,7 @@
 //! Call stacks of the threads of a program, unwound as the call frame information in its ELF says (DWARF 5, section 6.4).
 
 use crate::source_lines::{base_of, section};
-use addr2line::gimli::{BaseAddresses, CfaRule, DebugFrame, EhFrame, LittleEndian as Endian};
+use addr2line::gimli::{BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, EndianSlice, LittleEndian as Endian};
 use addr2line::gimli::{Register, RegisterRule, UnwindContext, UnwindSection, UnwindTableRow};
 use durasim_types::CallStackId;
 use std::collections::BTreeMap;
@@ -31,6 +31,10 @@ pub struct StackRegisters {
 #[derive(Debug, Default)]
 pub struct CallStacks {
     elf: Vec<u8>,
+    /// Those that `.debug_frame` describes.
+    debug_functions: Functions,
+    /// Those that `.eh_frame` describes.
+    eh_functions: Functions,
     /// The address of the program's first byte in its own addresses.
     base: u64,
     /// The frames of the instructions that have been asked about.
@@ -39,6 +43,11 @@ pub struct CallStacks {
     stacks: Vec<Vec<u64>>,
     numbers: BTreeMap<Vec<u64>, CallStackId>,
 }
+
+/// The functions that a section of call frame information describes, by address: the first address, the one after the last, and
+/// the offset of the function's entry (FDE) in the section.
+#[derive(Debug, Default)]
+struct Functions(Vec<(u64, u64, usize)>);
 
 /// The frame of a function at one of its instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +97,14 @@ impl CallStacks {
     /// The stacks of a program; none yet.
     pub fn of(elf: Vec<u8>) -> Self {
         let base = base_of(&elf);
-        CallStacks { elf, base, ..CallStacks::default() }
+        // The library checks its bounds; a mistake in it would be no reason to lose a verdict.
+        let [debug_functions, eh_functions] = catch_unwind(|| {
+            let debug = debug_frame(&elf).map(|(frames, bases)| Functions::of(&frames, &bases));
+            let eh = eh_frame(&elf).map(|(frames, bases)| Functions::of(&frames, &bases));
+            [debug, eh].map(Option::unwrap_or_default)
+        })
+        .unwrap_or_default();
+        CallStacks { elf, debug_functions, eh_functions, base, ..CallStacks::default() }
     }
 
     /// The return addresses of a stack, the innermost first.
@@ -150,31 +166,70 @@ impl CallStacks {
             return known;
         }
         let address = pc.wrapping_sub(self.base);
-        // The library checks its bounds; a mistake in it would be no reason to lose a verdict.
-        let frame = catch_unwind(AssertUnwindSafe(|| frame_at(&self.elf, address))).ok().flatten();
+        let frame = catch_unwind(AssertUnwindSafe(|| self.frame_at(address))).ok().flatten();
         self.frames.insert(pc, frame);
         frame
     }
+
+    /// The frame of the function at an address, in the program's own addresses.
+    fn frame_at(&self, address: u64) -> Option<Frame> {
+        let debug =
+            debug_frame(&self.elf).and_then(|(frames, bases)| self.debug_functions.frame_at(&frames, &bases, address));
+        debug.or_else(|| {
+            let (frames, bases) = eh_frame(&self.elf)?;
+            self.eh_functions.frame_at(&frames, &bases, address)
+        })
+    }
 }
 
-/// The frame of the function at an address, in the program's own addresses.
-fn frame_at(elf: &[u8], address: u64) -> Option<Frame> {
-    let text = section(elf, b".text").map_or(0, |(base, _)| base);
-    let bases = BaseAddresses::default().set_text(text);
-    if let Some((_, bytes)) = section(elf, b".debug_frame") {
-        let frames = DebugFrame::new(bytes, Endian);
-        let mut context = UnwindContext::new();
-        let row = frames.unwind_info_for_address(&bases, &mut context, address, DebugFrame::cie_from_offset);
-        if let Ok(row) = row {
-            return Frame::of(row);
+impl Functions {
+    fn of<'a, S: UnwindSection<EndianSlice<'a, Endian>>>(frames: &S, bases: &BaseAddresses) -> Self {
+        let mut functions = Vec::new();
+        let mut entries = frames.entries(bases);
+        // The first entry that cannot be read ends the section: its length is not known.
+        while let Ok(Some(entry)) = entries.next() {
+            if let CieOrFde::Fde(entry) = entry
+                && let Ok(function) = entry.parse(S::cie_from_offset)
+            {
+                functions.push((function.initial_address(), function.end_address(), function.offset()));
+            }
         }
+        functions.sort_unstable();
+        Functions(functions)
     }
+
+    /// The frame of the function at an address, if this section has it.
+    fn frame_at<'a, S: UnwindSection<EndianSlice<'a, Endian>>>(
+        &self,
+        frames: &S,
+        bases: &BaseAddresses,
+        address: u64,
+    ) -> Option<Frame> {
+        let before = self.0.partition_point(|&(start, ..)| start <= address);
+        let &(_, end, offset) = self.0[..before].last()?;
+        if address >= end {
+            return None;
+        }
+        let function = frames.fde_from_offset(bases, S::Offset::from(offset), S::cie_from_offset).ok()?;
+        let mut context = UnwindContext::new();
+        let row = function.unwind_info_for_address(frames, bases, &mut context, address).ok()?;
+        Frame::of(row)
+    }
+}
+
+fn debug_frame(elf: &[u8]) -> Option<(DebugFrame<EndianSlice<'_, Endian>>, BaseAddresses)> {
+    let (_, bytes) = section(elf, b".debug_frame")?;
+    Some((DebugFrame::new(bytes, Endian), bases_of(elf)))
+}
+
+fn eh_frame(elf: &[u8]) -> Option<(EhFrame<EndianSlice<'_, Endian>>, BaseAddresses)> {
     let (base, bytes) = section(elf, b".eh_frame")?;
-    let frames = EhFrame::new(bytes, Endian);
-    let bases = bases.set_eh_frame(base);
-    let mut context = UnwindContext::new();
-    let row = frames.unwind_info_for_address(&bases, &mut context, address, EhFrame::cie_from_offset).ok()?;
-    Frame::of(row)
+    Some((EhFrame::new(bytes, Endian), bases_of(elf).set_eh_frame(base)))
+}
+
+/// The addresses that call frame information counts from.
+fn bases_of(elf: &[u8]) -> BaseAddresses {
+    BaseAddresses::default().set_text(section(elf, b".text").map_or(0, |(base, _)| base))
 }
 
 #[cfg(test)]
