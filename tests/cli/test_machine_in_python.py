@@ -98,6 +98,14 @@ def test_a_wrong_key_or_value_is_refused_with_the_nearest_name(make, sentence):
     assert sentence in str(refused.value)
 
 
+def test_parameters_of_one_name_have_the_values_of_their_design():
+    changed = {"design.tc.commit": "accepted", "design.hoop.commit": "migrated", "design.fwb.acknowledged_by": "medium"}
+    machine = ds.Machine.preset("tiny", **changed, **{"design.hoop.acknowledged_by": "medium"})
+    assert machine.settings() == changed | {"design.hoop.acknowledged_by": "medium"}
+    with pytest.raises(ds.ConfigError, match="is not valid"):
+        ds.Machine.preset("tiny", **{"design.hoop.commit": "accepted"})
+
+
 def test_ranges_are_checked_when_the_machine_is_used():
     with pytest.raises(ds.ConfigError, match="cores"):
         ds.run(workload="btree", machine=ds.Machine.preset("tiny", cores=33), ops=1)

@@ -184,10 +184,10 @@ fn machine_schema() -> String {
         let mut parameters = (variant.hardware.schema)().to_value();
         let fields = parameters.as_object_mut().expect("parameters are a struct");
         fields.remove("$schema");
-        // References count from the root of the whole schema.
         if let Some(Value::Object(own)) = fields.remove("$defs") {
-            definitions.extend(own);
+            add_definitions(&mut definitions, own, variant.hardware.name, &mut parameters);
         }
+        let fields = parameters.as_object_mut().expect("parameters are a struct");
         // Missing keys of a machine file have the design's defaults.
         fields.remove("required");
         sections.insert(variant.hardware.name.to_owned(), parameters);
@@ -200,4 +200,42 @@ fn machine_schema() -> String {
     });
     schema["$defs"] = Value::Object(definitions);
     schema.to_string()
+}
+
+/// Adds the definitions of a design to those of the whole schema, from whose root references count. If one of their names is
+/// taken by another definition, all of them, and what refers to them in `parameters`, get the design's name in front.
+fn add_definitions(
+    definitions: &mut Map<String, Value>,
+    own: Map<String, Value>,
+    design: &str,
+    parameters: &mut Value,
+) {
+    let is_taken = own.iter().any(|(name, value)| definitions.get(name).is_some_and(|known| known != value));
+    if !is_taken {
+        return definitions.extend(own);
+    }
+    let prefix = format!("{design}-");
+    rename_references(parameters, &prefix);
+    definitions.extend(own.into_iter().map(|(name, mut value)| {
+        rename_references(&mut value, &prefix);
+        (prefix.clone() + &name, value)
+    }));
+}
+
+/// Puts `prefix` in front of the names of all definitions that a schema refers to.
+fn rename_references(schema: &mut Value, prefix: &str) {
+    match schema {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::String(target) if name == "$ref" => {
+                        *target = target.replacen("#/$defs/", &format!("#/$defs/{prefix}"), 1);
+                    }
+                    _ => rename_references(value, prefix),
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| rename_references(value, prefix)),
+        _ => {}
+    }
 }

@@ -48,7 +48,7 @@ use line_table::LineTable;
 use region::Region;
 use serde::{Deserialize, Serialize};
 use slice::{END, Patch, SLICE_BYTES, SLICE_WORDS};
-use spec::SlicesAcknowledgedBy;
+use spec::AcknowledgedBy;
 use std::collections::{BTreeMap, VecDeque};
 use tags::Tags;
 use transaction::{Commit, OpenTx, PendingSlice, PlainStore, TokenPurpose};
@@ -221,14 +221,14 @@ impl State {
 
     /// Whether what is handed over survives by itself [D:hoop-eadr], and no commit waits for the medium [D:hoop-commit].
     fn acks_need_not_come(&self) -> bool {
-        self.caches_survive && self.spec.acknowledged_by == SlicesAcknowledgedBy::Domain
+        self.caches_survive && self.spec.acknowledged_by == AcknowledgedBy::Domain
     }
 
     /// The token of slices and entries.
     fn token(&self, purpose: TokenPurpose) -> Token {
         match self.spec.acknowledged_by {
-            SlicesAcknowledgedBy::Domain => purpose.token(),
-            SlicesAcknowledgedBy::Medium => purpose.token().when_written(),
+            AcknowledgedBy::Domain => purpose.token(),
+            AcknowledgedBy::Medium => purpose.token().when_written(),
         }
     }
 

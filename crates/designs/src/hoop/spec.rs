@@ -38,7 +38,7 @@ pub enum Words {
 /// The part of the machine whose acknowledgement a commit waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum SlicesAcknowledgedBy {
+pub enum AcknowledgedBy {
     /// The persistence domain: the write pending queue.
     Domain,
     /// The medium, which has written what was sent: Hercules, section 4.5.2, has HOOP migrate its data "to its in-pmem OOP
@@ -91,7 +91,7 @@ pub struct HoopSpec {
     pub address_slices: u32,
     /// The part of the machine that acknowledges slices and entries, and with it the words of an OOP data buffer that are
     /// in a slice in flight (DEVIATIONS.md, hoop-commit).
-    pub acknowledged_by: SlicesAcknowledgedBy,
+    pub acknowledged_by: AcknowledgedBy,
     /// The event that ends a commit (DEVIATIONS.md, hoop-commit).
     pub commit: CommitEnd,
     /// Nanoseconds between two collections in the background (paper: 10 ms).
@@ -120,7 +120,7 @@ impl Default for HoopSpec {
             region_bytes_max: u64::from(END) * SLICE_BYTES,
             block_bytes: 2 << 20,
             address_slices: 8192,
-            acknowledged_by: SlicesAcknowledgedBy::Domain,
+            acknowledged_by: AcknowledgedBy::Domain,
             commit: CommitEnd::Recorded,
             gc_period_ns: 10_000_000,
             copies_in_flight: 4,

@@ -1,7 +1,7 @@
 //! HOOP on a bench, hook by hook.
 
 use super::slice::SLICE_BYTES;
-use super::spec::{CommitEnd, SlicesAcknowledgedBy, Words};
+use super::spec::{AcknowledgedBy, CommitEnd, Words};
 use super::tags::COMMITTED;
 use super::{GC, HOMES, Hoop, HoopSpec};
 use crate::testing::{Bench, cached, geometry, line, word};
@@ -559,7 +559,7 @@ fn without_a_line_table_a_line_without_words_may_abort_a_transaction() {
 
 #[test]
 fn a_commit_may_wait_for_the_medium() {
-    let spec = HoopSpec { acknowledged_by: SlicesAcknowledgedBy::Medium, oop_buffer_bytes: 256, ..roomy() };
+    let spec = HoopSpec { acknowledged_by: AcknowledgedBy::Medium, oop_buffer_bytes: 256, ..roomy() };
     let mut bench = Bench::<Hoop>::new(spec, 1);
     bench.begin(0, 1);
     bench.put_word(0, 1, (0, 0), 7);
