@@ -123,11 +123,13 @@ def planned_reproduction(
     jobs: int | None = None,
 ) -> list[Plan]:
     """Returns a plan for each paper that needs runs, and for each of its readings if asked for; see `reproduce`."""
-    from durasim.studies.plan import plan_of  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.studies.estimates import ProgramLengths  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.studies.plan import plan_of  # noqa: PLC0415
 
+    lengths = ProgramLengths()
     grids = [grid for of in chosen for grid in of.grids(scale, with_readings=readings, seeds=seeds) if grid.distinct]
     with opened_store(store) as kept:
-        return [plan_of(grid, kept, jobs) for grid in grids]
+        return [plan_of(grid, kept, jobs, lengths) for grid in grids]
 
 
 def sensitivity(
@@ -179,11 +181,12 @@ def planned_sensitivity(
     """Returns the plan of the experiment; see `sensitivity`."""
     from durasim.papers.sensitivity_file import places  # noqa: PLC0415 - keeps the start-up of other commands short
     from durasim.papers.sensitivity_study import planned, study_of  # noqa: PLC0415
+    from durasim.studies.estimates import ProgramLengths  # noqa: PLC0415
     from durasim.studies.plan import plan_of  # noqa: PLC0415
 
     study = study_of(planned(places(paper), keys))
     with opened_store(store) as kept:
-        return plan_of(study, kept, jobs, probe_instructions=_PROBE_INSTRUCTIONS)
+        return plan_of(study, kept, jobs, ProgramLengths(_PROBE_INSTRUCTIONS))
 
 
 def artifact(

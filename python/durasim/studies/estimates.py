@@ -18,7 +18,7 @@ from durasim.studies.prepared import Prepared
 PROBE_INSTRUCTIONS = 200_000_000
 """Instructions after which a functional run that counts those of a program is given up."""
 _PROBES_MAX = 100
-"""Programs whose instructions are counted; the time of further ones is unknown."""
+"""Functional runs that count instructions; the length of further programs is unknown."""
 _SIMULATED_PER_S = 4_000_000
 """Instructions per second of a simulation, where the store has no measurement (docs/performance.md)."""
 _FUNCTIONAL_PER_S = 60_000_000
@@ -40,29 +40,70 @@ class _Instructions:
     region: int
 
 
+class ProgramLengths:
+    """Instructions that programs execute, counted by functional runs. Each program runs once."""
+
+    def __init__(self, probe_instructions: int = PROBE_INSTRUCTIONS) -> None:
+        """Programs that execute more than `probe_instructions` have an unknown length."""
+        self._probe_instructions = probe_instructions
+        self._known: dict[str, _Instructions | None] = {}
+        self._ops_too_many: dict[str, int] = {}
+        self._probes = 0
+        self.memory_bytes = WORKER_BYTES
+        """Largest memory of a process that simulates one of the programs, as far as it is known."""
+
+    def of(self, request: Mapping[str, Any]) -> _Instructions | None:
+        """Returns the instructions of a run; None if they are too many to count, or it cannot run functionally."""
+        # Seeds change what a program does, but hardly how much.
+        program = json.dumps([request[name] for name in _PROGRAM_FIELDS])
+        ops = int(request["ops"])
+        text = f"{program} {ops}"
+        if text not in self._known:
+            # More operations take more instructions.
+            is_too_long = ops >= self._ops_too_many.get(program, ops + 1)
+            self._known[text] = None if is_too_long or self._probes >= _PROBES_MAX else self._probe(request, program)
+        return self._known[text]
+
+    def _probe(self, request: Mapping[str, Any], program: str) -> _Instructions | None:
+        self._probes += 1
+        of_run = {name: value for name, value in request.items() if name in _RUN_FIELDS}
+        changed = {"functional": True, "max_instructions": self._probe_instructions, "fast_forward": None, "from": None}
+        changed |= {"stop_after_roi": False, "root_write": False, "persistence_report": False, "batches": False}
+        # The peak is that of this process, which may have held more before.
+        before_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        try:
+            document = json.loads(_core.run(json.dumps(of_run | changed), discard))
+        except DurasimError as error:
+            if getattr(error, "field", None) == "max_instructions":
+                self._ops_too_many[program] = int(request["ops"])
+            return None
+        added_bytes = int(document["host"]["peak_rss_bytes"]) - before_bytes
+        self.memory_bytes = max(self.memory_bytes, WORKER_BYTES + max(added_bytes, 0))
+        return _Instructions(int(document["program"]["instructions"]), int(document["roi"]["instructions"]))
+
+
 class Estimates:
     """Expected times: from results of the same program, or from the number of instructions of its run."""
 
-    def __init__(self, entries: Sequence[Any], probe_instructions: int = PROBE_INSTRUCTIONS) -> None:
-        """Starts with the measured times of `entries`, those of the store.
-
-        Programs that execute more than `probe_instructions` have unknown times if none is measured.
-        """
-        self._probe_instructions = probe_instructions
+    def __init__(self, entries: Sequence[Any], lengths: ProgramLengths | None = None) -> None:
+        """Starts with the measured times of `entries`, those of the store, and with programs of known length."""
         self._measured: dict[tuple[str, ...], list[float]] = {}
         for entry in entries:
             of = (entry.kind, entry.design, entry.workload, entry.machine, _size_of(entry.command))
             self._measured.setdefault(of, []).append(entry.seconds)
-        self._instructions: dict[str, _Instructions | None] = {}
-        self.memory_bytes = WORKER_BYTES
+        self._lengths = lengths or ProgramLengths()
+
+    @property
+    def memory_bytes(self) -> int:
         """Largest memory of a process that simulates one of the points, as far as it is known."""
+        return self._lengths.memory_bytes
 
     def seconds(self, one: Prepared) -> float | None:
         """Returns the expected host time of a point; None if it is unknown."""
         request, scenario = one.request, one.point.scenario
         of = (one.point.kind, scenario.design, str(request["workload"]), scenario.machine, _size_of(one.command))
         # The run that counts instructions also says how much memory the program needs.
-        count = self._count(one)
+        count = self._lengths.of(request)
         if of in self._measured:
             return statistics.median(self._measured[of])
         if count is None:
@@ -76,30 +117,6 @@ class Estimates:
         trials = 1000 if one.point.crash.points == "all" else one.point.crash.points
         return 2 * running + trials * one.point.crash.variants * count.program / _FUNCTIONAL_PER_S
 
-    def _count(self, one: Prepared) -> _Instructions | None:
-        """Returns the instructions of a run; None if they are too many to count, or it cannot run functionally."""
-        # Seeds change what a program does, but hardly how much.
-        kept = ("elf", "elf_name", "args", "env", "ops", "threads", "workload", "root")
-        text = json.dumps([one.request[name] for name in kept])
-        if text not in self._instructions:
-            is_allowed = len(self._instructions) < _PROBES_MAX
-            self._instructions[text] = self._probe(one.request) if is_allowed else None
-        return self._instructions[text]
-
-    def _probe(self, request: Mapping[str, Any]) -> _Instructions | None:
-        of_run = {name: value for name, value in request.items() if name in _RUN_FIELDS}
-        changed = {"functional": True, "max_instructions": self._probe_instructions, "fast_forward": None, "from": None}
-        changed |= {"stop_after_roi": False, "root_write": False, "persistence_report": False, "batches": False}
-        # The peak is that of this process, which may have held more before.
-        before_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        try:
-            document = json.loads(_core.run(json.dumps(of_run | changed), discard))
-        except DurasimError:
-            return None
-        added_bytes = int(document["host"]["peak_rss_bytes"]) - before_bytes
-        self.memory_bytes = max(self.memory_bytes, WORKER_BYTES + max(added_bytes, 0))
-        return _Instructions(int(document["program"]["instructions"]), int(document["roi"]["instructions"]))
-
 
 def _size_of(command: str) -> str:
     """Returns the words of a command that decide how much its program does."""
@@ -108,5 +125,7 @@ def _size_of(command: str) -> str:
     return " ".join(f"{name} {value}" for name, value in pairs if name in ("--ops", "--threads", "--arg", "--points"))
 
 
+_PROGRAM_FIELDS = ("elf", "elf_name", "args", "env", "threads", "workload", "root")
+"""The fields of a request, except the number of operations, that decide what its program does."""
 _RUN_FIELDS = frozenset(json.loads(_core.run_schemas())["request"]["properties"])
 """Fields of the request of a run; that of a crash has more."""

@@ -9,21 +9,21 @@ from durasim.documents.sweep_plan import SCHEMA, Plan, PlannedPoint
 from durasim.programs.workload_tables import unchanged_sources
 from durasim.store.database import Store
 from durasim.store.keys import Keys
-from durasim.studies.estimates import PROBE_INSTRUCTIONS, Estimates
+from durasim.studies.estimates import Estimates, ProgramLengths
 from durasim.studies.executor import LocalProcesses
 from durasim.studies.population import populations
 from durasim.studies.prepared import prepare
 from durasim.studies.study import Study
 
 
-def plan_of(study: Study, store: Store | None, jobs: int | None, probe_instructions: int = PROBE_INSTRUCTIONS) -> Plan:
+def plan_of(study: Study, store: Store | None, jobs: int | None, lengths: ProgramLengths | None = None) -> Plan:
     """Returns the plan of a study. Guest programs are built, and run functionally for a short time.
 
     Args:
         study: The study.
         store: The store of results, or None.
         jobs: Number of concurrent simulations; all cores if None.
-        probe_instructions: Instructions after which the functional run of a program is given up.
+        lengths: Programs whose instructions other plans have counted; gets those of this study.
 
     Raises:
         ConfigError: A point is refused.
@@ -33,7 +33,7 @@ def plan_of(study: Study, store: Store | None, jobs: int | None, probe_instructi
         points_of = study.points() if shared is None else shared.start(study.points(), populates=False)
         prepared = [prepare(point, keys) for point in points_of]
     kept = {} if store is None else {entry.key: entry for entry in store.entries()}
-    estimates = Estimates([*kept.values()], probe_instructions)
+    estimates = Estimates([*kept.values()], lengths)
     points = []
     for one in prepared:
         stored = one.key in kept
