@@ -123,21 +123,21 @@ def violations_without_cause(result: CrashResult) -> int:
 def _stack(store: Json) -> dict[str, Any]:
     """Returns the calls that have led to a store, the innermost first."""
     frames = [store["at"], *store["inlined_into"], *store["callers"]]
-    locations = [{"location": _location({**store, "at": frame})} for frame in frames]
+    locations = [{"location": _location({**store, "at": frame, "pc": None})} for frame in frames]
     return {"message": {"text": f"the store at {place(store)}"}, "frames": locations}
 
 
 def _location(at: Json, message: str | None = None) -> dict[str, Any]:
-    """Returns a place in the source, or the address of the instruction if the line is not known."""
+    """Returns a place in the source, or the address of the instruction if that is known and the line is not."""
     frame = at["at"]
-    if frame["file"] is None or frame["line"] is None:
-        physical: dict[str, Any] = {"address": {"absoluteAddress": at["pc"]}}
-    else:
-        physical = {
+    location: dict[str, Any] = {}
+    if frame["file"] is not None and frame["line"] is not None:
+        location["physicalLocation"] = {
             "artifactLocation": {"uri": _uri(frame["file"])},
             "region": {"startLine": frame["line"]},
         }
-    location: dict[str, Any] = {"physicalLocation": physical}
+    elif at["pc"] is not None:
+        location["physicalLocation"] = {"address": {"absoluteAddress": at["pc"]}}
     if frame["function"] is not None:
         location["logicalLocations"] = [{"name": frame["function"], "kind": "function"}]
     if message is not None:

@@ -107,13 +107,20 @@ def _cause(cause: Json, *, is_only: bool) -> Iterator[str]:
     for frame in store["inlined_into"]:
         yield f"  inlined into {place({**store, 'at': frame})}"
     for frame in _callers_of_the_program(store["callers"]):
-        yield f"  called from {place({**store, 'at': frame})}"
+        yield f"  called from {_caller(store, frame)}"
     if others:
         shown = ", ".join(place(other) for other in others[:_STORES_SHOWN])
         more = f" and {len(others) - _STORES_SHOWN} more" if len(others) > _STORES_SHOWN else ""
         yield f"  with the stores at {shown}{more}"
     yield from _relied(cause["relied"])
     yield _verdict(cause)
+
+
+def _caller(store: Json, frame: Json) -> str:
+    """Returns the place of a call. The address that is known is that of the store."""
+    if frame["file"] is None or frame["line"] is None:
+        return frame["function"] or "a function without a name"
+    return place({**store, "at": frame})
 
 
 def _callers_of_the_program(callers: list[Json]) -> list[Json]:

@@ -101,7 +101,7 @@ class Store:
             raise host_io(self.path, FileNotFoundError(0, "there is no store of results"))
         with self._errors():
             if not file.parent.exists():
-                file.parent.mkdir(parents=True, mode=_FOLDER_MODE)
+                file.parent.mkdir(parents=True, mode=_FOLDER_MODE, exist_ok=True)
             # SQLite gives its other files the rights of this one.
             os.close(os.open(file, os.O_RDWR | os.O_CREAT, _FILE_MODE))
             self._connection = sqlite3.connect(self.path, isolation_level=None, timeout=_WAIT_S)

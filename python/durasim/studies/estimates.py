@@ -18,7 +18,7 @@ from durasim.studies.prepared import Prepared
 PROBE_INSTRUCTIONS = 200_000_000
 """Instructions after which a functional run that counts those of a program is given up."""
 _PROBES_MAX = 100
-"""Functional runs that count instructions; the length of further programs is unknown."""
+"""Functional runs of a plan that count instructions; the length of further programs is unknown."""
 _SIMULATED_PER_S = 4_000_000
 """Instructions per second of a simulation, where the store has no measurement (docs/performance.md)."""
 _FUNCTIONAL_PER_S = 60_000_000
@@ -48,24 +48,28 @@ class ProgramLengths:
         self._probe_instructions = probe_instructions
         self._known: dict[str, _Instructions | None] = {}
         self._ops_too_many: dict[str, int] = {}
-        self._probes = 0
+        self._probes_left = 0
         self.memory_bytes = WORKER_BYTES
         """Largest memory of a process that simulates one of the programs, as far as it is known."""
 
     def of(self, request: Mapping[str, Any]) -> _Instructions | None:
         """Returns the instructions of a run; None if they are too many to count, or it cannot run functionally."""
         # Seeds change what a program does, but hardly how much.
-        program = json.dumps([request[name] for name in _PROGRAM_FIELDS])
-        ops = int(request["ops"])
+        kept, ops = [request[name] for name in _PROGRAM_FIELDS], _ops_of(request)
+        program = json.dumps([*kept, _without_seed_and_ops(request)])
         text = f"{program} {ops}"
         if text not in self._known:
             # More operations take more instructions.
             is_too_long = ops >= self._ops_too_many.get(program, ops + 1)
-            self._known[text] = None if is_too_long or self._probes >= _PROBES_MAX else self._probe(request, program)
+            self._known[text] = None if is_too_long or not self._probes_left else self._probe(request, program)
         return self._known[text]
 
+    def begin_plan(self) -> None:
+        """Allows the runs of a further plan."""
+        self._probes_left = _PROBES_MAX
+
     def _probe(self, request: Mapping[str, Any], program: str) -> _Instructions | None:
-        self._probes += 1
+        self._probes_left -= 1
         of_run = {name: value for name, value in request.items() if name in _RUN_FIELDS}
         changed = {"functional": True, "max_instructions": self._probe_instructions, "fast_forward": None, "from": None}
         changed |= {"stop_after_roi": False, "root_write": False, "persistence_report": False, "batches": False}
@@ -75,7 +79,7 @@ class ProgramLengths:
             document = json.loads(_core.run(json.dumps(of_run | changed), discard))
         except DurasimError as error:
             if getattr(error, "field", None) == "max_instructions":
-                self._ops_too_many[program] = int(request["ops"])
+                self._ops_too_many[program] = _ops_of(request)
             return None
         added_bytes = int(document["host"]["peak_rss_bytes"]) - before_bytes
         self.memory_bytes = max(self.memory_bytes, WORKER_BYTES + max(added_bytes, 0))
@@ -92,6 +96,7 @@ class Estimates:
             of = (entry.kind, entry.design, entry.workload, entry.machine, _size_of(entry.command))
             self._measured.setdefault(of, []).append(entry.seconds)
         self._lengths = lengths or ProgramLengths()
+        self._lengths.begin_plan()
 
     @property
     def memory_bytes(self) -> int:
@@ -118,6 +123,22 @@ class Estimates:
         return 2 * running + trials * one.point.crash.variants * count.program / _FUNCTIONAL_PER_S
 
 
+def _ops_of(request: Mapping[str, Any]) -> int:
+    """Returns the operations of a workload; 0 for another program, whose arguments say what it does."""
+    return int(request["ops"] or 0)
+
+
+def _without_seed_and_ops(request: Mapping[str, Any]) -> list[str]:
+    """Returns the arguments of a program; those of a workload without seed and number of operations."""
+    args = list(request["args"])
+    if request["ops"] is not None:
+        for option in ("--seed", "--ops"):
+            if option in args:
+                at = args.index(option)
+                del args[at : at + 2]
+    return args
+
+
 def _size_of(command: str) -> str:
     """Returns the words of a command that decide how much its program does."""
     words = command.split()
@@ -125,7 +146,7 @@ def _size_of(command: str) -> str:
     return " ".join(f"{name} {value}" for name, value in pairs if name in ("--ops", "--threads", "--arg", "--points"))
 
 
-_PROGRAM_FIELDS = ("elf", "elf_name", "args", "env", "threads", "workload", "root")
-"""The fields of a request, except the number of operations, that decide what its program does."""
+_PROGRAM_FIELDS = ("elf", "elf_name", "env", "threads", "workload", "root")
+"""The fields of a request, except its arguments and the number of operations, that decide what its program does."""
 _RUN_FIELDS = frozenset(json.loads(_core.run_schemas())["request"]["properties"])
 """Fields of the request of a run; that of a crash has more."""
