@@ -46,12 +46,25 @@ threads = [threading.Thread(target=add, args=(n,)) for n in range(4)]
 [t.join() for t in threads]
 print(sums)
 """
+LEVELDB = """
+import plyvel
+with plyvel.DB("/tmp/durasim-db", create_if_missing=True, write_buffer_size=65536) as db:
+    for i in range(4000):
+        db.put(b"%d" % (i * 7919 % 4001), b"value %d" % i, sync=i % 100 == 0)
+with plyvel.DB("/tmp/durasim-db") as db:
+    print(sum(1 for _ in db), db.get(b"77"), db.get(b"none"))
+    db.compact_range()
+plyvel.destroy_db("/tmp/durasim-db")
+"""
 CASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("/usr/bin/bash", ("-c", "a=(3 1 2); for i in ${a[@]}; do echo $((i * i)); done; printf '%05.2f\\n' 3.14159")),
     ("/usr/bin/perl", ("-e", "%h = map { $_ => $_ ** 2 } 1 .. 9; print join(',', @h{sort keys %h}), qq(\\n)")),
     ("/usr/bin/lua5.4", ("-e", "t = {} for i = 1, 2000 do t[i] = i % 7 end print(table.concat(t, '', 1, 20))")),
     ("/usr/bin/python3.13", ("-c", "import json; print(json.dumps(json.loads('[1.5, {\"a\": [null, true]}]') * 3))")),
     ("/usr/bin/python3.13", ("-c", THREADS)),
+    ("/usr/bin/python3.13", ("-c", LEVELDB)),
+    # Loops of OpenMP.
+    ("/usr/bin/primecount", ("1e11", "--threads=4")),
     ("/usr/bin/sqlite3", (":memory:", "create table t(a); insert into t values (1), (2); select sum(a) from t")),
     ("/usr/bin/rg", ("--sort", "path", "-c", "conditions", "/usr/share/common-licenses")),
     ("/usr/bin/jq", ("-n", "[range(10) | select(. % 3 == 0)] | add")),
