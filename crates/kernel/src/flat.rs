@@ -45,6 +45,9 @@ impl PhysMemory for FlatMemory {
             page[offset..offset + end - start].copy_from_slice(&bytes[start..end]);
         });
     }
+
+    /// There are no caches.
+    fn persist(&mut self, _: PhysAddr, _: u64) {}
 }
 
 #[cfg(test)]

@@ -58,6 +58,8 @@ pub trait PhysMemory {
     fn read(&mut self, addr: PhysAddr, bytes: &mut [u8]);
     /// Writes `bytes` from `addr` on.
     fn write(&mut self, addr: PhysAddr, bytes: &[u8]);
+    /// Makes `size_bytes` of persistent memory from `addr` on durable.
+    fn persist(&mut self, addr: PhysAddr, size_bytes: u64);
 }
 
 /// The addresses of the machine's memories. Both ranges start and end on a page and do not overlap.

@@ -234,8 +234,6 @@ fn what_is_not_supported_says_so() {
     let at = p.call(Sysno::mmap, &[0x5000_0000, 4096, 3, MAP_SHARED, fd, 0]) as u64;
     assert_eq!(at, PMEM_WINDOW_BASE, "a hint is only a hint");
     assert!(p.refused(Sysno::mmap, &[0, 4096, 3, MAP_SHARED, fd, 0]).contains("a second time"));
-    assert!(p.refused(Sysno::msync, &[at, 4096, 4]).contains("/pmem/a can be made durable only with cbo.clean"));
-    assert!(p.refused(Sysno::fsync, &[fd]).contains("cbo.clean"));
     assert!(p.refused(Sysno::mremap, &[at, 4096, 8192, 1]).contains("cannot grow"));
     let reserved = p.refused(Sysno::mmap, &[PMEM_WINDOW_BASE + (1 << 30), 4096, 3, 0x32, u64::MAX, 0]);
     assert!(reserved.contains("reserved for files under /pmem/"), "{reserved}");

@@ -25,6 +25,9 @@ impl PhysMemory for Fenced {
         let of = if self.dram.contains(addr) { &mut self.dram } else { &mut self.pmem };
         of.write(addr, bytes);
     }
+
+    /// There are no caches.
+    fn persist(&mut self, _: PhysAddr, _: u64) {}
 }
 
 /// Small memories for programs that do little.

@@ -3,7 +3,6 @@
 //! The program's changes of these are made to the files of the host where that is possible; what `stat` shows does not
 //! follow the host (see `stat.rs`).
 
-use super::files::refuse_pmem_sync;
 use super::paths::PathTarget;
 use super::{Answer, Call, Stop};
 use crate::files::Kind;
@@ -141,10 +140,11 @@ impl Call<'_> {
         Ok(0)
     }
 
-    /// Everything written so far reaches the files of the host. Persistent memory cannot be asked for that.
+    /// Everything written so far reaches the files of the host, and all files under `/pmem/` are durable.
     pub(super) fn sync(&mut self) -> Answer {
-        if let Some((name, _)) = self.process.pool.files().next() {
-            return refuse_pmem_sync(name);
+        let names: Vec<String> = self.process.pool.files().map(|(name, _)| name.to_owned()).collect();
+        for name in names {
+            self.persist_file(&name);
         }
         self.process.files.write_back_all(self.mem);
         Ok(0)

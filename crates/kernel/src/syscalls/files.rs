@@ -1,6 +1,6 @@
 //! The system calls that take a descriptor.
 
-use super::{Answer, Call, Stop, refuse};
+use super::{Answer, Call, Stop};
 use crate::files::{Device, Kind, Opened};
 use crate::folder::FileId;
 use crate::{Extent, PmemError};
@@ -418,7 +418,10 @@ impl Call<'_> {
                 self.process.files.root.sync(file)?;
                 Ok(0)
             }
-            Kind::Pmem { name } => refuse_pmem_sync(&name),
+            Kind::Pmem { name } => {
+                self.persist_file(&name);
+                Ok(0)
+            }
             Kind::Folder { .. } => Ok(0),
             _ => Err(Errno::EINVAL.into()),
         }
@@ -431,10 +434,16 @@ impl Call<'_> {
                 self.process.files.write_back(file, self.mem)?;
                 Ok(0)
             }
-            Kind::Pmem { name } => refuse_pmem_sync(&name),
-            Kind::Folder { .. } => Ok(0),
+            Kind::Pmem { .. } | Kind::Folder { .. } => Ok(0),
             _ => Err(Errno::ESPIPE.into()),
         }
+    }
+
+    /// Makes the contents of a file under `/pmem/` durable.
+    pub(super) fn persist_file(&mut self, name: &str) {
+        let extent = self.pmem_extent(name);
+        let base = self.process.space.map().pmem_base;
+        self.mem.persist(base.plus(extent.offset_bytes), extent.size_bytes);
     }
 
     /// The extent of an open file under `/pmem/`.
@@ -473,10 +482,4 @@ pub(super) fn pmem_errno(error: PmemError) -> Errno {
         PmemError::NotFound => Errno::ENOENT,
         PmemError::NoSpace => Errno::ENOSPC,
     }
-}
-
-/// Refuses `fsync` and `msync` of persistent memory: they would require flushing all caches, and nothing else
-/// makes their promise true.
-pub(super) fn refuse_pmem_sync<T>(name: &str) -> Result<T, Stop> {
-    refuse(format!("/pmem/{name} can be made durable only with cbo.clean or cbo.flush and a fence"))
 }

@@ -1,6 +1,5 @@
 //! Mappings.
 
-use super::files::refuse_pmem_sync;
 use super::{Answer, Call, Stop, refuse};
 use crate::files::{Device, Kind, SharedFile};
 use crate::folder::FileId;
@@ -390,23 +389,23 @@ impl Call<'_> {
         Ok(0)
     }
 
-    pub(super) fn msync(&mut self, start: u64, len: u64, _flags: u64) -> Answer {
+    pub(super) fn msync(&mut self, start: u64, len: u64, flags: u64) -> Answer {
+        const MS_SYNC: u64 = 4;
         let end = range_end(start, len)?;
         if !self.process.space.is_mapped(start, end) {
             return Err(Errno::ENOMEM.into());
         }
-        for (_, area) in self.process.space.areas_in(start, end) {
+        for (at, area) in self.process.space.areas_in(start, end) {
             match area.backing {
                 Backing::Shared { object, .. } => {
                     let shared = self.process.files.shared[object].as_ref().expect("mapped objects stay");
                     shared.write_back(&mut self.process.files.root, self.mem)?;
                 }
-                Backing::Pmem { offset_bytes: offset } => {
-                    let holds = |e: &crate::Extent| (e.offset_bytes..e.end_bytes()).contains(&offset);
-                    let file = self.process.pool.files().find(|(_, e)| holds(e));
-                    return refuse_pmem_sync(file.map_or("", |(name, _)| name));
+                Backing::Pmem { offset_bytes } if flags & MS_SYNC != 0 => {
+                    let first = self.process.space.map().pmem_base.plus(offset_bytes);
+                    self.mem.persist(first, area.end - at);
                 }
-                Backing::Private | Backing::FileCopy | Backing::PmemCopy { .. } => {}
+                Backing::Pmem { .. } | Backing::Private | Backing::FileCopy | Backing::PmemCopy { .. } => {}
             }
         }
         Ok(0)

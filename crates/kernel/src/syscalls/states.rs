@@ -72,8 +72,9 @@ pub const SYSTEM_CALLS: &[SystemCall] = rows! {
     [ioctl] =>
         Emulated, "flags of descriptors and bytes that wait; all else is ENOTTY: no file is a terminal or device";
     [fallocate] => Emulated, "modes give EOPNOTSUPP";
-    [fsync, fdatasync, sync, syncfs, sync_file_range] =>
-        Emulated, "refused for files under /pmem/, which only cbo.clean or cbo.flush and a fence make durable";
+    [fsync, fdatasync, sync, syncfs] =>
+        Emulated, "for files under /pmem/ the kernel cleans their lines and waits, as for a DAX file system";
+    [sync_file_range] => Emulated, "no effect on files under /pmem/";
     [fstatfs, statfs] => Emulated, "the disk has 1 TB, all of it free; /pmem has the size of the pool";
     [ppoll, pselect6] => Emulated, "";
     [copy_file_range] => Absent, "as before Linux 4.5; programs read and write";
@@ -121,7 +122,7 @@ pub const SYSTEM_CALLS: &[SystemCall] = rows! {
     [mremap] => Emulated, "MREMAP_FIXED, MREMAP_DONTUNMAP and growing mappings of files are refused";
     [madvise] =>
         Emulated, "advice has no effect, except DONTNEED (refused on private mappings of files) and POPULATE_WRITE";
-    [msync] => Emulated, "refused for files under /pmem/, which only cbo.clean or cbo.flush and a fence make durable";
+    [msync] => Emulated, "MS_SYNC of files under /pmem/ cleans their lines and waits, as for a DAX file system";
     [mlock, mlock2, munlock, mlockall, munlockall] => Emulated, "nothing is ever swapped out";
     [memfd_create] => Emulated, "no seals and no huge pages (EINVAL)";
     [memfd_secret] => Absent, "as without CONFIG_SECRETMEM";

@@ -219,6 +219,9 @@ impl PhysMemory for Flat {
             rest = later;
         }
     }
+
+    /// There are no caches.
+    fn persist(&mut self, _: PhysAddr, _: u64) {}
 }
 
 #[cfg(test)]

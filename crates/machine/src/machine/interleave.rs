@@ -468,11 +468,13 @@ impl Machine {
         let mut output = LineWatch::new(output);
         let now_ns = clock.picos(at) / 1000;
         let outcome = self.process.syscall(thread, &mut core.hart, &mut memory, now_ns, &mut output)?;
+        // A call that waits for memory takes longer.
+        let earliest = if memory.at > at { memory.at } else { 0 };
         if output.line_ended {
             self.system.note(id, HistoryStep::LinePrinted { thread: thread.0 });
         }
         self.system.take_reservation(id);
-        core.resume_after_system_call(0);
+        core.resume_after_system_call(earliest);
         let since = core.cycle();
         for event in self.process.take_events() {
             match event {

@@ -8,6 +8,7 @@ pub(crate) struct KernelMemory<'a> {
     pub system: &'a mut System,
     pub core: CoreId,
     pub tx: Option<TxId>,
+    /// The cycle of the next access.
     pub at: Cycle,
 }
 
@@ -18,5 +19,9 @@ impl PhysMemory for KernelMemory<'_> {
 
     fn write(&mut self, addr: PhysAddr, bytes: &[u8]) {
         self.system.write_newest(self.core, addr, bytes, self.tx, self.at);
+    }
+
+    fn persist(&mut self, addr: PhysAddr, size_bytes: u64) {
+        self.at = self.system.persist(self.core, addr, size_bytes, self.at);
     }
 }

@@ -480,6 +480,13 @@ impl Memories {
         self.inbound().any(|w| w.line == line && w.mask != 0) || !self.domain.queue_is_durable() && self.is_queued(line)
     }
 
+    /// The lines of writes that have been handed over and are not durable.
+    pub(crate) fn pending_lines(&self) -> impl Iterator<Item = LineAddr> {
+        let inbound = self.inbound().filter(|write| write.mask != 0).map(|write| write.line);
+        let queued = self.queue().filter(|_| !self.domain.queue_is_durable()).map(|(_, entry)| entry.write.line);
+        inbound.chain(queued)
+    }
+
     /// Whether a queue of persistent memory has a write of the line.
     pub(crate) fn is_queued(&self, line: LineAddr) -> bool {
         self.queue().any(|(_, entry)| entry.write.line == line)

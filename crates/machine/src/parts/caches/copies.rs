@@ -243,6 +243,15 @@ impl Caches {
         private.chain([(LevelId::Llc, CoreId(0))]).map(|(level, core)| (level, core, self.array(level, core)))
     }
 
+    /// The lines that are dirty in a cache, some of them several times.
+    pub(crate) fn dirty_lines(&self) -> impl Iterator<Item = LineAddr> {
+        self.data_arrays().flat_map(|(_, _, array)| {
+            let places = 0..array.geometry().sets as usize * array.geometry().ways as usize;
+            let slots = places.filter_map(|place| array.slot_at(place)).filter(|&slot| array.is_dirty(slot));
+            slots.map(|slot| array.version(slot).line)
+        })
+    }
+
     /// The arrays from the last level up, so that newer versions come later.
     pub(super) fn arrays_upwards(&self) -> impl Iterator<Item = (LevelId, CoreId, &CacheArray)> {
         let private = self.levels.private().iter().rev();

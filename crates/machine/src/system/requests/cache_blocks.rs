@@ -14,7 +14,8 @@ use durasim_contract::{FlushVerdict, Hooks, LineTag, Origin};
 use durasim_core::Outcome;
 use durasim_isa::CacheBlockOp;
 use durasim_memory::Write;
-use durasim_types::{BlockOperation, Cause, CoreId, Cycle, LineAddr};
+use durasim_types::{BlockOperation, Cause, CoreId, Cycle, LineAddr, PhysAddr};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 impl System {
@@ -280,6 +281,24 @@ impl System {
         }
         self.fence_passes(core, at);
         at
+    }
+
+    /// The kernel makes a range of persistent memory durable for `fsync` or `msync`, as that of Linux does for a DAX file system:
+    /// it cleans the lines of the range that are not durable, and waits, while no other core acts. The cycle in which all are
+    /// acknowledged.
+    pub(crate) fn persist(&mut self, core: CoreId, addr: PhysAddr, size_bytes: u64, at: Cycle) -> Cycle {
+        if size_bytes == 0 {
+            return at;
+        }
+        self.advance(at);
+        let range = addr.line()..=addr.plus(size_bytes - 1).line();
+        let lines = self.caches.dirty_lines().chain(self.memories.pending_lines()).filter(|line| range.contains(line));
+        let lines: BTreeSet<LineAddr> = lines.collect();
+        let mut at = at;
+        for line in lines {
+            at = self.cache_block(core, CacheBlockOp::Clean, line, at);
+        }
+        self.wait_for_cleans(core, at)
     }
 
     /// Whether a fence of `core` has acknowledgements of cache-block operations to wait for.
