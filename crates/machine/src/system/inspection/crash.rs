@@ -185,12 +185,18 @@ impl System {
     /// failure would lose. Tagged lines are the design's affair: it has them elsewhere.
     pub fn write_caches_home(&self, image: &mut CrashImage) {
         if !self.domain.caches_are_durable() {
-            for line in
-                self.caches.dirty_pmem_lines(&self.design).iter().filter(|l| l.dirty && !self.design.is_version(l.tag))
-            {
+            for line in self.lines_to_write_home() {
                 image.pmem.write(line.line.base(), &line.data);
             }
         }
+    }
+
+    /// The dirty lines of persistent memory that the caches owe their home addresses. Where caches are lost, a design has tagged
+    /// lines elsewhere.
+    fn lines_to_write_home(&self) -> impl Iterator<Item = CachedLine> {
+        let is_owed =
+            |line: &CachedLine| line.dirty && (self.domain.caches_are_durable() || !self.design.is_version(line.tag));
+        self.caches.dirty_pmem_lines(&self.design).into_iter().filter(is_owed)
     }
 
     /// The part of the design in an orderly shutdown.
@@ -203,7 +209,7 @@ impl System {
         let dirty = match self.persist_buffers.exist() {
             // Dirty lines are dropped by the caches: persist buffers owe them.
             true => self.persist_buffers.resident_lines(),
-            false => self.caches.dirty_pmem_lines(&self.design).iter().filter(|l| l.dirty).count(),
+            false => self.lines_to_write_home().count(),
         };
         dirty as u64 * 64 + self.memories.owed_bytes()
     }
