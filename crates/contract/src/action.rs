@@ -224,6 +224,8 @@ pub enum Action {
         id: u64,
         /// Lines per core cycle.
         lines_per_cycle: u32,
+        /// Whether the scan takes the port of the L2 or LLC that it is in: look-ups there begin a cycle later.
+        takes_ports: bool,
     },
     /// Held queue entries of this group become ordinary ones at a controller.
     ReleaseHeld {

@@ -88,6 +88,8 @@ pub struct CoreConfig {
     pub load_queue_entries: u32,
     /// Entries of the store queue, from dispatch until the store has left for the L1D.
     pub store_queue_entries: u32,
+    /// Hardware log registers; without it as many as are needed. Of meaning on designs with log registers.
+    pub log_registers: Option<u32>,
     /// Instructions that wait between fetch and rename at most.
     pub fetch_queue_entries: u32,
     /// Cycles from the fetch of an instruction to its renaming, where room in the queues is needed.
@@ -142,6 +144,7 @@ impl Default for CoreConfig {
             issue_queue_entries: 97,
             load_queue_entries: 72,
             store_queue_entries: 56,
+            log_registers: None,
             fetch_queue_entries: 32,
             fetch_to_rename_cycles: 2,
             rename_to_dispatch_cycles: 2,
@@ -188,6 +191,7 @@ impl CoreConfig {
             ("fetch_queue_entries", self.fetch_queue_entries, 1..=4096),
             ("squash_width", self.squash_width, 1..=4096),
             ("l1d_bank_ports", self.l1d_bank_ports, 1..=16),
+            ("log_registers", self.log_registers.unwrap_or(1), 1..=255),
         ];
         counts.into_iter().try_for_each(|(name, value, allowed)| within(field, name, value.into(), allowed))
     }

@@ -161,6 +161,8 @@ enum Pause {
     Place,
     /// The next one needs room in the store buffer for zeros in a whole line.
     RoomForBlock,
+    /// The next one needs a log register.
+    LogRegister,
 }
 
 /// One core with its hart.
@@ -579,7 +581,7 @@ impl Core {
                 match pause {
                     Pause::Vacate => return Some(Exit::Empty),
                     Pause::Place => self.pause_at_place(),
-                    Pause::Room | Pause::RoomForBlock | Pause::Empty | Pause::Filters => {}
+                    Pause::Room | Pause::RoomForBlock | Pause::LogRegister | Pause::Empty | Pause::Filters => {}
                 }
             }
             if self.pause == Some(Pause::Filters) && self.unit.buffer.is_empty() {
@@ -610,6 +612,7 @@ impl Core {
         match pause {
             Pause::Room => self.unit.buffer.has_room(2),
             Pause::RoomForBlock => self.unit.buffer.has_room_for_block(),
+            Pause::LogRegister => self.unit.buffer.has_log_register(),
             Pause::Empty => self.unit.buffer.is_empty(),
             // The port says so.
             Pause::Filters => false,

@@ -9,6 +9,7 @@ mod core;
 mod execution;
 mod front_waits;
 mod inst_info;
+mod log_registers;
 mod port;
 mod saved_array;
 mod store_buffer;

@@ -5,6 +5,7 @@
 //! the begin or end of a transaction: the store buffer offers them to the port (DEVIATIONS.md, proteus-instructions).
 
 use crate::front_waits::FrontWaits;
+use crate::log_registers::LogRegisters;
 use crate::{CoreConfig, EarlierStores, EarlyFlushOutcome, InstructionOrigin, LogFlush, Outcome, PendingStore, Port};
 use durasim_isa::CacheBlockOp;
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PhysAddr, StallSegment, StoreKind, TxId};
@@ -88,6 +89,8 @@ pub struct StoreBuffer {
     entries: usize,
     /// Data of the flushes among the entries, in their order; kept here so that entries stay small.
     log_blocks: VecDeque<[u64; 4]>,
+    /// The log registers that their blocks are in, where their number is limited.
+    log_registers: Option<LogRegisters>,
     /// Before this cycle no flush is offered to the port.
     offer_from: Cycle,
     /// The filter's blocks have two to the power of this many bytes: at least those in which a load that passes a store is
@@ -146,6 +149,7 @@ impl StoreBuffer {
         StoreBuffer {
             slots: VecDeque::new(),
             log_blocks: VecDeque::new(),
+            log_registers: config.log_registers.map(LogRegisters::new),
             offer_from: 0,
             entries: config.store_queue_entries as usize,
             next_from: 0,
@@ -216,6 +220,24 @@ impl StoreBuffer {
             Entry::Store(store) => store.kind != StoreKind::Plain,
             _ => false,
         })
+    }
+
+    /// Whether a log-load finds a log register, now or in a cycle that is known.
+    pub(crate) fn has_log_register(&self) -> bool {
+        self.log_registers.as_ref().is_none_or(|registers| registers.has_free(!self.log_blocks.is_empty()))
+    }
+
+    /// A log-load takes a log register; the cycle from which that is free.
+    pub(crate) fn take_log_register(&mut self) -> Cycle {
+        self.log_registers.as_mut().map_or(0, LogRegisters::take)
+    }
+
+    /// The oldest flush has left in a cycle: its block is no longer needed.
+    fn flush_left(&mut self, at: Cycle) {
+        self.log_blocks.pop_front();
+        if let Some(registers) = &mut self.log_registers {
+            registers.flush_left(at);
+        }
     }
 
     /// Changes the number of entries. Those that wait beyond it stay until they leave.
@@ -399,7 +421,7 @@ impl StoreBuffer {
         let old = *self.log_blocks.front().expect("every flush has its block");
         let leave = match port.offer_log_flush(core, &LogFlush { addr, old, tx }, at) {
             EarlyFlushOutcome::Taken(cycle) => {
-                self.log_blocks.pop_front();
+                self.flush_left(cycle);
                 self.slots.remove(position);
                 self.asked -= usize::from(position < self.asked);
                 self.offer_from = cycle + 1;
@@ -478,7 +500,7 @@ impl StoreBuffer {
                 let old = *self.log_blocks.front().expect("every flush has its block");
                 let outcome = port.log_flush(core, &LogFlush { addr, old, tx }, at);
                 if let Outcome::Done(cycle) = outcome {
-                    self.log_blocks.pop_front();
+                    self.flush_left(cycle);
                     self.offer_from = cycle + 1;
                 }
                 outcome
@@ -552,6 +574,7 @@ impl StoreBuffer {
         self.slots.clear();
         self.passing_fences.clear();
         self.log_blocks.clear();
+        self.log_registers.iter_mut().for_each(LogRegisters::discard);
         self.offer_from = 0;
         self.filter = [0; FILTER];
         self.asked = 0;
@@ -606,6 +629,9 @@ impl StoreBuffer {
         }
         for word in self.log_blocks.iter().flatten() {
             hasher.write_u64(*word);
+        }
+        for free_from in self.log_registers.iter().flat_map(LogRegisters::digested) {
+            hasher.write_u64(free_from);
         }
     }
 }

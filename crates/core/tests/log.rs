@@ -69,11 +69,15 @@ const fn begin() -> u32 {
 }
 
 fn run_with(memory: Memory) -> Memory {
+    run_on(&CoreConfig::default(), memory)
+}
+
+fn run_on(config: &CoreConfig, memory: Memory) -> Memory {
     let mut memory = memory;
     let mut hart = Hart { pc: CODE, ..Hart::default() };
     hart.x[5] = 0x77;
     hart.x[6] = DATA;
-    let mut core = Core::new(CoreId(0), &CoreConfig::default(), 2, hart);
+    let mut core = Core::new(CoreId(0), config, 2, hart);
     assert_eq!(core.run(&mut memory, u64::MAX, 1000), Exit::SystemCall);
     memory
 }
@@ -104,6 +108,21 @@ fn a_flush_that_is_refused_is_offered_again_and_leaves_in_order_at_the_latest() 
     let memory = run_with(Memory { code, ..Memory::default() });
     let before: Vec<usize> = memory.flushes.iter().map(|(_, stores, _)| *stores).collect();
     assert_eq!(before, [1, 1]);
+}
+
+#[test]
+fn a_log_load_waits_for_a_register_from_which_a_flush_has_left() {
+    let code = vec![store(24), log_load(0), log_flush(0), log_load(1), log_flush(1), store(0), ECALL];
+    let with = |log_registers| {
+        let config = CoreConfig { log_registers, ..CoreConfig::default() };
+        run_on(&config, Memory { code: code.clone(), takes_early_from: Some(500), ..Memory::default() })
+    };
+    let loaded = |memory: &Memory| memory.loads.iter().map(|load| load.1).collect::<Vec<_>>();
+    let (one, two) = (with(Some(1)), with(Some(2)));
+    assert_eq!(one.flushes[0].2, 500);
+    assert!(loaded(&one)[0] < 100 && loaded(&one)[1] >= 500, "{:?}", loaded(&one));
+    assert!(loaded(&two)[1] < 100, "{:?}", loaded(&two));
+    assert_eq!(two.flushes, with(None).flushes);
 }
 
 #[test]

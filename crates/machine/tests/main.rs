@@ -20,6 +20,7 @@ mod path;
 mod persistent_write;
 mod power_failures;
 mod private_evictions;
+mod scan_ports;
 mod shared_controllers;
 mod standing;
 mod tag_latencies;

@@ -72,6 +72,7 @@ const CAMPAIGNS: &[ShortCampaign] = &[
 const DRAWS: &[Draw] = &[
     Draw::half("design.fwb.write_combining", &["false"]),
     Draw::half("design.fwb.scan_lines_per_cycle", &["2", "64"]),
+    Draw { one_in: 4, choice: Choice::All(&["design.fwb.scan_takes_ports=true"]) },
     Draw::half("design.fwb.scan_from_percent", &["10", "80", "100"]),
     Draw::half("design.fwb.undo_cycles_per_record", &["0", "1"]),
     Draw::always("design.fwb.log_buffer_entries", &["2", "3", "4", "15"]),
@@ -105,6 +106,7 @@ const ALTERNATIVES: &[Alternatives] = &[
         "fwb-scan",
         &[
             &["design.fwb.scan_lines_per_cycle=16"],
+            &["design.fwb.scan_takes_ports=true"],
             &["design.fwb.scan_from_percent=25"],
             &["design.fwb.scan_from_percent=100"],
         ],

@@ -86,6 +86,7 @@ const DRAWS: &[Draw] = &[
             &[],
         ]),
     },
+    Draw::half("core.log_registers", &["1", "2", "8"]),
     Draw::half("design.proteus.flush_order", &["\"in_order\""]),
     Draw::half("design.proteus.log_entries", &["6", "12", "40"]),
     Draw::half("design.proteus.logs_per_core", &["1", "4"]),
@@ -125,6 +126,7 @@ const ALTERNATIVES: &[Alternatives] = &[
         ],
     ),
     Alternatives::of("proteus-acknowledgement", &[&["design.proteus.acknowledged_by=medium"]]),
+    Alternatives::of("proteus-instructions", &[&["core.log_registers=8"], &["core.log_registers=2"]]),
     Alternatives::of("proteus-flush-order", &[&["design.proteus.flush_order=in_order"]]),
     Alternatives::of("proteus-logs", &[&["design.proteus.log_entries=1024"], &["design.proteus.logs_per_core=4"]]),
     Alternatives::of(

@@ -88,6 +88,8 @@ class CoreConfig(TypedDict, total=False):
         l1d_banks: Banks of the L1D, by words of eight bytes: loads of the same bank in a cycle need ports of it. A
             power of two; without it loads are bound by `units.memory` alone.
         load_queue_entries: Entries of the load queue.
+        log_registers: Hardware log registers; without it as many as are needed. Of meaning on designs with log
+            registers.
         mispredict_redirect_cycles: Cycles from the execution of a mispredicted branch to the next fetch; the L1I's
             latency follows if the line is another one.
         ownership_prefetch: Whether the line of a store is asked for at its commit, ahead of its turn.
@@ -120,6 +122,7 @@ class CoreConfig(TypedDict, total=False):
     l1d_bank_ports: int
     l1d_banks: int | None
     load_queue_entries: int
+    log_registers: int | None
     mispredict_redirect_cycles: int
     ownership_prefetch: bool
     pipelined_stores: bool
@@ -526,6 +529,8 @@ class Fwb(TypedDict, total=False):
         scan_lines_per_cycle: Lines that a scan looks at in a cycle (not in the paper; DEVIATIONS.md, fwb-scan).
         scan_period_cycles: Cycles between the beginnings of two scans (DEVIATIONS.md, fwb-sizes: 3 million for a log of
             4 MB).
+        scan_takes_ports: Whether a scan takes the port of the L2 or LLC that it is in, so that look-ups there begin a
+            cycle later (not in the paper; DEVIATIONS.md, fwb-scan).
         undo_cycles_per_record: Cycles that an abort takes for each record that it undoes (not in the paper;
             DEVIATIONS.md, fwb-abort).
         whole_lines: Whether no two writes to the log share a line: what records leave of a line is filled up
@@ -541,6 +546,7 @@ class Fwb(TypedDict, total=False):
     scan_from_percent: int
     scan_lines_per_cycle: int
     scan_period_cycles: int
+    scan_takes_ports: bool
     undo_cycles_per_record: int
     whole_lines: bool
     write_combining: bool

@@ -371,6 +371,11 @@ impl Core {
             self.was_full = true;
             return Next::Again;
         }
+        let takes_log_register = inst.op == Op::LogLoad;
+        if takes_log_register && !self.unit.buffer.has_log_register() {
+            self.pause = Some(Pause::LogRegister);
+            return Next::Again;
+        }
         if matches!(class, Class::Atomic | Class::FilterUpdate) && !self.unit.buffer.is_empty() {
             self.pause = Some(Pause::Empty);
             return Next::Again;
@@ -382,7 +387,13 @@ impl Core {
         if !self.is_fetched(inst) && !self.fetch(port, inst) {
             return Next::Exit;
         }
-        let room = if stores && std::mem::take(&mut self.was_full) { self.unit.buffer.left() } else { 0 };
+        let room = if takes_log_register {
+            self.unit.buffer.take_log_register()
+        } else if stores && std::mem::take(&mut self.was_full) {
+            self.unit.buffer.left()
+        } else {
+            0
+        };
         let is_load = matches!(class, Class::Load | Class::CheckedLoad);
         let dispatched = if is_load {
             self.window.enter::<true>(self.line_ready, room)
@@ -465,7 +476,7 @@ impl Core {
         };
         if let Some(before) = idle {
             match (class, line) {
-                (Class::Load | Class::CheckedLoad, Some(line)) => {
+                (Class::Load | Class::CheckedLoad, Some(line)) if room <= before => {
                     if let Some(translated) = translated {
                         self.count_translated_load_stall(port, line, before, committed, dispatched, translated);
                     } else if !self.stalls.hit(before, committed, dispatched, executed) {

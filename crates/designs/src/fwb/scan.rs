@@ -113,7 +113,11 @@ impl State {
         if !self.protocol.log_space.is_scanning() {
             self.drain(true, out);
             self.protocol.log_space.scanning = Some(self.protocol.log.tail);
-            out.push(Action::Scan { id: SCAN, lines_per_cycle: self.spec.scan_lines_per_cycle });
+            out.push(Action::Scan {
+                id: SCAN,
+                lines_per_cycle: self.spec.scan_lines_per_cycle,
+                takes_ports: self.spec.scan_takes_ports,
+            });
         }
     }
 

@@ -47,6 +47,9 @@ pub struct FwbSpec {
     /// Lines that a scan looks at in a cycle (not in the paper; DEVIATIONS.md, fwb-scan).
     #[schemars(range(min = 1, max = 1u64 << 20))]
     pub scan_lines_per_cycle: u32,
+    /// Whether a scan takes the port of the L2 or LLC that it is in, so that look-ups there begin a cycle later (not in the
+    /// paper; DEVIATIONS.md, fwb-scan).
+    pub scan_takes_ports: bool,
     /// Cycles that an abort takes for each record that it undoes (not in the paper; DEVIATIONS.md, fwb-abort).
     #[schemars(range(min = 0, max = 1_000_000))]
     pub undo_cycles_per_record: Cycle,
@@ -64,6 +67,7 @@ impl Default for FwbSpec {
             scan_period_cycles: 3_000_000,
             scan_from_percent: 50,
             scan_lines_per_cycle: 1,
+            scan_takes_ports: false,
             undo_cycles_per_record: 100,
         }
     }

@@ -186,7 +186,11 @@ impl State {
                     return;
                 }
                 self.enter(Phase::Lines);
-                out.push(Action::Scan { id: SCAN, lines_per_cycle: self.spec.scan_lines_per_cycle });
+                out.push(Action::Scan {
+                    id: SCAN,
+                    lines_per_cycle: self.spec.scan_lines_per_cycle,
+                    takes_ports: false,
+                });
             }
             Phase::FlushAfter => {
                 if !self.fault.skips(planted::SCAN_FORGETS_BUFFER) && self.flush(out).is_some() {

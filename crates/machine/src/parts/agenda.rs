@@ -4,7 +4,7 @@ mod suspensions;
 
 use durasim_contract::{LevelId, Message, Node, Origin, Signal, Token};
 use durasim_memory::{Write, WriteToken};
-use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr};
+use durasim_types::{Cause, CoreId, Cycle, Line, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -55,6 +55,11 @@ pub(crate) enum Scheduled {
         from: Origin,
         write: Box<Write>,
     },
+    /// A barrier that writes of its cycle had to come before.
+    Barrier {
+        token: Token,
+        cause: Cause,
+    },
     /// The acknowledgement of a write arrives.
     Acknowledgement {
         token: WriteToken,
@@ -87,6 +92,8 @@ pub(crate) struct Scan {
     /// The next place, counted through all caches.
     pub position: usize,
     pub lines_per_cycle: u32,
+    /// Whether it takes the port of the array that it is in.
+    pub takes_ports: bool,
     /// Lines that were shown already.
     pub shown: BTreeSet<LineAddr>,
     /// Places ahead that need not be looked at.
@@ -163,6 +170,8 @@ super::part::part! {
             retries: u32,
             /// Whether a scan may be scheduled.
             may_scan: bool,
+            /// Whether a scan that takes ports may be scheduled.
+            may_take_ports: bool,
             /// Number of times that it became known when a suspended request can be made again.
             resumptions: u64,
         }
@@ -187,6 +196,7 @@ impl Agenda {
             immediate_waits: (0, 0),
             retries: 0,
             may_scan: false,
+            may_take_ports: false,
             resumptions: 0,
         }
     }
@@ -208,6 +218,7 @@ impl Agenda {
             immediate_waits: (0, 0),
             retries: 0,
             may_scan: self.may_scan,
+            may_take_ports: self.may_take_ports,
             resumptions: 0,
         }
     }
@@ -216,7 +227,10 @@ impl Agenda {
     pub(crate) fn schedule(&mut self, at: Cycle, work: Scheduled) {
         self.count += 1;
         let key = self.count as usize;
-        self.may_scan |= matches!(work, Scheduled::Scan(_));
+        if let Scheduled::Scan(scan) = &work {
+            self.may_scan = true;
+            self.may_take_ports |= scan.takes_ports;
+        }
         self.work.insert(key, work);
         self.queue.push(Reverse((at, self.count, key)));
         self.due = self.due.min(at);
@@ -237,6 +251,27 @@ impl Agenda {
     #[inline]
     pub(crate) fn may_scan(&self) -> bool {
         self.may_scan
+    }
+
+    /// Whether a scan that takes ports may be scheduled.
+    #[inline]
+    pub(crate) fn may_take_ports(&self) -> bool {
+        self.may_take_ports
+    }
+
+    /// The place that a scan in progress looks at in a cycle, if it takes ports.
+    pub(crate) fn place_of_scan(&self, at: Cycle) -> Option<usize> {
+        self.queue.iter().find_map(|Reverse((due, _, key))| match &self.work[key] {
+            Scheduled::Scan(scan) if scan.takes_ports => {
+                let places = |cycles: Cycle| usize::try_from(cycles).ok()?.checked_mul(scan.lines_per_cycle as usize);
+                if at < *due {
+                    scan.position.checked_sub(places(due - at)?)
+                } else {
+                    scan.position.checked_add(places(at - due)?)
+                }
+            }
+            _ => None,
+        })
     }
 
     /// The first scheduled work if it is a step of a scan, with its cycle and the cycle of the second.

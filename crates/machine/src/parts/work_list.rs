@@ -59,7 +59,7 @@ pub(crate) enum Task {
     /// A write is sent to the controller of its line.
     Submit { core: CoreId, from: Origin, write: Write, at: Cycle },
     /// Each controller of persistent memory is asked to acknowledge all that was sent to it before.
-    Barrier { core: CoreId, token: Token, cause: Cause, at: Cycle },
+    Barrier { core: CoreId, token: Token, cause: Cause, at: Cycle, is_delayed: bool },
     /// A write has arrived at its controller.
     ArriveAtController { write: Write },
     /// The design is asked whether the controller takes it.
@@ -116,6 +116,11 @@ impl WorkList {
     #[inline]
     pub(crate) fn push(&mut self, task: Task) {
         self.tasks.push(task);
+    }
+
+    /// Whether a write is to be sent by this cycle, once what happens before it is done.
+    pub(crate) fn has_write_to_send(&self, by: Cycle) -> bool {
+        self.tasks.iter().any(|task| matches!(task, Task::Submit { at, .. } if *at <= by))
     }
 
     /// The cycle in which the last task has ended.

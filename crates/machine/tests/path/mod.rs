@@ -9,7 +9,7 @@ use durasim_core::{Outcome, PendingStore};
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, System, presets};
 use durasim_types::{Cycle, Domain, EventKind, PersistEvent, PhysAddr, TxId};
-use sender::{CORE, KINDS, Kind, Sender, line_of};
+use sender::{CLEAN_THEN_BARRIER, CORE, KINDS, Kind, Sender, line_of};
 use std::sync::{Arc, Mutex};
 
 const T: Cycle = 30_000;
@@ -292,6 +292,22 @@ fn a_barrier_is_acknowledged_after_all_that_was_sent_before() {
     assert_eq!(system.stats().get("pmem.writes"), Some(40.0));
     assert_eq!(system.stats().get("path.writes"), Some(40.0));
     assert_eq!(system.event_kinds()[EventKind::MediaWrite as usize], 40);
+}
+
+/// The clean waits until the other timer of its cycle has been processed.
+#[test]
+fn a_barrier_is_acknowledged_after_writes_of_earlier_events_of_its_cycle() {
+    let mut system = machine(Domain::Adr, &PATHS.sets());
+    store(&mut system, line_of(0), 1, 0);
+    let accepted = Accepted::default();
+    system.observe(Box::new(accepted.clone()));
+    assert_eq!(system.tx_begin(CORE, CLEAN_THEN_BARRIER, T), Outcome::Done(T));
+    while answers(&system).is_empty() {
+        system.step_once(Cycle::MAX).expect("timers are due");
+    }
+    let cleaned = T + 10 + PATHS.from_core;
+    assert_eq!(*accepted.0.lock().unwrap(), [cleaned]);
+    assert!(answers(&system)[0] >= cleaned);
 }
 
 /// The controller of the source sends what it has read past the last level to the other one.

@@ -52,6 +52,13 @@ pub const KINDS: [Kind; 17] = [
     Kind::Scan,
 ];
 
+/// The transaction that starts two timers of one cycle: a line is cleaned at the first, a barrier sent at the second.
+pub const CLEAN_THEN_BARRIER: TxId = TxId(10_000);
+
+/// Its timers. Scans have smaller numbers.
+const CLEAN: u64 = 100;
+const BARRIER: u64 = 101;
+
 /// The line of an action.
 pub fn line_of(number: u64) -> PhysAddr {
     PMEM_BASE.plus((100 + number) * LINE_BYTES)
@@ -90,6 +97,10 @@ impl Stateful for Answers {
 impl Durability for Answers {
     /// Transaction 100 k + n begins with n actions of kind k.
     fn tx_begin(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
+        if tx == CLEAN_THEN_BARRIER {
+            (CLEAN..=BARRIER).for_each(|id| out.push(Action::Timer { id, after_cycles: 10 }));
+            return Gate::Done;
+        }
         let kind = KINDS[(tx.0 / 100) as usize];
         let cause = Cause::Log;
         for number in 0..tx.0 % 100 {
@@ -118,12 +129,20 @@ impl Durability for Answers {
                     let payload = Payload::new(&[1; 8]);
                     out.push(Action::Restore { addr: at, payload, token: Some(token) });
                 }
-                Kind::Scan => out.push(Action::Scan { id: number, lines_per_cycle: u32::MAX }),
+                Kind::Scan => out.push(Action::Scan { id: number, lines_per_cycle: u32::MAX, takes_ports: false }),
                 Kind::Clean => out.push(Action::CleanTo { line: at.line(), to: None, token: Some(token) }),
                 Kind::Barrier => out.push(Action::Barrier { token, cause }),
             }
         }
         Gate::Done
+    }
+
+    fn woken(&mut self, _: &Ctx, id: u64, out: &mut Actions) {
+        match id {
+            CLEAN => out.push(Action::CleanTo { line: line_of(0).line(), to: None, token: None }),
+            BARRIER => out.push(Action::Barrier { token: Token(0), cause: Cause::Log }),
+            _ => {}
+        }
     }
 
     fn tx_commit(&mut self, _: &Ctx, _: TxId, _: &mut Actions) -> Gate {

@@ -56,6 +56,12 @@ impl System {
         done
     }
 
+    /// The cycle in which a look-up in an array begins: a scan may take its port in the cycle `at`. The L1D has several.
+    #[inline]
+    fn after_scan(&self, level: LevelId, core: CoreId, at: Cycle) -> Cycle {
+        if self.agenda.may_take_ports() { at + Cycle::from(self.is_scanned(level, core, at)) } else { at }
+    }
+
     /// Looks the line up in the L1D of `core` and brings it there if it is missing, with the right to write it if that is
     /// wanted.
     #[inline]
@@ -237,6 +243,7 @@ impl System {
         line: LineAddr,
         at: Cycle,
     ) -> (Option<Slot>, Cycle) {
+        let at = self.after_scan(level, core, at);
         let array = self.caches.array(level, core);
         let found = array.find(line);
         let known = at + look_up_cycles(array, found);
@@ -248,6 +255,7 @@ impl System {
     fn look_up_llc(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> (Option<Slot>, Cycle, Cycle) {
         let start = self.interconnect.send_to_llc(core, line, MessageKind::Control, at);
         let start = self.caches.begin_llc_look_up(line, start);
+        let start = self.after_scan(LevelId::Llc, CoreId(0), start);
         let llc = self.caches.llc();
         let found = llc.find(line);
         let known = start + look_up_cycles(llc, found);

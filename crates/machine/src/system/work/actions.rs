@@ -92,7 +92,9 @@ impl System {
                 let write = write_of(from, place, payload.bytes(), payload.mask(), cause, token);
                 self.work.push(Task::Submit { core, from, write, at });
             }
-            Action::Barrier { token, cause } => self.work.push(Task::Barrier { core, token, cause, at }),
+            Action::Barrier { token, cause } => {
+                self.work.push(Task::Barrier { core, token, cause, at, is_delayed: false })
+            }
             Action::Copy(request) => self.copy(request, at),
             Action::Read { by, at: place, token } => {
                 assert!(self.design.has(Hooks::READ), "a design without the hook READ reads {place}");
@@ -110,10 +112,10 @@ impl System {
                 self.agenda.start_instruction_timer(after_instructions, id);
             }
             Action::Resume { id } => self.wake(core, id, at),
-            Action::Scan { id, lines_per_cycle } => {
+            Action::Scan { id, lines_per_cycle, takes_ports } => {
+                let (shown, quiet) = (BTreeSet::new(), QuietPlaces::default());
                 let lines_per_cycle = lines_per_cycle.max(1);
-                let scan =
-                    Scan { id, position: 0, lines_per_cycle, shown: BTreeSet::new(), quiet: QuietPlaces::default() };
+                let scan = Scan { id, position: 0, lines_per_cycle, takes_ports, shown, quiet };
                 self.agenda.schedule(at + 1, Scheduled::Scan(scan));
             }
             Action::ReleaseHeld { controller, group, line } => {

@@ -82,7 +82,9 @@ impl System {
                 self.caches.clean_copies(line, data, self.design.tags_follow_newest_data());
             }
             Task::Submit { core, from, write, at } => self.submit_write(core, from, write, at),
-            Task::Barrier { core, token, cause, at } => self.submit_barrier(core, token, cause, at),
+            Task::Barrier { core, token, cause, at, is_delayed } => {
+                self.submit_barrier(core, token, cause, at, is_delayed);
+            }
             Task::ArriveAtController { write } => self.arrive_at_controller(write),
             Task::AskAccept { controller } => self.ask_accept(controller),
             Task::ForgetOutstanding { token, at } => self.agenda.forget_outstanding(token, at),

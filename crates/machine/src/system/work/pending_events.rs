@@ -147,6 +147,10 @@ impl System {
                 // The controller that has read it writes it, or sends it to the one that does.
                 self.work.push(Task::Submit { core, from, write: *write, at });
             }
+            Scheduled::Barrier { token, cause } => {
+                self.work.push(Task::ForgetOutstanding { token: token.0, at });
+                self.work.push(Task::Barrier { core, token, cause, at, is_delayed: true });
+            }
             Scheduled::Pushed { line, token } => {
                 self.stalls.pushed(token);
                 self.acknowledge_design(token, line, at);

@@ -7,7 +7,7 @@ use crate::parts::agenda::{QuietPlaces, QuietStretch, Scan, Scheduled};
 use crate::parts::work_list::Task;
 use crate::setup::memory_map::is_pmem;
 use crate::system::System;
-use durasim_contract::{Origin, Scanned};
+use durasim_contract::{LevelId, Origin, Scanned};
 use durasim_memory::Write;
 use durasim_types::{CoreId, Cycle, LineAddr};
 
@@ -33,6 +33,21 @@ impl System {
         }
         let is_last = next >= first;
         self.show_next(at, Scan { position: next, ..scan }, lines, 0, is_last);
+    }
+
+    /// Whether a scan that takes ports looks at a place of an array in a cycle. It may not have got there.
+    #[inline(never)]
+    pub(crate) fn is_scanned(&self, level: LevelId, core: CoreId, at: Cycle) -> bool {
+        let Some(place) = self.agenda.place_of_scan(at) else { return false };
+        let mut first = 0;
+        for (of, by, array) in self.caches.data_arrays() {
+            let slots = array.geometry().sets as usize * array.geometry().ways as usize;
+            if (of, by) == (level, core) {
+                return (first..first + slots).contains(&place);
+            }
+            first += slots;
+        }
+        false
     }
 
     /// Lets a scan that is due go past places without a line to show, up to the cycle `until` or the one before anything else

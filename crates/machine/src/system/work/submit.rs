@@ -81,11 +81,16 @@ impl System {
     }
 
     /// A write of no bytes to each controller of persistent memory: acknowledged when all that was sent to it before is
-    /// accepted.
-    pub(super) fn submit_barrier(&mut self, core: CoreId, token: Token, cause: Cause, at: Cycle) {
+    /// accepted. A write that was handed over in the same cycle may not have been sent, because other events of the cycle come
+    /// before it: then the barrier is sent a cycle later.
+    pub(super) fn submit_barrier(&mut self, core: CoreId, token: Token, cause: Cause, at: Cycle, is_delayed: bool) {
         if self.agenda.due() <= at {
-            self.work.push(Task::Barrier { core, token, cause, at });
+            self.work.push(Task::Barrier { core, token, cause, at, is_delayed });
             return self.work.push(Task::Advance { until: at });
+        }
+        if !is_delayed && self.work.has_write_to_send(at) {
+            self.agenda.hand_over(token.0);
+            return self.agenda.schedule(at + 1, Scheduled::Barrier { token, cause });
         }
         self.work.set_now(at);
         let from = Origin::Llc;
