@@ -131,6 +131,8 @@ def test_a_study_crashes_programs_with_checks_and_keeps_their_failures_and_cause
     assert "causes of violations" in shown.stdout
     assert "no-clean" in shown.stdout
     assert "  e" in shown.stdout and "--replay e" in shown.stdout
+    planned = command_line.run("sweep", study, "--plan", "--store", store)
+    assert "8 points, 0 to simulate" in " ".join(planned.stdout.split())
     exported = tmp_path / "crashes.csv"
     command_line.run("results", "export", exported, "--store", store, "--kind", "crash")
     assert "in missing_fence" in exported.read_text()
