@@ -72,7 +72,6 @@ const CAMPAIGNS: &[ShortCampaign] = &[
 const DRAWS: &[Draw] = &[
     Draw::half("design.fwb.write_combining", &["false"]),
     Draw::half("design.fwb.scan_lines_per_cycle", &["2", "64"]),
-    Draw { one_in: 4, choice: Choice::All(&["design.fwb.scan_takes_ports=true"]) },
     Draw::half("design.fwb.scan_from_percent", &["10", "80", "100"]),
     Draw::half("design.fwb.undo_cycles_per_record", &["0", "1"]),
     Draw::always("design.fwb.log_buffer_entries", &["2", "3", "4", "15"]),
@@ -81,6 +80,7 @@ const DRAWS: &[Draw] = &[
     Draw { one_in: 4, choice: Choice::All(&["design.fwb.free_at=\"medium\""]) },
     Draw { one_in: 4, choice: Choice::All(&["design.fwb.acknowledged_by=\"medium\""]) },
     Draw { one_in: 4, choice: Choice::All(&["design.fwb.whole_lines=true", "design.fwb.log_bytes=4096"]) },
+    Draw { one_in: 4, choice: Choice::All(&["design.fwb.scan_takes_ports=true"]) },
 ];
 
 const ALTERNATIVES: &[Alternatives] = &[

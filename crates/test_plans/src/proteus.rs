@@ -86,7 +86,6 @@ const DRAWS: &[Draw] = &[
             &[],
         ]),
     },
-    Draw::half("core.log_registers", &["1", "2", "8"]),
     Draw::half("design.proteus.flush_order", &["\"in_order\""]),
     Draw::half("design.proteus.log_entries", &["6", "12", "40"]),
     Draw::half("design.proteus.logs_per_core", &["1", "4"]),
@@ -102,6 +101,10 @@ const DRAWS: &[Draw] = &[
         ]),
     },
     Draw { one_in: 4, choice: Choice::All(&["design.proteus.acknowledged_by=\"medium\""]) },
+    Draw {
+        one_in: 4,
+        choice: Choice::OneOf(&[&["core.log_registers=1"], &["core.log_registers=2"], &["core.log_registers=8"]]),
+    },
 ];
 
 const ALTERNATIVES: &[Alternatives] = &[
