@@ -143,9 +143,9 @@ FACTS = [
     ),
     (
         ASSUMPTIONS,
-        "it holds no later store (`{}`), on the presets of Hercules until that step (`{}`)",
-        of_design("tc.commit", TC),
+        "later stores wait for it on the presets of Hercules (`{}`), not elsewhere (`{}`)",
         of_design("tc.commit", *OF_HERCULES),
+        of_design("tc.commit", TC),
     ),
     (
         "docs/results/hercules-tecs23.md",
@@ -231,7 +231,7 @@ FACTS = [
         of_design("proteus.log_entries"),
         of_design("proteus.log_entries", "tiny"),
     ),
-    (ASSUMPTIONS, "A log pending queue of its own with {} entries", of_design("proteus.lpq_entries", TC, HERCULES)),
+    (ASSUMPTIONS, "A log pending queue of {} entries", of_design("proteus.lpq_entries", TC, HERCULES)),
     (
         "docs/designs/fwb.md",
         "a log buffer of {} records, a log of {} MB, a scan every three million cycles",
@@ -319,7 +319,7 @@ FACTS = [
     ),
     (
         ASSUMPTIONS,
-        "`{}`: a write starts when its bank is free; DDR media have `{}`, whose drain starts at {} % and ends at {} %",
+        "`{}`: a write starts when its bank is free; DDR media: `{}`, drain from {} to {} %",
         of_machine("pmem.controller.write_policy", *OF_HERCULES),
         *(
             of_machine(f"dram.controller.{name}", TC, *WITH_DDR)
