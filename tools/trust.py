@@ -288,10 +288,8 @@ def papers_not_read() -> str:
 
 def scoreboard() -> str:
     """Gives how many numbers of each paper score, and the verdicts of those."""
-    lines = [
-        "| page | numbers | reproduced | direction holds | differs | not comparable | not scored |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
+    headers = ("numbers", *published.VERDICTS, "not scored")
+    lines = [f"| page | {' | '.join(headers)} |", f"| --- |{' ---: |' * len(headers)}"]
     for title, rows in published.results_by_page().items():
         counts = published.score(rows)
         verdicts = [counts[verdict] for verdict in published.VERDICTS]
