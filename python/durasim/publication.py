@@ -122,12 +122,13 @@ def planned_reproduction(
     store: StoreChoice = True,
     jobs: int | None = None,
 ) -> list[Plan]:
-    """Returns a plan for each paper that needs runs, and for each of its readings if asked for; see `reproduce`."""
+    """Returns a plan for each paper that needs runs, and if asked for of what each reading adds; see `reproduce`."""
     from durasim.studies.estimates import ProgramLengths  # noqa: PLC0415 - keeps the start-up of other commands short
     from durasim.studies.plan import plan_of  # noqa: PLC0415
 
     lengths = ProgramLengths()
-    grids = [grid for of in chosen for grid in of.grids(scale, with_readings=readings, seeds=seeds) if grid.distinct]
+    planned = (of.planned_grids(scale, with_readings=readings, seeds=seeds) for of in chosen)
+    grids = [grid for of in planned for grid in of if grid.distinct]
     with opened_store(store) as kept:
         return [plan_of(grid, kept, jobs, lengths) for grid in grids]
 

@@ -404,6 +404,10 @@ def test_a_plan_simulates_nothing(tmp_path):
     assert "4 points, 4 to simulate" in " ".join(done.stdout.split())
     done = command("small", "--plan", "--seeds", "5", "--store", tmp_path / "s.sqlite")
     assert "10 points, 10 to simulate" in " ".join(done.stdout.split())
+    done = command("small", "--plan", "--readings", "--store", tmp_path / "s.sqlite")
+    shown = " ".join(done.stdout.split())
+    assert "small-2020: 4 points, 4 to simulate" in shown
+    assert "small-2020, reading smaller: 2 points, 2 to simulate" in shown
 
 
 @pytest.mark.usefixtures("paper")

@@ -121,6 +121,18 @@ def union_of(name: str, grids: Sequence[Grid]) -> Grid:
     return Grid(name, "run", {}, (), None, {"name": name}, "", ((),) * len(distinct), distinct)
 
 
+def without_repeated(grids: Sequence[Grid]) -> list[Grid]:
+    """Returns the grids without the points that an earlier one has; their points have no cells."""
+    seen = set[Scenario]()
+    found = []
+    for grid in grids:
+        own = {_in_one_order(point.scenario): point for point in grid.distinct}
+        distinct = tuple(point for same, point in own.items() if same not in seen)
+        seen |= own.keys()
+        found.append(dataclasses.replace(grid, cells=((),) * len(distinct), distinct=distinct))
+    return found
+
+
 def numbers_in(union: Grid, grid: Grid) -> list[int]:
     """Returns the number in a union of each point of one of its grids."""
     numbers = {_in_one_order(point.scenario): number for number, point in enumerate(union.distinct)}

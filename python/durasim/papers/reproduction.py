@@ -23,7 +23,7 @@ from durasim.papers.batches import Deviations, deviations
 from durasim.papers.cells import Cells
 from durasim.papers.chance import PERMUTATIONS, Permutations, chance_of
 from durasim.papers.evaluation import Evidence, row_of, series_row, verdict_of
-from durasim.papers.grids import UNPUBLISHED, Cell, Grid, grid_of, numbers_in, union_of
+from durasim.papers.grids import UNPUBLISHED, Cell, Grid, grid_of, numbers_in, union_of, without_repeated
 from durasim.papers.paper_files import Claim, Figure, Paper, Reading
 from durasim.papers.robustness import effects_of, with_sensitivity
 from durasim.papers.selections import Found, groups_of, is_read, number_at, paths_of
@@ -84,6 +84,12 @@ class Chosen:
         """Returns the runs that the published numbers need, and if asked for those of each other reading."""
         others = [self.under(reading) for reading in self.paper.readings if with_readings]
         return [of.grid(scale, seeds) for of in (self, *others)]
+
+    def planned_grids(self, scale: str, *, with_readings: bool, seeds: int = 1) -> list[Grid]:
+        """Returns the runs that the published numbers need, and those that each other reading adds, by its name."""
+        grids = without_repeated(self.grids(scale, with_readings=with_readings, seeds=seeds))
+        names = ("", *(f", reading {reading.name}" for reading in self.paper.readings))
+        return [replace(grid, name=f"{grid.name}{of}") for grid, of in zip(grids, names, strict=False)]
 
     def grid(self, scale: str, seeds: int = 1) -> Grid:
         """Returns the runs that the published numbers need, with that many seeds or more.
