@@ -1,60 +1,81 @@
 """Gives the charts of the pages of results: recorded numbers beside published ones, drawn as `durasim reproduce` does.
 
-Nothing is run. Charts are those of the tables `[plot]` of the files of figures; those over axes of runs (`[[series]]`)
-need the runs, and are in the pages of `durasim reproduce NAME --report DIR` alone.
+Nothing is run. Charts are those of the tables `[plot]` of the files of figures, and those over axes of runs
+(`[[series]]`) of papers whose numbers over axes are recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from durasim.documents.reproduction import ReproducedRow
+from durasim.documents.reproduction import ReproducedRow, ReproducedSeries
 from durasim.papers import charts
 from durasim.papers.paper_files import Claim, Figure, paper_named, paper_names
 from durasim.papers.recorded import place_of, place_of_published, recorded_rows
 from durasim.papers.rows import published_row
+from tools import recorded_series
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = "figures"
 
 
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart of a page.
+
+    Attributes:
+        name: Name of its file.
+        title: What it shows.
+        drawn: The chart and its caption.
+    """
+
+    name: str
+    title: str
+    drawn: charts.Drawn
+
+
 def part(name: str) -> str:
     """Returns the charts of a paper as a part of its page, each with its caption."""
-    texts = []
-    for figure, drawn in _drawn(name):
-        title = f"{figure.place}: {figure.title}"
-        texts.append(f"![{title}]({FOLDER}/{file_of(name, figure)})\n\n**{title}.** {drawn.caption}")
+    texts = (f"![{of.title}]({FOLDER}/{of.name})\n\n**{of.title}.** {of.drawn.caption}" for of in _drawn(name))
     return "\n\n".join(texts)
 
 
 def files() -> dict[Path, str]:
     """Returns the text of each chart by its file."""
     folder = ROOT / "docs" / "results" / FOLDER
-    return {
-        folder / file_of(name, figure): f"{drawn.svg}\n" for name in paper_names() for figure, drawn in _drawn(name)
-    }
-
-
-def file_of(name: str, figure: Figure) -> str:
-    """Returns the name of the file of a chart."""
-    return f"{name}-{figure.file.removesuffix('.toml')}.svg"
+    return {folder / of.name: f"{of.drawn.svg}\n" for name in paper_names() for of in _drawn(name)}
 
 
 @cache
-def _drawn(name: str) -> tuple[tuple[Figure, charts.Drawn], ...]:
-    return tuple(_charts(name))
-
-
-def _charts(name: str) -> Iterator[tuple[Figure, charts.Drawn]]:
+def _drawn(name: str) -> tuple[Chart, ...]:
     known = {place_of(row): row for row in recorded_rows(name)}
-    for figure in paper_named(name).figures:
-        rows = [_row(name, claim, known[place_of_published(claim.published)]) for claim in figure.claims]
-        drawn = charts.plot(figure.plot, rows) if figure.plot else None
-        if drawn is not None:
-            yield figure, drawn
+    over_axes = defaultdict(list)
+    for figure, series in recorded_series.recorded(name):
+        over_axes[figure.file].append(series)
+    return tuple(
+        chart for figure in paper_named(name).figures for chart in _charts(name, figure, known, over_axes[figure.file])
+    )
+
+
+def _charts(
+    name: str,
+    figure: Figure,
+    known: Mapping[tuple[str, ...], Mapping[str, str]],
+    over_axes: Sequence[ReproducedSeries],
+) -> Iterator[Chart]:
+    """Yields the charts of a figure: published numbers beside ours, then our numbers over axes of runs."""
+    file, title = f"{name}-{figure.file.removesuffix('.toml')}", f"{figure.place}: {figure.title}"
+    rows = [_row(name, claim, known[place_of_published(claim.published)]) for claim in figure.claims]
+    drawn = charts.plot(figure.plot, rows) if figure.plot else None
+    if drawn is not None:
+        yield Chart(f"{file}.svg", title, drawn)
+    for place, series in enumerate(over_axes, 1):
+        if (of := charts.series_chart(series)) is not None:
+            yield Chart(f"{file}-series-{place}.svg", f"{figure.place}: {series.title}", of)
 
 
 def _row(name: str, claim: Claim, recorded: Mapping[str, str]) -> ReproducedRow:

@@ -185,6 +185,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "published-tc-dac17-workloads": partial(published.part_table, "tc-dac17", "workloads"),
     "published-tc-dac17-other": partial(published.part_table, "tc-dac17", "other"),
     **{f"figures-{name}": partial(figures.part, name) for name in paper_names()},
+    **{f"readings-{name}": partial(published.readings, name) for name in paper_names()},
     "published-spht-eadr-2022-programs": partial(published.table, "spht-eadr-2022-programs"),
     **{
         f"published-spht-eadr-2022-programs-{part}": partial(published.part_table, "spht-eadr-2022-programs", part)

@@ -1,11 +1,13 @@
 """Records the results of papers, and writes them as tables of the pages of results.
 
     .venv/bin/python -m tools.published lad-micro19      # 15 minutes on two cores
+    .venv/bin/python -m tools.published lad-micro19 --reading sps-64-locks
     .venv/bin/python -m tools.published all --compare    # no runs: applies the rule to the recorded numbers
 
-It runs `durasim reproduce` and writes `experiments/NAME/recorded.csv`, from which `make generate` builds the table of
-the page. The other tables of a page are those of `python -m tools.measured_tables`. Nothing is tuned here: a number
-that differs remains.
+It runs `durasim reproduce` and writes `experiments/NAME/recorded.csv` and `recorded-series.csv`, from which
+`make generate` builds the table and the charts of the page. With `--reading` or `--readings` it also writes the
+verdicts under other readings, `recorded-readings.csv`. The other tables of a page are those of
+`python -m tools.measured_tables`. Nothing is tuned here: a number that differs remains.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from durasim.papers.verdicts import (
     class_of,
     verdict,
 )
+from tools import recorded_readings, recorded_series
 from tools.measured_tables import EXPERIMENT_COLUMNS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,6 +48,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=[*paper_names(), "all"])
     parser.add_argument("--compare", action="store_true", help="no runs: compare the recorded numbers again")
+    parser.add_argument("--readings", action="store_true", help="also record all other readings of the paper")
+    parser.add_argument("--reading", action="append", default=[], help="also record this other reading; repeatable")
     parser.add_argument("--store", type=Path, help="store of results (default: that of the user)")
     parser.add_argument(
         "--jobs", type=int, choices=range(1, 65), metavar="1-64", default=2, help="number of concurrent runs"
@@ -55,10 +60,15 @@ def main() -> None:
         if arguments.compare:
             rows = compared_again(name)
         else:
-            document = durasim.reproduce(name, jobs=arguments.jobs, store=arguments.store or True)
+            readings = arguments.reading or arguments.readings
+            document = durasim.reproduce(name, readings=readings, jobs=arguments.jobs, store=arguments.store or True)
             if document.failed:
                 sys.exit(f"{name}: {document.failed} runs failed; `durasim reproduce {name}` lists them")
             rows = list(map(records.as_recorded, document.rows))
+            if document.readings:
+                file = recorded_readings.file_of(name)
+                file.write_text(recorded_readings.text_of(document.readings), encoding="utf-8")
+            recorded_series.file_of(name).write_text(recorded_series.text_of(document.series), encoding="utf-8")
         records.recorded_file(name).write_text(records.text_of(rows), encoding="utf-8")
         print(f"experiments/{name}/recorded.csv: {summary(rows)}")
 
@@ -108,6 +118,11 @@ def table(name: str) -> str:
         "",
         *_result_lines(others),
     ])  # fmt: skip
+
+
+def readings(name: str) -> str:
+    """Returns the recorded readings of a paper as a part of its page."""
+    return recorded_readings.table(recorded_readings.rows_of(name), score(records.recorded_rows(name)))
 
 
 def _result_lines(rows: Iterable[Mapping[str, str]]) -> Iterator[str]:

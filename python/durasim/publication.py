@@ -30,7 +30,7 @@ def reproduce(
     *,
     figure: str | None = None,
     scale: str = "quick",
-    readings: bool = False,
+    readings: bool | Sequence[str] = False,
     seeds: int = 1,
     store: StoreChoice = True,
     jobs: int | None = None,
@@ -46,7 +46,8 @@ def reproduce(
         paper: A paper, or `all`.
         figure: Only this figure, table or section, such as `Fig5`.
         scale: `quick`, the sizes that are scored, or `paper`.
-        readings: Whether to run the other readings of the paper as well, with the verdicts that they gain and lose.
+        readings: Whether to run the other readings of the paper as well, with the verdicts that they gain and lose, or
+            the names of those to run.
         seeds: Repeats each run with at least this many seeds, for intervals of the numbers; a run that the paper's
             files repeat more often keeps its seeds.
         store: The store of results; True is the user's store, False keeps nothing.
@@ -63,23 +64,24 @@ def reproduce(
         HostIoError: The store or a file cannot be read or written.
         ToolchainError: A guest program cannot be built.
     """
-    chosen = chosen_papers(paper, figure, scale)
+    chosen = chosen_papers(paper, figure, scale, readings)
     return run_reproduction(
-        chosen, scale, readings=readings, seeds=seeds, store=store, jobs=jobs, cluster=cluster, insecure=insecure,
+        chosen, scale, readings=bool(readings), seeds=seeds, store=store, jobs=jobs, cluster=cluster, insecure=insecure,
         wait_minutes=wait_minutes, yes=yes, progress=progress,
     )  # fmt: skip
 
 
-def chosen_papers(paper: str, figure: str | None, scale: str) -> list[Chosen]:
+def chosen_papers(paper: str, figure: str | None, scale: str, readings: bool | Sequence[str] = False) -> list[Chosen]:
     """Returns the figures of a paper, or of all papers; see `reproduce`."""
     from durasim.papers.grids import SCALES  # noqa: PLC0415 - keeps the start-up of other commands short
     from durasim.papers.paper_files import ALL, paper_named, paper_names  # noqa: PLC0415
-    from durasim.papers.reproduction import at_scale, chosen_figures  # noqa: PLC0415
+    from durasim.papers.reproduction import at_scale, chosen_figures, with_readings  # noqa: PLC0415
 
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES)
     names = paper_names() if paper == ALL else (paper,)
-    return at_scale(chosen_figures([paper_named(name) for name in names], figure), scale)
+    chosen = at_scale(chosen_figures([paper_named(name) for name in names], figure), scale)
+    return chosen if isinstance(readings, bool) else with_readings(chosen, readings)
 
 
 def run_reproduction(

@@ -279,6 +279,25 @@ def test_readings_give_gained_and_lost_verdicts():
     assert reading.claims["total"] == 2
 
 
+def test_only_the_named_reading_is_run(paper, tmp_path):
+    other = """
+[[readings]]
+name = "larger"
+place = "Sec2"
+sentence = "a large queue"
+change = { design = "hercules", set = { "design.hercules.ewpq_entries" = 64 } }
+"""
+    (paper / "paper.toml").write_text(PAPER + other)
+    file = tmp_path / "r.json"
+    done = command("small", "--reading", "larger", "--no-store", "--json", file)
+    assert done.exit_code == 0, done.output
+    document = json.loads(file.read_text())
+    assert [reading["name"] for reading in document["readings"]] == ["larger"]
+    assert [row["readings"].keys() for row in document["rows"]] == [{"larger"}] * len(document["rows"])
+    code, text = sentence("small", "--reading", "larg", "--no-store")
+    assert (code, "unknown name 'larg' (did you mean 'larger'?" in text) == (2, True), text
+
+
 def test_a_run_that_fails_is_listed_and_others_go_on(paper, tmp_path):
     (paper / "paper.toml").write_text(PAPER.replace("ops = 4", "ops = 4\nrun = { max_instructions = 100 }"))
     file = tmp_path / "r.json"

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from durasim.papers.reproduction import Chosen
 
 
+AllReadings = Annotated[
+    bool, typer.Option("--readings", help="Also run other readings of the paper: verdicts gained and lost.")
+]
+ReadingNames = Annotated[
+    list[str] | None,
+    typer.Option("--reading", metavar="NAME", help="Run only this other reading of the paper; repeatable."),
+]
+
+
 def reproduce(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="A paper, or `all`.")],
     figure: Annotated[
@@ -36,9 +45,8 @@ def reproduce(
     fail_on_change: Annotated[
         bool, typer.Option("--fail-on-change", help="Exit with 1 if a verdict differs from the recorded one.")
     ] = False,
-    readings: Annotated[
-        bool, typer.Option("--readings", help="Also run other readings of the paper: verdicts gained and lost.")
-    ] = False,
+    readings: AllReadings = False,
+    reading: ReadingNames = None,
     seeds: options.Seeds = 1,
     jobs: options.Jobs = None,
     cluster: options.Cluster = None,
@@ -63,7 +71,8 @@ def reproduce(
 
     check_json(json)
     formats.check(form, json)
-    chosen = publication.chosen_papers(paper, figure, scale)
+    chosen = publication.chosen_papers(paper, figure, scale, reading or readings)
+    readings = readings or bool(reading)
     kept = options.store_of(store, no_store)
     if plan:
         needed = {"report": report is not None, "fail_on_change": fail_on_change}

@@ -252,7 +252,7 @@ def _caption(
 ) -> str:  # fmt: skip
     """Returns what the marks are, and what is not drawn."""
     has_intervals = any(of["low"] is not None for of in shown)
-    parts = [f"{name}: durasim{', with 95 % intervals over the seeds' if has_intervals else ''}."]
+    parts = [f"{name}: durasim{', with 95 % intervals' if has_intervals else ''}."]
     if has_marks:
         parts.append("Red diamonds: published; a red line is a published range.")
     if reference is not None:

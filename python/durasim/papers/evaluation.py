@@ -127,11 +127,18 @@ def interval_of(
 
 def series_row(paper: str, figure: Figure, series: Series, evidence: Evidence) -> ReproducedSeries:
     """Returns our numbers over an axis; its `error` says why there are none."""
-    drawn, points, error = series.drawn, tuple[SeriesPoint, ...](), None
     try:
-        points = _points(series, evidence)
+        return series_of_points(paper, figure, series, _points(series, evidence))
     except ConfigError as refused:
-        error = f"{paper}/{figure.file}, {drawn['title']}: {refused.field}: {refused.problem}"
+        error = f"{paper}/{figure.file}, {series.drawn['title']}: {refused.field}: {refused.problem}"
+        return series_of_points(paper, figure, series, (), error)
+
+
+def series_of_points(
+    paper: str, figure: Figure, series: Series, points: tuple[SeriesPoint, ...], error: str | None = None
+) -> ReproducedSeries:
+    """Returns numbers over an axis as the file of their figure draws them."""
+    drawn = series.drawn
     return ReproducedSeries(
         paper=paper,
         figure=figure.file.removesuffix(".toml"),

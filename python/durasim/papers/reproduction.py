@@ -110,6 +110,23 @@ class Chosen:
         return grid_of(self.paper.name, list(needed.values()), scale, reads, seeds)
 
 
+def with_readings(chosen: Sequence[Chosen], names: Sequence[str]) -> list[Chosen]:
+    """Returns the chosen figures with the readings of these names alone.
+
+    Raises:
+        ConfigError: No chosen paper has such a reading.
+    """
+    known = tuple(reading.name for of in chosen for reading in of.paper.readings)
+    for name in names:
+        if name not in known:
+            raise unknown_name("reading", name, known)
+
+    def kept(paper: Paper) -> Paper:
+        return replace(paper, readings=tuple(reading for reading in paper.readings if reading.name in names))
+
+    return [replace(of, paper=kept(of.paper)) for of in chosen]
+
+
 def chosen_figures(papers: Sequence[Paper], place: str | None) -> list[Chosen]:
     """Returns all figures of papers, or those with this name in the paper or of this file.
 
