@@ -68,6 +68,7 @@ CASES = [
     Case("probes"),
     Case("events"),
     Case("handlers"),
+    Case("faults"),
     # A signal ends the program: a shell would show 128 + 15; a parent of qemu sees the signal itself.
     Case("system", exit_code=143, qemu_exit_code=-15),
     # Instructions that qemu 7.2 lacks.

@@ -33,7 +33,7 @@ use crate::store_buffer::{DrainOutcome, FencedStores};
 use crate::store_sets::StoreSets;
 use crate::tlb::{TlbConfig, Tlbs};
 use crate::{CoreConfig, EarlierStores, Outcome, Port, StoreBuffer, translations::Translations, window::Window};
-use durasim_isa::{BlockCache, BlockId, Hart, Stop};
+use durasim_isa::{AccessFault, BlockCache, BlockId, Hart, Stop};
 use durasim_types::{CoreId, Cycle, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
@@ -51,6 +51,8 @@ pub enum Exit {
     AccessFault(Stop),
     /// The number of instructions asked for has been executed, or nothing is left to do up to the cycle asked for.
     Budget,
+    /// A marker names memory that the program may not access. It has retired.
+    BadMarker(AccessFault),
     /// A request is pending in the port.
     Waiting,
     /// The store buffer is empty, as [`Core::make_empty`] asked for.

@@ -8,6 +8,7 @@
 mod call_stacks;
 mod contents;
 mod elf;
+mod faults;
 mod files;
 mod flat;
 mod folder;
@@ -34,6 +35,7 @@ mod whole_file;
 
 pub use call_stacks::{CallStacks, StackRegisters};
 pub use elf::backends;
+pub use faults::ProgramFault;
 pub use flat::FlatMemory;
 pub use folder::FileChange;
 pub use instructions::Instructions;

@@ -19,13 +19,15 @@ pub(crate) const fn bit(signal: u8) -> u64 {
     1 << (signal - 1)
 }
 
-/// A signal that was sent, as `siginfo_t` describes it. The sender is always the process itself.
+/// A signal that was sent, as `siginfo_t` describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SignalInfo {
     /// 1 to [`SIGNALS`].
     pub(crate) signal: u8,
     /// The kind of its origin.
     pub(crate) code: i32,
+    /// Process and user of a sender, or the address of a fault.
+    pub(crate) origin: u64,
     /// The value that the sender added.
     pub(crate) value: u64,
 }
@@ -123,7 +125,7 @@ mod tests {
     #[test]
     fn signals_wait_once_or_as_often_as_they_are_sent() {
         let mut pending = Pending::default();
-        let info = |signal, value| SignalInfo { signal, code: SI_USER, value };
+        let info = |signal, value| SignalInfo { signal, code: SI_USER, origin: 0, value };
         for (signal, value) in [(40, 1), (10, 2), (10, 3), (40, 4)] {
             assert!(pending.add(info(signal, value)));
         }

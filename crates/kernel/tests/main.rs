@@ -5,6 +5,7 @@ mod attributes;
 mod common;
 mod elf_refusals;
 mod events;
+mod faults;
 mod files;
 mod fuzz;
 mod handlers;

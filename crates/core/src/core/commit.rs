@@ -5,7 +5,7 @@ use super::{Core, Exit, Pause, StallPlace, SuspensionFault};
 use crate::execution::{AtCommit, Persist};
 use crate::store_buffer::Entry;
 use crate::{Control, Fences, Outcome, Port};
-use durasim_isa::{CacheBlockOp, FenceSet, Marker, Stop};
+use durasim_isa::{CacheBlockOp, FenceSet, Marker};
 use durasim_types::Cycle;
 
 /// FENCE W, W.
@@ -223,7 +223,7 @@ impl Core {
             _ => match port.marker(id, marker, argument, committed) {
                 Ok(Control::Continue) => {}
                 Ok(Control::Yield) => return Some(Exit::Yield),
-                Err(fault) => return Some(Exit::AccessFault(Stop::AccessFault(fault))),
+                Err(fault) => return Some(Exit::BadMarker(fault)),
             },
         }
         None

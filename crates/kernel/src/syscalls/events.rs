@@ -5,8 +5,6 @@ use super::{Answer, Call, Stop};
 use crate::files::{Kind, Opened, Timer};
 use crate::poll_events::{READABLE, WRITABLE};
 use crate::signals::{SI_TKILL, SignalInfo, bit};
-use crate::stack::USER_ID;
-use crate::threads::PROCESS_ID;
 use ::syscalls::Errno;
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -168,10 +166,9 @@ fn record(info: SignalInfo) -> [u8; SIGNAL_RECORD_BYTES] {
     let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, &u32::from(info.signal).to_le_bytes());
     put(8, &info.code.to_le_bytes());
-    // Codes up to 0 are those of a sender, which is known.
+    // Codes up to 0 are those of a sender.
     if (SI_TKILL..=0).contains(&info.code) {
-        put(12, &(PROCESS_ID as u32).to_le_bytes());
-        put(16, &(USER_ID as u32).to_le_bytes());
+        put(12, &info.origin.to_le_bytes());
     }
     put(44, &(info.value as u32).to_le_bytes());
     put(48, &info.value.to_le_bytes());

@@ -3,10 +3,9 @@
 use super::{Call, Stop, negative};
 use crate::PhysMemory;
 use crate::process::Process;
-use crate::signals::{SI_TKILL, SignalInfo, bit};
+use crate::signals::{SignalInfo, bit};
 use crate::space::{Backing, Rights, STACK_TOP};
-use crate::stack::USER_ID;
-use crate::threads::{Interruptible, PROCESS_ID, ThreadId};
+use crate::threads::{Interruptible, ThreadId};
 use ::syscalls::Errno;
 use durasim_isa::{AccessFault, Hart};
 use durasim_types::{GuestFault, PAGE_BYTES};
@@ -128,7 +127,8 @@ impl Process {
         Ok(())
     }
 
-    fn begin_handler(
+    /// Begins the handler of a signal, which the frame describes.
+    pub(crate) fn begin_handler(
         &mut self,
         thread: ThreadId,
         info: SignalInfo,
@@ -194,10 +194,7 @@ pub(super) fn signal_info(info: SignalInfo) -> [u8; CONTEXT] {
     let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, &u32::from(info.signal).to_le_bytes());
     put(8, &info.code.to_le_bytes());
-    if (SI_TKILL..=0).contains(&info.code) {
-        put(16, &(PROCESS_ID as u32).to_le_bytes());
-        put(20, &(USER_ID as u32).to_le_bytes());
-    }
+    put(16, &info.origin.to_le_bytes());
     put(24, &info.value.to_le_bytes());
     out
 }

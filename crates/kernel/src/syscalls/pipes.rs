@@ -1,10 +1,11 @@
 //! Pipes of a program to itself, with which its threads and signal handlers wake each other.
 
 use super::files::{O_CLOEXEC, O_NONBLOCK};
+use super::signals::sent;
 use super::{Answer, Call, Stop};
 use crate::files::{Kind, Opened, PIPE_BYTES, UNDIVIDED_BYTES};
 use crate::poll_events::{HANG_UP, READABLE, WRITABLE};
-use crate::signals::{SI_USER, SignalInfo};
+use crate::signals::SI_USER;
 use ::syscalls::Errno;
 
 const SIGPIPE: u8 = 13;
@@ -59,7 +60,7 @@ impl Call<'_> {
     pub(super) fn put_into_pipe(&mut self, fd: i32, pipe: u64, bytes: &[u8]) -> Answer {
         let files = &mut self.process.files;
         if !files.has_pipe_end(pipe, false) {
-            self.send_to_thread(self.thread, SignalInfo { signal: SIGPIPE, code: SI_USER, value: 0 })?;
+            self.send_to_thread(self.thread, sent(SIGPIPE, SI_USER))?;
             return Err(Errno::EPIPE.into());
         }
         let room = PIPE_BYTES - files.pipe(pipe).len();

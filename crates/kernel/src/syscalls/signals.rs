@@ -2,6 +2,7 @@
 
 use super::{Answer, Call, Stop, handlers, refuse};
 use crate::signals::{SI_TKILL, SI_USER, SIGNALS, SignalInfo, bit};
+use crate::stack::USER_ID;
 use crate::threads::{PROCESS_ID, ThreadId};
 use ::syscalls::Errno;
 
@@ -156,7 +157,7 @@ impl Call<'_> {
     pub(super) fn kill(&mut self, pid: u64, signal: u64) -> Answer {
         self.check_own_pid(pid)?;
         if let Some(signal) = number_of(signal)? {
-            self.send(None, SignalInfo { signal, code: SI_USER, value: 0 })?;
+            self.send(None, sent(signal, SI_USER))?;
         }
         Ok(0)
     }
@@ -175,7 +176,7 @@ impl Call<'_> {
         }
         let thread: ThreadId = self.thread_of(tid)?;
         if let Some(signal) = number_of(signal)? {
-            self.send(Some(thread), SignalInfo { signal, code: SI_TKILL, value: 0 })?;
+            self.send(Some(thread), sent(signal, SI_TKILL))?;
         }
         Ok(0)
     }
@@ -201,9 +202,9 @@ impl Call<'_> {
     fn send_info(&mut self, thread: Option<ThreadId>, signal: u64, info: u64) -> Answer {
         self.check_range(info, SIGNAL_INFO_BYTES)?;
         // struct siginfo: number, error, code; of a sender its process and user, then the value.
-        let [_, second, _, value] = self.words_from(info)?;
+        let [_, second, origin, value] = self.words_from(info)?;
         if let Some(signal) = number_of(signal)? {
-            self.send(thread, SignalInfo { signal, code: second as u32 as i32, value })?;
+            self.send(thread, SignalInfo { signal, code: second as u32 as i32, origin, value })?;
         }
         Ok(0)
     }
@@ -269,6 +270,11 @@ impl Call<'_> {
         }
         None
     }
+}
+
+/// A signal that the process sends to itself.
+pub(super) const fn sent(signal: u8, code: i32) -> SignalInfo {
+    SignalInfo { signal, code, origin: PROCESS_ID | USER_ID << 32, value: 0 }
 }
 
 /// The number of a signal; none for signal 0, with which programs ask whether a process exists.

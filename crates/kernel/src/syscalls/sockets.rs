@@ -1,11 +1,12 @@
 //! Sockets that are connected to each other within the program. There is no network.
 
 use super::files::{O_CLOEXEC, O_NONBLOCK};
+use super::signals::sent;
 use super::{Answer, Call, Stop};
 use crate::files::{Kind, Opened};
 use crate::links::{LINK_BYTES, Link};
 use crate::poll_events::{READABLE, WRITABLE};
-use crate::signals::{SI_USER, SignalInfo};
+use crate::signals::SI_USER;
 use ::syscalls::Errno;
 
 const STREAM: u64 = 1;
@@ -102,7 +103,7 @@ impl Call<'_> {
         let ends = self.process.files.link_mut(link);
         if ends.has_ended[side] || ends.is_deaf[1 - side] {
             if flags & NO_SIGNAL == 0 && ends.kind == STREAM {
-                self.send_to_thread(self.thread, SignalInfo { signal: SIGPIPE, code: SI_USER, value: 0 })?;
+                self.send_to_thread(self.thread, sent(SIGPIPE, SI_USER))?;
             }
             return Err(Errno::EPIPE.into());
         }

@@ -24,7 +24,9 @@ use crate::setup::plan::Plan;
 use crate::setup::program::{PoolContents, Program, process_config};
 use bus::FlatBus;
 use durasim_isa::{Access, BlockCache, BlockId, Flow, Hart, Op, Stop, disassemble, execute};
-use durasim_kernel::{LineWatch, Output, PhysMemory, PmemPool, Process, SyscallOutcome, ThreadId, WaitsFor};
+use durasim_kernel::{
+    LineWatch, Output, PhysMemory, PmemPool, Process, ProgramFault, SyscallOutcome, ThreadId, WaitsFor,
+};
 use durasim_types::{DataRange, Error, GuestFault, Pages, Rng};
 pub(crate) use fast_forward::fast_forward;
 pub use loaded::LoadedProgram;
@@ -205,17 +207,16 @@ fn run_slice<W: ExecutionObserver>(
 ) -> Result<SliceEnd, Error> {
     while bus.instructions < end {
         let pc = hart.pc;
-        let block = block_at(pc, bus, blocks)?;
+        let Some(block) = block_at(hart, thread, bus, blocks)? else { continue };
         let insts = blocks.insts(block);
         // All of a block is on one page, except the end of its last instruction.
         let code = if W::SEES { bus.translate_code(pc).ok() } else { None };
         if code.is_some() {
             bus.note_translation(pc, true);
         }
-        let first = bus.instructions;
-        let (mut at, mut target, mut calls) = (pc, None, false);
+        let (mut at, mut target, mut calls, mut stopped) = (pc, None, false, None);
         let mut last = insts[insts.len() - 1];
-        for (&inst, count) in insts.iter().zip(first + 1..) {
+        for (&inst, count) in insts.iter().zip(bus.instructions + 1..) {
             // Both are seldom looked at; to store them costs less than to find out when.
             bus.instructions = count;
             hart.pc = at;
@@ -237,11 +238,17 @@ fn run_slice<W: ExecutionObserver>(
                 }
                 // A block ends with this too.
                 Ok(Flow::Ecall) => calls = true,
-                Ok(Flow::Ebreak) => {
-                    return Err(message(at, bus, "the program executed an ebreak instruction".into()).into());
+                Ok(Flow::Ebreak) => stopped = Some(None),
+                Err(stop) => {
+                    stopped = Some(Some(stop));
+                    break;
                 }
-                Err(stop) => return Err(fault(at, bus, stop).into()),
             }
+        }
+        if let Some(stop) = stopped {
+            bus.instructions -= 1;
+            raise(hart, thread, stop, bus, blocks)?;
+            continue;
         }
         if W::SEES {
             bus.observer.flow(last, hart.pc, target);
@@ -260,16 +267,24 @@ fn run_slice<W: ExecutionObserver>(
     Ok(SliceEnd::SliceOver)
 }
 
-/// The block of code at `pc`.
+/// The block of code at the pc of a thread; none if that cannot be fetched, and the handler of its signal begins.
 #[inline]
-fn block_at<W: ExecutionObserver>(pc: u64, bus: &mut FlatBus<W>, blocks: &mut BlockCache) -> Result<BlockId, Error> {
-    let found = blocks.get(pc, |addr| {
+fn block_at<W: ExecutionObserver>(
+    hart: &mut Hart,
+    thread: ThreadId,
+    bus: &mut FlatBus<W>,
+    blocks: &mut BlockCache,
+) -> Result<Option<BlockId>, Error> {
+    let found = blocks.get(hart.pc, |addr| {
         let phys = bus.process.space().translate(addr, Access::Execute)?;
         let mut half = [0; 2];
         bus.memory.read(phys, &mut half);
         Ok(u16::from_le_bytes(half))
     });
-    found.map_err(|stop| fault(pc, bus, stop).into())
+    match found {
+        Ok(block) => Ok(Some(block)),
+        Err(stop) => raise(hart, thread, Some(stop), bus, blocks).map(|()| None),
+    }
 }
 
 /// Makes the system call that a thread asks for, and forgets translations and code that it has changed.
@@ -281,7 +296,7 @@ fn system_call<W: ExecutionObserver>(
     queue: &mut RunQueue,
     output: &mut dyn Output,
 ) -> Result<SyscallOutcome, Error> {
-    let (epoch, code_epoch) = (bus.process.space().epoch(), bus.process.space().code_epoch());
+    let epochs = epochs(bus);
     let now_ns = bus.now_ns();
     let mut output = LineWatch::new(output);
     let outcome = bus.process.syscall(thread, hart, &mut bus.memory, now_ns, &mut output)?;
@@ -290,13 +305,7 @@ fn system_call<W: ExecutionObserver>(
     }
     bus.drop_reservation();
     queue.take_events(&mut bus.process);
-    bus.follow_moved_pages();
-    if bus.process.space().epoch() != epoch {
-        bus.mappings_changed();
-    }
-    if bus.process.space().code_epoch() != code_epoch {
-        blocks.clear();
-    }
+    forget_changed(epochs, bus, blocks);
     Ok(outcome)
 }
 
@@ -307,17 +316,54 @@ fn interrupt<W: ExecutionObserver>(
     bus: &mut FlatBus<W>,
     blocks: &mut BlockCache,
 ) -> Result<(), Error> {
-    let (epoch, code_epoch) = (bus.process.space().epoch(), bus.process.space().code_epoch());
+    let epochs = epochs(bus);
     let now_ns = bus.now_ns();
     bus.process.interrupt(thread, hart, &mut bus.memory, now_ns)?;
+    forget_changed(epochs, bus, blocks);
+    Ok(())
+}
+
+/// An instruction of a thread cannot be executed, or is EBREAK (`stop` is None): the handler of its signal begins.
+///
+/// # Errors
+/// The program has no handler for it, or the handler has no stack.
+fn raise<W: ExecutionObserver>(
+    hart: &mut Hart,
+    thread: ThreadId,
+    stop: Option<Stop>,
+    bus: &mut FlatBus<W>,
+    blocks: &mut BlockCache,
+) -> Result<(), Error> {
+    let found = stop.map_or(Some(ProgramFault::Breakpoint), ProgramFault::of);
+    let Some(found) = found.filter(|&found| bus.process.handles(thread, found)) else {
+        return Err(match stop {
+            Some(stop) => fault(hart.pc, bus, stop),
+            None => message(hart.pc, bus, "the program executed an ebreak instruction".into()),
+        }
+        .into());
+    };
+    let epochs = epochs(bus);
+    bus.process.begin_fault_handler(thread, found, hart, &mut bus.memory)?;
+    bus.drop_reservation();
+    forget_changed(epochs, bus, blocks);
+    Ok(())
+}
+
+/// The numbers of changes of mappings, and of code.
+fn epochs<W: ExecutionObserver>(bus: &mut FlatBus<W>) -> (u64, u64) {
+    (bus.process.space().epoch(), bus.process.space().code_epoch())
+}
+
+/// Forgets translations and code that the kernel has changed since `before`.
+fn forget_changed<W: ExecutionObserver>(before: (u64, u64), bus: &mut FlatBus<W>, blocks: &mut BlockCache) {
     bus.follow_moved_pages();
-    if bus.process.space().epoch() != epoch {
+    let (epoch, code_epoch) = epochs(bus);
+    if epoch != before.0 {
         bus.mappings_changed();
     }
-    if bus.process.space().code_epoch() != code_epoch {
+    if code_epoch != before.1 {
         blocks.clear();
     }
-    Ok(())
 }
 
 fn message<W: ExecutionObserver>(pc: u64, bus: &FlatBus<W>, what: String) -> GuestFault {

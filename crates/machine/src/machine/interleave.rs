@@ -10,7 +10,7 @@ use crate::statistics::measurements::Moment;
 use durasim_contract::Trap;
 use durasim_core::{Exit, InstructionOrigin, ThreadContext};
 use durasim_isa::{AccessFault, AccessFaultKind, Hart, Marker, Stop, disassemble};
-use durasim_kernel::{LineWatch, Output, SyscallOutcome, ThreadEvent, ThreadId};
+use durasim_kernel::{LineWatch, Output, ProgramFault, SyscallOutcome, ThreadEvent, ThreadId};
 use durasim_types::{CoreId, Cycle, Error, GuestFault, HistoryStep, Site, TxId};
 use std::ops::Range;
 
@@ -315,14 +315,7 @@ impl Machine {
             Exit::SystemCall if self.traps(id, Trap::SystemCall) => {}
             Exit::SystemCall => {
                 if let Some(code) = self.system_call(id, output)? {
-                    self.finish();
-                    if self.cores.iter().any(|core| core.lost_a_commit()) {
-                        return Err(self.lost_commit(id).into());
-                    }
-                    return match self.system.error() {
-                        Some(error) => Err(error.clone()),
-                        None => Ok(Some(Ending::Exited(code))),
-                    };
+                    return self.exited(id, code).map(Some);
                 }
             }
             Exit::Yield => {
@@ -336,7 +329,7 @@ impl Machine {
             Exit::Halted => return Ok(Some(Ending::Stopped)),
             Exit::Breakpoint if self.traps(id, Trap::Breakpoint) => {}
             Exit::AccessFault(stop) if stop != Stop::NestedTooDeep && self.traps(id, Trap::Fault) => {}
-            Exit::Breakpoint => return Err(self.fault(id, "the program executed an ebreak instruction").into()),
+            Exit::Breakpoint => self.raise(id, None)?,
             Exit::NestedTransaction => {
                 return Err(self.fault(id, "a transaction begins inside another one").into());
             }
@@ -355,9 +348,19 @@ impl Machine {
             Exit::AccessFault(Stop::AccessFault(AccessFault { addr, why: AccessFaultKind::CopyOnWrite, .. })) => {
                 self.copy_page(id, addr)?
             }
-            Exit::AccessFault(stop) => return Err(self.explain(id, stop).into()),
+            Exit::AccessFault(stop) => self.raise(id, Some(stop))?,
+            Exit::BadMarker(fault) => return Err(self.explain(id, Stop::AccessFault(fault)).into()),
         }
         Ok(None)
+    }
+
+    /// The program has exited on a core with this code.
+    fn exited(&mut self, id: CoreId, code: i32) -> Result<Ending, Error> {
+        self.finish();
+        if self.cores.iter().any(|core| core.lost_a_commit()) {
+            return Err(self.lost_commit(id).into());
+        }
+        self.system.error().map_or(Ok(Ending::Exited(code)), |error| Err(error.clone()))
     }
 
     /// The rest of a step that ends only for a limit, after `done` instructions. `limits` are that limit and the budget of the
@@ -579,6 +582,41 @@ impl Machine {
         }
         core.resume_after_system_call(0);
         self.publish_mapping_changes(false);
+        Ok(())
+    }
+
+    /// An instruction of the thread on a core cannot be executed, or is EBREAK (`stop` is None): the handler of its signal begins
+    /// once the stores before have left. It takes the time of a system call.
+    ///
+    /// # Errors
+    /// The program has no handler for it, or the handler has no stack.
+    fn raise(&mut self, id: CoreId, stop: Option<Stop>) -> Result<(), Error> {
+        let thread = self.scheduler.running(id).expect("a thread executes the instruction");
+        let found = stop.map_or(Some(ProgramFault::Breakpoint), ProgramFault::of);
+        let Some(found) = found.filter(|&found| self.process.handles(thread, found)) else {
+            return Err(match stop {
+                Some(stop) => self.explain(id, stop),
+                None => self.fault(id, "the program executed an ebreak instruction"),
+            }
+            .into());
+        };
+        let index = id.0 as usize;
+        if !self.cores[index].is_empty() {
+            // The instruction is executed again then, and faults again.
+            self.drain_reasons[index].get_or_insert(DrainReason::Repeat);
+            self.cores[index].make_empty();
+            return Ok(());
+        }
+        let (epoch, code_epoch) = (self.process.space().epoch(), self.process.space().code_epoch());
+        let core = &mut self.cores[index];
+        let mut memory = KernelMemory { system: &mut self.system, core: id, tx: core.store_tx(), at: core.cycle() };
+        self.process.begin_fault_handler(thread, found, &mut core.hart, &mut memory)?;
+        self.system.take_reservation(id);
+        core.resume_after_system_call(0);
+        if self.process.space().epoch() != epoch || self.process.space().code_epoch() != code_epoch {
+            let code = self.process.space().code_epoch() != code_epoch;
+            self.publish_mapping_changes(code);
+        }
         Ok(())
     }
 
