@@ -73,7 +73,7 @@ static long load(volatile long *from) {
 
 static long illegal(void) {
     register long result asm("a0") = 1;
-    asm volatile(".4byte 0x0000100b" : "+r"(result) : : "memory");
+    asm volatile(".4byte 0x0000006b" : "+r"(result) : : "memory");
     return result;
 }
 
